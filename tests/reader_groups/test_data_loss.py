@@ -1,11 +1,15 @@
 """Events that were truncated before a group read them: said, or counted and skipped."""
 
+import re
+
 import pytest
 
-from tests.controller.support import Lane, unique
+from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group, spans
+from weir.controller.missing import missing_of_bounds
 from weir.controller.seal import seal_stream
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.update import update_reader_group
 from weir.retention.delete_stream import delete_stream
@@ -39,6 +43,56 @@ def test_after_a_gap_a_group_goes_on_when_it_is_told_to_skip_it(lane: Lane, fail
     update_reader_group(failing.database, failing.name, on_gap="skip", request_id=unique("update"))
     assert reader.read_all() == [("0.0", 8, 10), ("1.0", 4, 10)]
     assert failing.lost() == 12
+
+
+def said(lane: Lane, batch: Batch, events: int) -> str:
+    bounds = [(b.segment_id, b.start, b.end) for b in batch.bounds]
+    missing = lane.database.transaction(
+        lambda c: missing_of_bounds(c, str(lane.name), lane.stream_id, bounds, events)
+    )
+    return str(missing).replace(f" of stream {lane.name}", "")
+
+
+def test_what_an_open_batch_lost_is_said_with_the_truncation_that_took_the_last_of_it(
+    lane: Lane, failing: Group
+) -> None:
+    batch = failing.reader().must_open()
+    assert said(lane, batch, 1) == "1 event was truncated, longer ago than is recorded"
+    lane.append({"0.0": 5, "1.0": 5})  # not of the batch
+    names = []
+    for head, lost in (("0.0=3, 1.0=0", 3), ("0.0=10, 1.0=10", 20), ("0.0=15, 1.0=12", 20)):
+        lane.truncate(head)
+        reason = lane.value(
+            "SELECT reason FROM weir.truncations ORDER BY truncated_at DESC LIMIT 1"
+        )
+        names.append(reason)
+        at = "[0-9: -]* UTC"
+        of_it = reason if lost == 3 else names[1]
+        assert re.fullmatch(
+            rf"{lost} events were truncated, the last of them at {at} \({of_it}\)",
+            said(lane, batch, lost),
+        )
+    assert len(set(names)) == 3
+
+
+def test_the_truncation_of_a_batch_is_found_over_scales_and_after_their_metadata_is_pruned(
+    lane: Lane, failing: Group
+) -> None:
+    lane.scale("0.0", parts=2)
+    lane.append({"1.0": 4, "2.1": 4, "3.1": 4})
+    batch = failing.reader().must_open()
+    assert batch.events == 32
+    for head in ("0.0=9, 1.0=0", "1.0=14, 2.1=4, 3.1=3", "1.0=14, 2.1=4, 3.1=4"):
+        lane.truncate(head)
+    order = "SELECT reason FROM weir.truncations WHERE stream = :s ORDER BY truncated_at"
+    reasons = [f"({row[0]})" for row in rows(lane.database, order, s=str(lane.name))]
+    for events, reason in zip((9, 31, 32), reasons, strict=True):
+        assert said(lane, batch, events).endswith(reason)
+    for table in ("time_index", "reader_group_segment", "segment"):
+        wanted = f"DELETE FROM {table} WHERE stream_id = :s AND segment_id = 0"
+        run(lane.database, wanted, s=lane.stream_id)
+    assert said(lane, batch, 9).endswith(reasons[1]), "the oldest of which the segments are known"
+    assert said(lane, batch, 32).endswith(reasons[2])
 
 
 def test_a_group_that_is_reset_to_the_end_of_what_was_truncated_goes_on_at_the_head(

@@ -2,17 +2,20 @@
 
 import json
 import warnings
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.cuts import load_cuts
+from weir.controller.cuts import load_cuts, segments_named
 from weir.controller.queries import Cut
 from weir.errors import Truncated, TruncatedWarning
 from weir.model.names import StreamName
+from weir.model.segment import Segment, parse_segment_name, segment_name
 from weir.model.stream_cut import StreamCut, join
 
+_LOOKED_AT = 1000  # the most truncations among which that of a batch is looked for
 _AFTER = """CASE WHEN CAST(:{0}_cut AS jsonb) IS NOT NULL
     THEN truncated_from(stream_id, CAST(:{0}_cut AS jsonb))
     WHEN CAST(:{0} AS timestamptz) IS NOT NULL
@@ -113,6 +116,50 @@ def missing_after(
         return missing_within(connection, stream_id, first, end)
     (last,) = load_cuts(connection, stream_id, end)
     return missing_within(connection, stream_id, first, join(first, last))
+
+
+def missing_of_bounds(
+    connection: Connection,
+    stream: str,
+    stream_id: int,
+    bounds: Sequence[tuple[int, int, int]],
+    events: int,
+) -> Missing:
+    """Return that so many events between bounds (segment id, from, to) were truncated, with the
+    truncation that took the last of them."""
+    rows = connection.execute(
+        text(
+            """SELECT head, truncated_at, reason FROM weir.truncations
+            WHERE stream = :stream ORDER BY truncated_at DESC LIMIT :most"""
+        ),
+        {"stream": stream, "most": _LOOKED_AT},
+    ).all()
+    named = {segment_name(segment_id) for segment_id, _, _ in bounds}
+    segments = segments_named(connection, stream_id, named.union(*(row.head for row in rows)))
+    found = Missing(stream, events, None, None)
+    for row in rows:
+        if not {parse_segment_name(name) for name in row.head} <= segments.keys():
+            break  # the metadata of truncated segments was pruned
+        head = StreamCut.from_json(row.head, segments)
+        if _passed(head, segments, bounds) < events:
+            break
+        found = Missing(stream, events, row.truncated_at, row.reason)
+    return found
+
+
+def _passed(
+    head: StreamCut, segments: Mapping[int, Segment], bounds: Sequence[tuple[int, int, int]]
+) -> int:
+    """Return how many events between the bounds lie before a head."""
+    passed = 0
+    for segment_id, start, end in bounds:
+        segment = segments.get(segment_id)
+        kept = head.offsets.get(segment) if segment else None
+        if isinstance(kept, int):
+            passed += max(0, min(kept, end) - start)
+        elif segment is None or not head.contains(segment):
+            passed += end - start
+    return passed
 
 
 def truncated_after(missing: Missing, start: Cut, head: Cut) -> Truncated:

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from weir.arrow.ranks import rows_in_first_half
+from weir.controller.missing import missing_of_bounds
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import check_written
 from weir.controller.transactions import Attempt
@@ -212,10 +213,11 @@ class OpenBatch:
         wanted = sum(end - start for _, start, end in bounds)
         if found != wanted:
             self._lost[stream_id] = wanted - found
-            gap = (
-                f"{wanted - found} of {wanted} events of stream {name} in batch "
-                f"{batch.batch_id} of group {batch.group} were truncated after it was opened"
+            missing = app.database.transaction(
+                lambda c: missing_of_bounds(c, name, stream_id, bounds, wanted - found)
             )
+            where = f" (of {wanted:,} in batch {batch.batch_id} of group {batch.group})"
+            gap = f"{missing.said(where)}, after the batch was opened"
             if batch.on_gap == "fail":
                 raise Truncated(
                     "events_truncated",
