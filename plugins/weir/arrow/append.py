@@ -90,9 +90,9 @@ def append(
         with writing(database, settings, [begun]):
             try:
                 staged = _stage(settings.warehouse, begun, table)
-                check_written(settings.warehouse, [staged])
             except OSError as error:
                 raise not_writable(settings.warehouse, error) from error
+            check_written(settings.warehouse, [staged])
             return commit(database, staged)[0]
 
 
