@@ -82,7 +82,9 @@ class Appender:
             with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
                 # Spark's tasks number the rows of text files, and a task may read several files.
                 row = "row" if inputs.format == "parquet" else "about row"
-                staged = self._stage(attempts, rows, inputs.origin, row)
+                staged = self._stage(
+                    attempts, rows, inputs.origin, row, decoded=inputs.format != "parquet"
+                )
             if inputs.guesses_types and not any(one.files for one in staged):
                 app.say("the files have no rows, so no types of columns are fixed")
                 staged = [replace(one, fields=one.attempt.fields) for one in staged]
@@ -165,9 +167,13 @@ class Appender:
         rows: Callable[[], DataFrame],
         origin: Callable[[int], tuple[str, int]],
         row: str = "row",
+        *,
+        decoded: bool = False,
     ) -> list[Staged]:
         app = self.installation
-        staged = stage(app.spark, app.settings.warehouse, opened[-1], rows(), app.say)
+        staged = stage(
+            app.spark, app.settings.warehouse, opened[-1], rows(), app.say, decoded=decoded
+        )
         if not staged.rejected:
             return [staged]
         check_rejected(app.spark, app.settings, staged, origin, row)

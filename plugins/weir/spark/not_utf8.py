@@ -1,7 +1,8 @@
 """Texts that are not UTF-8: no door takes them, because other readers would show other texts.
 
 Spark keeps the bytes of a string whatever they are. Text files are looked through as files
-(`weir.spark.text_files`); here it is done for the rows of Parquet files and DataFrames.
+(`weir.spark.text_files`), because their parsers would replace such bytes; here it is done for the
+rows of Parquet files and DataFrames.
 """
 
 from collections.abc import Sequence

@@ -97,10 +97,17 @@ def ranked(frame: DataFrame) -> DataFrame:
 
 
 def stage(
-    spark: SparkSession, warehouse: str, attempt: Attempt, frame: DataFrame, say: Say = log.info
+    spark: SparkSession,
+    warehouse: str,
+    attempt: Attempt,
+    frame: DataFrame,
+    say: Say = log.info,
+    *,
+    decoded: bool = False,
 ) -> Staged:
     """Write the rows of an attempt and return what was written. `frame` has the rank of each row in
-    `_weir_seq`, and each of its tasks has the rows in the order of their ranks.
+    `_weir_seq`, and each of its tasks has the rows in the order of their ranks. `decoded`: its
+    texts are from text files, which Spark's parsers decode, so that they can only be UTF-8.
 
     Malformed rows and rows without a routing key go to a folder of their own and are counted in
     `rejected`. Raises InvalidInput for columns that do not fit, InvariantViolation if the files do
@@ -111,7 +118,9 @@ def stage(
     fit_of = fitting(str(attempt.stream), attempt.fields, given, attempt.on_new_column)
     fit_of.announce(say)
     fields = fit_of.fields
-    frame = mark_texts(fit(frame, given, fields, MALFORMED), [field["name"] for field in given])
+    frame = fit(frame, given, fields, MALFORMED)
+    if not decoded:
+        frame = mark_texts(frame, [field["name"] for field in given])
     known = {field["name"]: field for field in fields}
     left_open = [field["name"] for field in given if field["name"] not in known]
     given = [known.get(field["name"], field) for field in given]
