@@ -8,7 +8,6 @@ an outage.
 import re
 from typing import NamedTuple
 
-import psycopg2
 from sqlalchemy import exc
 
 from weir.errors import DatabaseFailed
@@ -177,10 +176,8 @@ def without_weir(
     )
 
 
-def as_sqlalchemy_says(statement: str, error: psycopg2.Error, lost: bool) -> exc.DBAPIError:
+def as_sqlalchemy_says(statement: str, error: Exception, lost: bool) -> exc.DBAPIError:
     """Return an error of the driver in the form of SQLAlchemy's own. `lost`: its connection is."""
-    made = exc.DBAPIError.instance(
-        statement, None, error, psycopg2.Error, connection_invalidated=lost
-    )
+    made = exc.DBAPIError.instance(statement, None, error, type(error), connection_invalidated=lost)
     assert isinstance(made, exc.DBAPIError)
     return made
