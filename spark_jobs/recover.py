@@ -15,6 +15,7 @@ def run(job: Job, arguments: Recover) -> dict[str, Any]:
         job.database,
         job.settings.warehouse,
         unknown_files=arguments.unknown_files,
+        second_name=arguments.second_name,
         request_id=job.request_id,
     )
 

@@ -72,6 +72,7 @@ SAFE = {
     "barrier": False,
     "cancel": False,
     "unknown_files": "report",
+    "second_name": False,
     "unread_too": False,
 }
 

@@ -19,7 +19,7 @@ from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
 from weir.arrow import append as appending
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread
-from weir.controller.ownership import read_installation
+from weir.controller.ownership import check_marker, read_installation
 from weir.controller.seal import seal_stream
 from weir.controller.staged import Staged
 from weir.controller.transactions import begin
@@ -127,7 +127,7 @@ def test_a_copied_warehouse_takes_no_appends_and_a_move_is_accepted_on_purpose(
     fill(settings, "one")
     copy = replace(settings, warehouse=str(tmp_path / "copy"))
     shutil.copytree(settings.warehouse, copy.warehouse)
-    with raises("warehouse_elsewhere copy recover keep"):
+    with raises("warehouse_elsewhere copy moved keep second --second-name setting warehouse"):
         fill(copy, "two")
     with raises("warehouse_elsewhere"):
         sweep(lane.database, copy.warehouse, 0.0)
@@ -148,6 +148,45 @@ def test_a_copied_warehouse_takes_no_appends_and_a_move_is_accepted_on_purpose(
     assert weir.read("iot/small", settings=copy).num_rows == 27
     with raises("warehouse_left_behind"):
         fill(settings, "four")
+    # Nor is it when somebody has copied the right one back there.
+    shutil.rmtree(settings.warehouse)
+    shutil.copytree(copy.warehouse, settings.warehouse)
+    with raises("warehouse_elsewhere"):
+        fill(settings, "four")
+    assert read_marker(copy.warehouse).locations == (location(copy.warehouse),)
+
+
+def test_of_a_project_that_was_copied_with_its_database_each_uses_its_own_warehouse(
+    lane: Lane, settings: Settings, tmp_path: Path
+) -> None:
+    fill(settings, "one")
+    original = read_installation(lane.database)
+    copy = replace(settings, warehouse=str(tmp_path / "copy"))
+    shutil.copytree(settings.warehouse, copy.warehouse)
+    recover(lane.database, copy.warehouse, unknown_files="keep", request_id=unique("recover"))
+    fill(copy, "two")
+    copied = read_installation(lane.database)  # this database is that of the copy from now on
+    for known, own, others in ((original, settings, copy), (copied, copy, settings)):
+        check_marker(own.warehouse, known, read_marker(own.warehouse))
+        with raises("warehouse_left_behind" if known is copied else "database_restored"):
+            check_marker(others.warehouse, known, read_marker(others.warehouse))
+
+
+def test_a_place_that_is_seen_to_be_the_same_folder_stays_right(
+    lane: Lane, settings: Settings, tmp_path: Path
+) -> None:
+    fill(settings, "one")
+    before = location(settings.warehouse)
+    moved = tmp_path / "moved"
+    Path(settings.warehouse).rename(moved)
+    Path(settings.warehouse).symlink_to(moved)  # so that who has the old setting finds it
+    there = replace(settings, warehouse=str(moved))
+    with raises("warehouse_elsewhere"):
+        fill(there, "two")
+    recover(lane.database, str(moved), unknown_files="keep", request_id=unique("recover"))
+    assert set(read_marker(str(moved)).locations) == {before, str(moved)}
+    fill(there, "two")
+    fill(settings, "three")
 
 
 def test_a_second_name_of_a_warehouse_is_accepted_beside_the_first(
@@ -166,7 +205,10 @@ def test_a_second_name_of_a_warehouse_is_accepted_beside_the_first(
         lane.database, lane.name, writer_id="w", batch_id="open", fingerprint="table", lease=60.0,
         source="test",
     )  # fmt: skip
-    recover(lane.database, settings.warehouse, unknown_files="keep", request_id=unique("recover"))
+    recover(
+        lane.database, settings.warehouse, unknown_files="keep", second_name=True,
+        request_id=unique("recover"),
+    )  # fmt: skip
     assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 1
     assert lane.active() == ["0.0"], "nothing that runs was disturbed"
     fill(settings, "three")

@@ -83,21 +83,23 @@ def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
 def check_location(warehouse: str, known: Installation, marker: Marker) -> None:
     """Check that a warehouse is where its marker says, and not a copy. Raises InvariantViolation
     if it is elsewhere, or if it was left behind when another place was accepted."""
-    accept = "if this one is right, because it was moved or has two names, "
-    accept += do("recover", unknown_files="keep")
+    accept = do("recover", unknown_files="keep")
     if not marker.is_at(warehouse):
         raise InvariantViolation(
             "warehouse_elsewhere",
             f"the warehouse {location(warehouse)} is a copy of the one at "
-            f"{' and '.join(marker.locations)}, or that under another name; correct the setting "
-            f"warehouse, or {accept} (nothing was changed).",
+            f"{' and '.join(marker.locations)}, or that one, moved or under a second name: if it "
+            "was moved here, or copied together with its database as an installation of its own, "
+            f"{accept}, and the old place is refused; if it is a second name of the same folder, "
+            f"such as another mount, {do('recover', unknown_files='keep', second_name=True)}; "
+            "otherwise correct the setting warehouse (nothing was changed).",
         )
     if known.sweep_count - marker.sweep_count >= RECOVERY_GAP:
         raise InvariantViolation(
             "warehouse_left_behind",
             f"the warehouse {location(warehouse)} was left behind: this database's goes on "
-            f"elsewhere since a recovery; correct the setting warehouse, or {accept} (nothing was "
-            "changed).",
+            "elsewhere since a recovery; correct the setting warehouse, or if it was moved back "
+            f"here, {accept} (nothing was changed).",
         )
 
 

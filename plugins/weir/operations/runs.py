@@ -281,6 +281,13 @@ class Recover:
         "delete them after the grace period.",
         "report", enum=["report", "keep", "delete"],
     )  # fmt: skip
+    second_name: bool = argument(
+        "Second name",
+        "The warehouse is in the same folder as before, under another name, such as another mount: "
+        "both names stay right. Off: it was moved, or copied together with its database, and the "
+        "old place is refused from then on.",
+        False,
+    )
 
 
 @dataclass(frozen=True)

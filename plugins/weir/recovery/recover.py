@@ -46,13 +46,20 @@ class _Found:
 
 
 def recover(
-    database: Database, warehouse: str, *, unknown_files: str = "report", request_id: str
+    database: Database,
+    warehouse: str,
+    *,
+    unknown_files: str = "report",
+    second_name: bool = False,
+    request_id: str,
 ) -> dict[str, Any]:
     """Compare the database with its warehouse and report the differences. With `unknown_files`
     `keep` or `delete`, also reconcile them so that jobs may run again.
 
     `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
     where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
+    `second_name`: this place is another name of the folder that is known, so both stay right.
+    Otherwise it was moved, or copied with the database, and the old place is refused from then on.
 
     Returns `restored` (whether the database may have been restored), `moved` (whether the warehouse
     was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
@@ -92,10 +99,11 @@ def recover(
     # So far ahead that a copy which is left behind elsewhere is known by its count.
     sweeps = max(installation.sweep_count, marker.sweep_count) + RECOVERY_GAP
     accepted = Marker(installation.installation_id, sweeps)
+    elsewhere = report["moved"] and not second_name
     left_behind = installation.sweep_count - marker.sweep_count >= RECOVERY_GAP
     if unknown_files == "keep" and report["moved"] and not report["restored"] and not left_behind:
         # The database knows everything, so nothing that runs need be disturbed.
-        write_marker(warehouse, accepted)
+        write_marker(warehouse, accepted, moved=elsewhere)
         database.transaction(lambda c: _count_sweeps(c, marker.sweep_count, incarnation))
         return {**report, "streams": []}
     skipped = []
@@ -110,7 +118,7 @@ def recover(
     highest = max([s for s in there if s is not None] + [0])
     deleted = strangers if unknown_files == "delete" else []
     # The marker first: after a kill here it is ahead of the database, which says what must be done.
-    write_marker(warehouse, accepted)
+    write_marker(warehouse, accepted, moved=elsewhere)
     database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
     return {**report, "streams": skipped}
 

@@ -75,9 +75,10 @@ def check_unused(root: str, folder: str) -> None:
     )
 
 
-def write_marker(root: str, marker: Marker) -> None:
+def write_marker(root: str, marker: Marker, *, moved: bool = False) -> None:
     """Write the marker of a warehouse, unless the same installation's marker there has a larger
-    sweep count. `locations`: beside this one, and those in the marker that is there.
+    sweep count. `locations`: beside this one, and those in the marker that is there; if it was
+    `moved`, only those of them that are seen to be the same folder.
 
     Of two sweeps at the same time the slower one has the smaller count. An alarm of `check_unused`
     must stay. Raises Unavailable if nothing can be written there. A full local disk still takes the
@@ -88,7 +89,8 @@ def write_marker(root: str, marker: Marker) -> None:
     written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
     before = read_marker(root)
     same = before.installation_id == marker.installation_id
-    locations = {*marker.locations, *(before.locations if same else ()), *names_of(root)}
+    known = [one for one in before.locations if same and not (moved and _is_elsewhere(one, root))]
+    locations = {*marker.locations, *known, *names_of(root)}
     lines = [marker.installation_id, str(marker.sweep_count), *sorted(locations)]
     content = "".join(f"{line}\n" for line in lines).encode()
     full: OSError | None = None
@@ -107,8 +109,18 @@ def write_marker(root: str, marker: Marker) -> None:
     newer = same and found.sweep_count > marker.sweep_count
     if full is None:
         files.delete_file(written) if newer else files.move(written, path)
-    elif not (same and isinstance(files, fs.LocalFileSystem) and _overwritten(path, content)):
+    elif moved or not (
+        same and isinstance(files, fs.LocalFileSystem) and _overwritten(path, content)
+    ):
         raise not_writable(root, full.strerror or full) from full
+
+
+def _is_elsewhere(place: str, root: str) -> bool:
+    """Return whether a place is not seen to be the folder of a root under another name."""
+    try:
+        return not os.path.samefile(place, location(root))
+    except OSError:  # there is nothing here, or it is no local folder
+        return True
 
 
 def delete_leftovers(system: fs.FileSystem, folder: str, name: str) -> int:
