@@ -2,13 +2,16 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.adjunct.stores import read_store
-from weir.adjunct.versions import AdjunctVersion, find_version, read_version
+from weir.adjunct.versions import AdjunctVersion, find_version, read_version, recorded_file
+from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
 from weir.errors import NotFound
 from weir.front_ends import do
@@ -26,7 +29,7 @@ def look_up(
 
     `key`: a Python value of the key's type, a number that is equal to it, or its text as Spark
     casts it. Reads one row group of each file that may have the key. Raises NotFound for the store
-    and the version.
+    and the version, and what `why_unread` returns for a file that can't be read.
     """
     found = database.snapshot(lambda c: _version(c, store, version))
     text = key_text(in_type(key, str(found.fields[0]["type"])))
@@ -35,8 +38,12 @@ def look_up(
     for file in found.files:
         if not file.low <= position <= file.high:
             continue
-        with system.open_input_file(f"{base}/{file.path}") as source:
-            row = _in_file(pq.ParquetFile(source), position, text, found)
+        try:
+            with system.open_input_file(f"{base}/{file.path}") as source:
+                row = _in_file(pq.ParquetFile(source), position, text, found)
+        except (OSError, pa.ArrowInvalid) as error:
+            known = database.transaction(partial(recorded_file, path=file.path))
+            raise why_unread(database, warehouse, file.path, error, known) from error
         if row is not None:
             return row
     return None
