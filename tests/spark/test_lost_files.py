@@ -1,16 +1,22 @@
 """A file that Spark can't read is told with its cause and what to do, wherever Spark reads it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+import weir as program
+from tests.controller.support import unique
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
+from weir.recovery.recover import recover
+from weir.retention.garbage import sweep
 from weir.spark.source import register
+from weir.spark.stream_read import read as read_again
 from weir.spark.transaction import transaction
 
 pytestmark = pytest.mark.release
@@ -62,6 +68,49 @@ def test_a_file_that_is_missing_is_told_by_every_way_to_read(weir: Installation)
     file.write_bytes(content)
     assert weir.consumer(group, lambda e: e, "stream:s/results").run()["events"] == 1
     assert len(store.found(store.build())) == 1
+
+
+def test_what_a_frame_lacked_when_it_was_computed_is_told_by_reading_again(
+    weir: Installation,
+) -> None:
+    stream = weir.create("s/one", segments=1)
+    rows = weir.spark.createDataFrame([("a", n) for n in range(5)], "k string, n long").coalesce(1)
+    weir.append(stream, rows)
+    weir.append(stream, rows)
+    [file, _] = files(weir, str(stream))
+    content = file.read_bytes()
+
+    def read() -> DataFrame:
+        return read_again(str(stream), spark=weir.spark, settings=weir.settings)
+
+    def recover_says() -> list[dict[str, Any]]:
+        lost: list[dict[str, Any]] = recover(
+            weir.database, weir.settings.warehouse, request_id=unique("recover")
+        )["lost"]
+        return lost
+
+    frame = read()
+    file.unlink()
+    with pytest.raises(PySparkException, match=file.name):  # in an action that is not Weir's
+        frame.collect()
+    with raises(f"file_missing 5 {stream} missing 0.0=5"):
+        read()
+    [lost] = recover_says()
+    assert (lost["stream"], lost["events"]) == (str(stream), 5)
+    file.write_bytes(content[:-20])
+    Path(file.parent, f".{file.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(PySparkException, match=file.name):
+        frame.collect()
+    with raises(f"file_missing 5 {stream} damaged"):
+        program.read(str(stream), settings=weir.settings)
+    file.write_bytes(content)
+    frame = read()
+    weir.truncate(stream, "0.0=5")
+    sweep(weir.database, weir.settings.warehouse, 0.0)
+    with pytest.raises(PySparkException, match=file.name):
+        frame.collect()
+    assert read().count() == 5, "what is left, with nothing to mend"
+    assert recover_says() == []
 
 
 def test_files_of_an_open_append_that_somebody_deletes_stop_the_commit(weir: Installation) -> None:

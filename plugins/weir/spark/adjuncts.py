@@ -34,6 +34,7 @@ from weir.spark.adjunct_changes import changes_of_nothing
 from weir.spark.adjunct_read import current_frame, history_frame
 from weir.spark.as_of import join_as_of
 from weir.spark.exact import quoted
+from weir.spark.lost_files import saying_why
 from weir.spark.session import private_session
 
 KEY = "_weir_key"
@@ -192,7 +193,8 @@ class Adjuncts(Mapping[str, DataFrame]):
         if pin.version is None:
             rows = spark.createDataFrame([], self._empty(pin))
         else:
-            rows = current_frame(spark, warehouse, pin.version)
+            with saying_why(self.app.database, self.app.settings):
+                rows = current_frame(spark, warehouse, pin.version)
         rows = self.manager.stored(name, rows)
         return rows.hint("broadcast") if self._hint(pin) == "broadcast" else rows
 
@@ -300,7 +302,9 @@ class Adjuncts(Mapping[str, DataFrame]):
             app = self.app
             # A value may hold from long before it was committed, so all changes are needed then.
             since = 0 if valid_from else pin.since or 0
-            rows = history_frame(app.spark, app.database, app.settings.warehouse, version, since)
+            warehouse = app.settings.warehouse
+            with saying_why(app.database, app.settings):
+                rows = history_frame(app.spark, app.database, warehouse, version, since)
             rows = self.manager.stored(name, rows)
         time_of = F.col("_clock")
         if valid_from:  # a deletion has no value and so no such time: it holds from its commit on

@@ -236,13 +236,15 @@ class OpenBatch:
         the DataFrame is computed at once, and written without its places unless they are asked for.
 
         Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
-        Conflict if the batch is over or the output was written, and Fenced if the batch was taken
-        over.
+        Conflict if the batch is over or the output was written, Fenced if the batch was taken over,
+        what `why_unread` returns for a file that can't be read, and Unavailable for a full disk.
         """
         self._check_open()
+        app = self._app
         if isinstance(output, str):
-            output = Output.parse(output, self._app.settings.output_roots)
-        self._outputs.write(output, frame)
+            output = Output.parse(output, app.settings.output_roots)
+        with saying_why(app.database, app.settings):
+            self._outputs.write(output, frame)
 
     def _check_open(self) -> None:
         if self.ended:
