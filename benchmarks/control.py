@@ -30,6 +30,7 @@ from weir.retention.run import retain
 from weir.settings import Settings
 from weir.spark.delete import deleter
 
+RunOnce = Callable[[Database, str], Any]  # with the warehouse
 FEW = 100
 SUBSCRIBERS = 3
 IDLE_RUNS = 50  # so that a run takes long enough to be timed
@@ -96,7 +97,11 @@ def _database(setting: Setting, streams: int) -> Database:
     return setting.filled(f"control_{streams}", _STREAMS, count=streams, groups=SUBSCRIBERS)
 
 
-def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
+def _warehouse(setting: Setting, streams: int) -> str:
+    return setting.warehouse_of(f"control_{streams}")
+
+
+def busy(what: str, prepare: str, job: RunOnce, setting: Setting) -> Figure:
     """Return the figure of one run that has something to do for every stream: the seconds per
     stream, of many streams beside few."""
     setting.durable(False)
@@ -106,7 +111,7 @@ def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setti
         database = _database(setting, streams)
         in_bulk(database, _MOVED + prepare)
         start = time.perf_counter()
-        job(database)
+        job(database, _warehouse(setting, streams))
         spent = time.perf_counter() - start
         in_bulk(database, _AT_REST)
         setting.server.psql("VACUUM ANALYZE", f"control_{streams}")
@@ -158,7 +163,7 @@ def together(setting: Setting) -> Figure:
     )
 
 
-def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
+def idle(what: str, job: RunOnce, setting: Setting) -> Figure:
     """Return the figure of one run over many streams in which there is nothing to do, beside one
     over none."""
     setting.durable(False)
@@ -169,7 +174,7 @@ def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
         in_bulk(database, _AT_REST)
         start = time.perf_counter()
         for _ in range(IDLE_RUNS):
-            job(database)
+            job(database, _warehouse(setting, streams))
         return (time.perf_counter() - start) / IDLE_RUNS
 
     return Figure(
@@ -235,19 +240,24 @@ def deletion(setting: Setting) -> Figure:
     )
 
 
-def _checkpoints(database: Database) -> None:
+def _cuts(database: Database, _warehouse: str) -> None:
+    capture(database)
+
+
+def _checkpoints(database: Database, warehouse: str) -> None:
     """Run the whole job weir_checkpoints."""
-    job = Job("checkpoints", RunId("bench", "bench", "bench"), Settings(), database)
+    settings = Settings(warehouse=warehouse)
+    job = Job("checkpoints", RunId("bench", "bench", "bench"), settings, database)
     checkpoints.run(job, Checkpoints())
 
 
-def _retention(database: Database) -> None:
+def _retention(database: Database, _warehouse: str) -> None:
     """Run what weir_retention does, except for deleting, which has a figure of its own."""
     read_alerts(database, [one["stream"] for one in retain(database)])
 
 
-_JOBS: dict[str, tuple[str, Callable[[Database], Any]]] = {
-    "cuts": (_MARKED, capture),
+_JOBS: dict[str, tuple[str, RunOnce]] = {
+    "cuts": (_MARKED, _cuts),
     "checkpoints": (_GROUPS_MOVED, _checkpoints),
     "retention": (_PUBLISHED, _retention),
 }

@@ -85,9 +85,15 @@ class Setting:
             dsn = self.server.dsn(name, "weir_app")
             self._filled[name] = Database(dsn, patience=60.0, connect_patience=10.0)
             self.at_end.callback(self._filled[name].dispose)
+            # While nothing is committed there, for jobs that look whether the warehouse is theirs.
+            check_warehouse_ownership(self._filled[name], self.warehouse_of(name))
             in_bulk(self._filled[name], sql, **parameters)
             self.server.psql("VACUUM ANALYZE", name)
         return self._filled[name]
+
+    def warehouse_of(self, name: str) -> str:
+        """Return the warehouse of a filled database."""
+        return str(self.folder / f"warehouse of {name}")
 
     def number(self) -> int:
         """Return a number that was not given out before in this run."""
