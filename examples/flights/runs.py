@@ -96,7 +96,7 @@ class Runs:
             self._pause(dag, True)
 
     def _pause(self, dag: str, paused: bool) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 self._api.patch(f"/dags/{dag}", {"is_paused": paused})
