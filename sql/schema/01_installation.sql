@@ -2,14 +2,14 @@
 -- functions behind them. Only Weir's jobs use weir_internal; it may change with every version.
 CREATE SCHEMA weir;
 COMMENT ON SCHEMA weir IS 'What people may query of Weir: views and functions.';
-CREATE SCHEMA weir_internal;
+CREATE SCHEMA IF NOT EXISTS weir_internal; -- where Alembic has its table already
 COMMENT ON SCHEMA weir_internal IS 'Weir''s tables, and the functions that only its jobs, views and public functions use.';
 -- Its tables come and go with batches, so they are in a schema of their own.
 CREATE SCHEMA weir_staging;
 COMMENT ON SCHEMA weir_staging IS 'Rows that consumers wrote for tables, until their batch is committed.';
 
 -- Alembic's. The migrations in sql/migrations lead from one layout to the next.
-CREATE TABLE weir_internal.alembic_version (
+CREATE TABLE IF NOT EXISTS weir_internal.alembic_version (
     version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY
 );
 COMMENT ON TABLE weir_internal.alembic_version IS 'The layout of this database, named after the last migration.';

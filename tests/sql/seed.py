@@ -16,6 +16,7 @@ from weir.controller.streams import create_stream
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import binaries, logins
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.model.names import stream_name
 from weir.reader_groups.pins import Pin
@@ -32,7 +33,7 @@ def more(database: Database) -> None:
     for name in ("nyc/weather", "nyc/taxis"):
         create_stream(
             database, stream_name(name), segments=2, routing_key="key", tags=("noaa",),
-            retain_max_age=86_400, request_id=f"seed/{name}",
+            retention="age", retain_max_age=86_400, request_id=f"seed/{name}",
         )  # fmt: skip
         seal_stream(database, stream_name(name), request_id=f"seed/{name}")
     delete_stream(database, stream_name("nyc/taxis"), request_id="seed/delete")
@@ -46,14 +47,20 @@ def more(database: Database) -> None:
     database.transaction(lambda c: c.execute(statement))
 
 
+def fill(server: EmbeddedPostgres, name: str) -> None:
+    """Migrate a database of a server with Weir's logins, and let the story happen in it."""
+    migrate.upgrade(server.dsn(name, "weir_owner"))
+    dsn = server.dsn(name, "weir_app")
+    with Database(dsn, patience=30.0, connect_patience=10.0) as database:
+        tell(database)
+        more(database)
+
+
 def main() -> None:
     with throw_away_postgres() as server:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
-        database = Database(server.dsn("weir", "weir_app"), patience=30.0, connect_patience=10.0)
-        tell(database)
-        more(database)
-        database.dispose()
+        fill(server, "weir")
         [version] = server.psql(
             "SELECT version_num FROM weir_internal.alembic_version", database="weir"
         ).split()

@@ -24,7 +24,6 @@ from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
 OLDEST_SERVER = 16  # the first that grants a role without its rights (SET, INHERIT)
-_LAST_BEFORE = "0015"  # the layout that the first migration, version 0.1.0, begins with
 
 
 def sql_folder() -> Path:
@@ -42,7 +41,7 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
     `folder` has the SQL files: Weir's own unless a test gives others. One transaction: everything
     or nothing. Raises Unavailable if the database cannot be reached or migrated; Busy if others use
     a table for `patience` seconds; Conflict if the login lacks a right, if objects that are not
-    Weir's use what the upgrade would drop, or if its layout is too old or too new.
+    Weir's use what the upgrade would drop, or if its layout is of a later version.
     """
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
@@ -126,27 +125,18 @@ def _apply(connection: Connection, folder: Path) -> None:
 
 
 def _check_layout(connection: Connection, migrations: ScriptDirectory) -> None:
-    """Raise Conflict for a database that a later Weir migrated, or that is too old."""
-    for schema in ("weir", "weir_internal"):
-        table = f"{schema}.alembic_version"
-        if connection.exec_driver_sql(f"SELECT to_regclass('{table}')").scalar() is None:
-            continue
-        statement = f"SELECT version_num FROM {table}"  # noqa: S608 - constants
-        layout = connection.exec_driver_sql(statement).scalar_one()
-        if schema == "weir" and layout != _LAST_BEFORE:
-            raise Conflict(
-                "layout_too_old",
-                f"the database has layout {layout} from before version 0.1.0, and only "
-                f"{_LAST_BEFORE} can be upgraded; create a new database, or bring this one to "
-                f"{_LAST_BEFORE} with the Weir that made it.",
-            )
-        known = {one.revision for one in migrations.walk_revisions()}
-        if schema == "weir_internal" and layout not in known:
-            raise Conflict(
-                "layout_unknown",
-                f"the database has layout {layout}, which this version of Weir does not know; "
-                "install the version that migrated it, or a later one.",
-            )
+    """Raise Conflict for a database that a later Weir migrated."""
+    table = "weir_internal.alembic_version"
+    if connection.exec_driver_sql(f"SELECT to_regclass('{table}')").scalar() is None:
+        return
+    statement = f"SELECT version_num FROM {table}"  # noqa: S608 - constants
+    layout = connection.exec_driver_sql(statement).scalar_one()
+    if layout not in {one.revision for one in migrations.walk_revisions()}:
+        raise Conflict(
+            "layout_unknown",
+            f"the database has layout {layout}, which this version of Weir does not know; "
+            "install the version that migrated it, or a later one.",
+        )
 
 
 def main() -> int:

@@ -1,4 +1,8 @@
-"""The tables of version 0.1.0: made in a new database, or out of the last layout before it."""
+"""The tables of version 0.1.0.
+
+Until that version is released they are those of `sql/schema`, and no database from before it can be
+upgraded. `make release` freezes them beside this file.
+"""
 
 from pathlib import Path
 
@@ -7,9 +11,20 @@ from alembic import op
 revision = "0.1.0"
 down_revision = None
 
+_SCHEMA = Path(__file__).parents[2] / "schema"
+# As weir_internal.incarnation() has it, which is made after the tables.
+_INSTALLATION = """
+INSERT INTO weir_internal.installation (incarnation)
+SELECT concat_ws(
+    '/', s.system_identifier, greatest(c.timeline_id, r.min_recovery_end_timeline), d.oid,
+    'weir_internal.installation'::regclass::oid)
+FROM pg_control_system() s, pg_control_checkpoint() c, pg_control_recovery() r, pg_database d
+WHERE d.datname = current_database()
+"""
+
 
 def upgrade() -> None:
     connection = op.get_bind()
-    before = connection.exec_driver_sql("SELECT to_regclass('weir.alembic_version')").scalar()
-    name = "0.1.0_baseline.sql" if before is None else "0.1.0_from_0015.sql"
-    connection.exec_driver_sql(Path(__file__).with_name(name).read_text())
+    for path in sorted(_SCHEMA.glob("*.sql")):
+        connection.exec_driver_sql(path.read_text())
+    connection.exec_driver_sql(_INSTALLATION)
