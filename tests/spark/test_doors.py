@@ -232,6 +232,24 @@ def test_a_file_names_a_module_and_a_class_in_vain(
     assert "handed_in" not in sys.modules
 
 
+def test_a_value_that_its_dictionary_lacks_is_damage_of_the_file_that_has_it(
+    weir: Installation,
+) -> None:
+    """Spark looks it up after it has left the file, and names none."""
+    path = Path(weir.input) / "x.parquet"
+    table = pa.table({"k": ["a"] * 200, "n": [*range(100)] * 2})
+    pq.write_table(table, path, compression="none")
+    pq.write_table(table, Path(weir.input) / "whole.parquet")
+    column = pq.read_metadata(path).row_group(0).column(1)
+    start = min(column.dictionary_page_offset, column.data_page_offset)
+    end = start + column.total_compressed_size
+    data = path.read_bytes()
+    path.write_bytes(data[: end - 8] + b"\xff" * 8 + data[end:])
+    stream = weir.create("s/values", segments=1)
+    with raises("file_damaged x.parquet"):
+        weir.ingest(stream, ["whole.parquet", "x.parquet"])
+
+
 def fuzz(weir: Installation, seed: str, count: int) -> None:
     """Ingest files with changed footers: each is read, or refused by a final sentence."""
     chance = random_for(seed)

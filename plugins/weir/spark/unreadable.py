@@ -81,20 +81,27 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         file = file_of(error)
-        if file is None:
+        if file is not None:
+            suspects = [next((p for p in paths if file.endswith("/" + p)), file)]
+        elif format_ == "parquet" and _of_values(error):
+            suspects = paths
+        else:
             raise
-        path = next((p for p in paths if file.endswith("/" + p)), file)
-        if (damage := damage_of(root, path, format_)) is not None:
-            raise damaged(path, damage) from None
-        if _is_final(error) and _stored(root, path):
+        which = f"the input file {suspects[0]!r}"
+        if len(suspects) > 1:
+            which = f"one of the {len(suspects)} input files"
+        for one in suspects:
+            if (damage := damage_of(root, one, format_)) is not None:
+                raise damaged(one, damage) from None
+        if _is_final(error) and all(_stored(root, one) for one in suspects):
             raise InvalidInput(
                 "file_invalid",
-                f"Spark can't read the input file {path!r} ({first_cause(error)}), so nothing was "
+                f"Spark can't read {which} ({first_cause(error)}), so nothing was "
                 "appended; write it again with other settings, such as the defaults of its writer.",
             ) from None
         raise UnreadableFile(
             "file_unreadable",
-            f"the input file {path!r} can't be read now ({first_cause(error)}), so nothing was "
+            f"{which} can't be read now ({first_cause(error)}), so nothing was "
             "appended; try again when its storage is available.",
         ) from None
 
@@ -122,6 +129,15 @@ def file_of(error: BaseException) -> str | None:
         except Py4JError:  # an exception that is not Spark's has no condition
             continue
     return None
+
+
+def _of_values(error: BaseException) -> bool:
+    """Return whether Spark failed at values of Parquet after it had left their file: it looks up
+    those of a dictionary where they are used, and names no file then."""
+    causes = list(causes_of(error))
+    if not causes or not _is_final(error):
+        return False
+    return any(".parquet." in str(at.getClassName()) for at in causes[-1].getStackTrace()[:3])
 
 
 def damage_of(root: str, path: str, format_: str) -> str | None:
