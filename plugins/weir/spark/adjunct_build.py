@@ -21,6 +21,7 @@ from weir.installation.opened import Installation
 from weir.settings import Settings
 from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
+from weir.spark.date_patterns import naming_patterns
 from weir.spark.failures import sentence
 from weir.spark.lost_files import saying_why
 from weir.spark.unreadable import jvm_has_ended
@@ -100,6 +101,12 @@ def _recording(database: Database, name: str, build: Build | None, work: Any) ->
 def _build(app: Installation, build: Build) -> AdjunctVersion:
     """Write a version and publish it."""
     lease = app.settings.transaction_lease
+    of, definition = f"of adjunct store {build.store.name},", build.store.definition
+    computed = {
+        f"key {of}": definition.key,
+        f"value {of}": definition.value,
+        f"delete condition {of}": definition.delete_when,
+    }
 
     def work() -> AdjunctVersion:
         check_warehouse_ownership(app.database, app.settings.warehouse)
@@ -107,6 +114,7 @@ def _build(app: Installation, build: Build) -> AdjunctVersion:
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
             with (
                 saying_why(app.database, app.settings),
+                naming_patterns({what: text for what, text in computed.items() if text}),
                 Writer(app, build).writing() as writer,
             ):
                 built = writer.write()

@@ -33,6 +33,7 @@ from weir.model.new_columns import fitting
 from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
 from weir.spark.conversion import fit
+from weir.spark.date_patterns import naming_patterns
 from weir.spark.event_time import Timing, timing_of
 from weir.spark.exact import exact
 from weir.spark.expressions import Expression, check_expression, with_expression
@@ -136,7 +137,11 @@ def stage(
             writing.conf.set(name, value)
     routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
     routed = routed.drop(*left_open)
-    with active(writing):  # its settings say how csv files are read
+    computed = {_what(attempt): key.text}
+    if timing is not None:
+        computed[f"event time of stream {attempt.stream},"] = timing.expression.text
+    # The settings of the session say how csv files are read.
+    with active(writing), naming_patterns(computed):
         rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     found = sum(file.events for file in files)
