@@ -1,12 +1,15 @@
 """Which files an append takes: below the roots, each once, in a certain order; what they are."""
 
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.raises import raises
+from tests.warehouse.object_store import BUCKET, object_store
 from weir.errors import InvalidInput
 from weir.spark import inputs
 from weir.spark.inputs import Inputs, find_inputs
@@ -128,7 +131,7 @@ def test_what_cannot_be_read_is_refused_and_named(root: Path, paths: list[str], 
 
 
 def test_format_must_be_one_of_three_or_what_the_endings_say(root: Path) -> None:
-    with raises("argument_invalid 'orc' auto, parquet, csv, json"):
+    with raises("argument_invalid 'orc' auto, parquet, csv json"):
         find(root, "a.csv", format_="orc")
     chosen, found = find(root, "a.csv", "days"), find(root, "a.csv", "days", format_="auto")
     assert found == chosen, "the same append, however its format was said"
@@ -188,3 +191,28 @@ def test_a_file_that_is_named_alone_may_have_new_neighbours(root: Path) -> None:
     found = find(root, "days/1.csv")
     (root / "days/3.csv").write_text("k\n")
     check_unchanged(found)
+
+
+def test_a_file_that_is_overwritten_within_its_second_by_as_many_bytes_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with object_store() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        store.written = int(time.time())
+        names = ("days/1.csv", "days/2.csv", "alone.csv")
+        store.objects |= dict.fromkeys(names, b"k\none\n")
+        found = find_inputs(["days", "alone.csv"], [f"s3://{BUCKET}"], "csv")
+        check_unchanged(found)
+        for name in ("days/2.csv", "alone.csv"):
+            store.objects[name] = b"k\ntwo\n"
+            with raises(f"input_in_motion 1 {name} written again"):
+                check_unchanged(found)
+            store.objects[name] = b"k\none\n"
+        assert found.fingerprint == replace(found, tags=()).fingerprint, (
+            "later it is the same input"
+        )
+        store.written -= (
+            3600  # what is written over this gets another time, so nobody asks for ETags
+        )
+        assert find_inputs(["days"], [f"s3://{BUCKET}"], "csv").tags == ()

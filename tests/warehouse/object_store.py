@@ -3,19 +3,21 @@
 Beside it there is nothing that a folder has: no folders, no renaming, no half-written objects.
 """
 
+import hashlib
 import io
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 BUCKET, KEY_ID, SECRET = "lake", "weir", "secret"
-_DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 _KEYS = re.compile(r"<Key>(.*?)</Key>")
 
 
@@ -26,6 +28,7 @@ class ObjectStore:
     port: int = 0
     objects: dict[str, bytes] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    written: int = 1704067200  # the time of all objects: 2024, and whole seconds as in S3
 
     @property
     def environment(self) -> dict[str, str]:
@@ -92,13 +95,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _error(self, status: int, code: str) -> None:
         self._send(status, f"<Error><Code>{code}</Code></Error>".encode())
 
+    def _facts(self, content: bytes) -> dict[str, str]:
+        written = formatdate(self.store.written, usegmt=True)
+        return {"Last_Modified": written, "ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
+
     def _head(self) -> None:
         if not self._name:
             self._send(200)
         elif (found := self.store.objects.get(self._name)) is None:
             self._error(404, "NoSuchKey")
         else:
-            self._send(200, Content_Length=str(len(found)), Last_Modified=_DATE)
+            self._send(200, Content_Length=str(len(found)), **self._facts(found))
 
     def _get(self) -> None:
         if not self._name:
@@ -110,12 +117,12 @@ class _Handler(BaseHTTPRequestHandler):
             last = min(int(wanted[2] or len(found)), len(found) - 1)
             part = found[first : last + 1]
             span = f"bytes {first}-{last}/{len(found)}"
-            return self._send(206, part, Content_Range=span, Last_Modified=_DATE)
-        self._send(200, found, Last_Modified=_DATE)
+            return self._send(206, part, Content_Range=span, **self._facts(found))
+        self._send(200, found, **self._facts(found))
 
     def _list(self) -> None:
         prefix, delimiter = self._asked.get("prefix", ""), self._asked.get("delimiter", "")
-        found, folders = [], {}
+        found, folders, at = [], {}, datetime.fromtimestamp(self.store.written, UTC)
         for name, content in sorted(self.store.objects.items()):
             if name.startswith(prefix):
                 rest = name[len(prefix) :]
@@ -124,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
                 else:
                     found.append(
                         f"<Contents><Key>{escape(name)}</Key><Size>{len(content)}</Size>"
-                        "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
+                        f"<LastModified>{at:%Y-%m-%dT%H:%M:%S.000Z}</LastModified></Contents>"
                     )
         found += [f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>"
                   for one in folders]  # fmt: skip

@@ -4,7 +4,9 @@ import errno
 import hashlib
 import json
 import os
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyarrow import fs
@@ -22,6 +24,9 @@ from weir.warehouse.paths import below_root
 # The bits of the rank for the file, for the block of a split text file, and for the row.
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33
 ROW_MASK = (1 << ROW_BITS) - 1
+# In seconds: how far the clocks of a store and of this machine may differ, and a second.
+_FRESH = 60
+_AT_ONCE = 16  # requests for ETags
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Inputs:
     infer: str = "types"  # for csv files of a stream without columns; or "strings"
     prefix: str = ""  # of the recorded paths, for files below a root that is not the first
     folders: tuple[str, ...] = ()  # that were named, below the root
+    tags: tuple[tuple[str, str], ...] = ()  # path and ETag of those that are just written
 
     @property
     def named(self) -> list[InputFile]:
@@ -129,7 +135,33 @@ def find_inputs(
         infer=infer,
         prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
         folders=tuple(folders),
+        tags=tags_of(root, [path for path, _, modified in found if _is_fresh(modified)]),
     )
+
+
+def _is_fresh(modified: str) -> bool:
+    """Return whether a file could be written again without another time: it has one in whole
+    seconds, as object stores give it, and that is hardly over. Any other file gets a later one."""
+    seconds, rest = divmod(int(modified), 10**9)
+    return rest == 0 and seconds > time.time() - _FRESH
+
+
+def tags_of(root: str, paths: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the path and the ETag of files that have one, by a request for each, in parallel."""
+    system, base = filesystem(root)
+
+    def tag(path: str) -> tuple[str, str]:
+        try:
+            with system.open_input_file(f"{base}/{path}") as source:
+                facts = {key.lower(): value for key, value in (source.metadata() or {}).items()}
+        except OSError:  # it is gone, which others say
+            return path, ""
+        return path, bytes(facts.get("etag", b"")).decode()
+
+    if not paths or isinstance(system, fs.LocalFileSystem):
+        return ()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return tuple(one for one in pool.map(tag, paths) if one[1])
 
 
 def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int, str]]:

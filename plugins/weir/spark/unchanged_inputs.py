@@ -3,7 +3,7 @@ given rows of which nobody knows which they are."""
 
 from pyarrow import fs
 
-from weir.spark.inputs import Inputs
+from weir.spark.inputs import Inputs, tags_of
 from weir.spark.unreadable import UnreadableFile
 from weir.warehouse.filesystem import filesystem
 
@@ -12,7 +12,8 @@ _SHOWN = 3  # the most files that a sentence names
 
 def check_unchanged(inputs: Inputs) -> None:
     """Check that each file has the size and the time that it had before it was read, and that its
-    folder has no other files. Folders that were named are listed once.
+    folder has no other files. Folders that were named are listed once. A file that was just written
+    when it was looked at first, with a time in whole seconds, also has the same ETag.
 
     Raises UnreadableFile, so that another try takes the files as they are by then.
     """
@@ -22,6 +23,9 @@ def check_unchanged(inputs: Inputs) -> None:
     }
     now = _seen(inputs)
     changed = sorted(path for path in before.keys() | now.keys() if before.get(path) != now[path])
+    if not changed and inputs.tags:
+        tags = tags_of(inputs.root, [path for path, _ in inputs.tags])
+        changed = sorted(path for path, _ in {*inputs.tags} - {*tags})
     if not changed:
         return
     more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > _SHOWN else ""
