@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+import weir
 from benchmarks.data_path import appended
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from tests.watching import count_statements
-from weir.arrow import append as tables
 from weir.arrow.read import read_slice
 from weir.controller.commit import commit
 from weir.controller.read_plan import FileSlice, plan_of_bounds
@@ -228,7 +228,7 @@ def since_checkpoint(setting: Setting) -> Figure:
         def run() -> float:
             seconds = 0.0
             for _ in range(reads):
-                tables.append(
+                weir.append(
                     str(stream.name), rows, writer_id="bench", batch_id=str(setting.number()),
                     settings=setting.settings,
                 )  # fmt: skip

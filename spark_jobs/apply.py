@@ -14,6 +14,7 @@ from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
 from weir.operations import FUNCTION_PATTERN, Apply
+from weir.operations.expressions import check_time, key_columns
 from weir.operations.runner import Job, main
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root
@@ -47,20 +48,18 @@ def _checks(job: Job) -> Checks:
     """Return checks by Spark's parser, which is loaded when one of them first needs it."""
 
     def columns(text: str, key: str | None) -> list[Field] | None:
-        from weir.spark.expressions import check_expression, check_key, parse_columns
-
-        used = [] if key is None else check_expression(key, "routing key").columns
+        used = [] if key is None else key_columns(key)
         if not text:
             return None
+        from weir.spark.expressions import check_key, parse_columns
+
         fields = parse_columns(job.spark, text, used)
         if key is not None:
             check_key(job.spark, key, fields)
         return fields
 
     def event_time(name: StreamName, text: str, fields: list[Field] | None) -> None:
-        from weir.spark.event_time import check_event_time
-
-        check_event_time(name, text, fields, lambda: job.spark)
+        check_time(name, text, fields, lambda: job.spark)
 
     def definition(
         name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None

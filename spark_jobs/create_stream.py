@@ -6,21 +6,22 @@ from typing import Any
 from weir.controller.streams import create_stream
 from weir.model.names import stream_name
 from weir.operations import CreateStream
+from weir.operations.expressions import check_time, key_columns
 from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
-    """Check the routing key and the event time with Spark's own parser, then create the stream."""
-    from weir.spark.event_time import check_event_time
-    from weir.spark.expressions import check_expression, check_key, parse_columns
-
+    """Check the routing key and the event time, then create the stream. Only expressions and
+    columns need Spark, whose own parser reads them."""
     name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
-    used = check_expression(wanted.routing_key, "routing key").columns
-    fields = parse_columns(job.spark, arguments.schema, used) if arguments.schema.strip() else None
-    if fields is not None:
+    used, fields = key_columns(wanted.routing_key), None
+    if arguments.schema.strip():
+        from weir.spark.expressions import check_key, parse_columns
+
+        fields = parse_columns(job.spark, arguments.schema, used)
         check_key(job.spark, wanted.routing_key, fields)
     if wanted.event_time:
-        check_event_time(name, wanted.event_time, fields, lambda: job.spark)
+        check_time(name, wanted.event_time, fields, lambda: job.spark)
     made = create_stream(
         job.database,
         name,

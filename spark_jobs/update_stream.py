@@ -4,11 +4,12 @@ import sys
 from typing import Any
 
 from weir.controller.locks import read_stream
-from weir.controller.streams import schema_of
+from weir.controller.streams import schema_by_id
 from weir.controller.update import update_stream
 from weir.errors import InvalidInput
 from weir.model.names import stream_name
 from weir.operations import UpdateStream
+from weir.operations.expressions import check_time
 from weir.operations.runner import Job, main
 from weir.retention.choose import choosing
 
@@ -24,11 +25,9 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     if not changes and fields is None:
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if event_time := changes.get("event_time"):
-        from weir.spark.event_time import check_event_time
-
-        known = job.database.transaction(lambda c: schema_of(c, read_stream(c, name)))
+        known = job.database.transaction(lambda c: schema_by_id(c, read_stream(c, name).stream_id))
         all_fields = [*(known or []), *(fields or [])] or None
-        check_event_time(name, event_time, all_fields, lambda: job.spark)
+        check_time(name, event_time, all_fields, lambda: job.spark)
     done = update_stream(
         job.database,
         name,

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlalchemy import Connection, text
 
-from weir.arrow.append import append
+from weir import append
 from weir.database.connection import Database
 from weir.settings import Settings
 

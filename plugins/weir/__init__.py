@@ -5,50 +5,50 @@ tests/test_import_contract.py). Only `weir.airflow` imports airflow. Only `weir.
 work with pyspark; `weir.warehouse.hadoop` and `weir.terminal.look` import it when they need it.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weir.arrow.append import append as append
-    from weir.arrow.read import count as count
-    from weir.arrow.read import read as read
-    from weir.arrow.tail import tail as tail
     from weir.declarations.declared import declares as declares
     from weir.errors import TruncatedWarning as TruncatedWarning
-    from weir.history.lineage import lineage as lineage
-    from weir.operations.programs import checkpoint as checkpoint
-    from weir.operations.programs import create_reader_group as create_reader_group
+    from weir.programs.functions import append as append
+    from weir.programs.functions import checkpoint as checkpoint
+    from weir.programs.functions import count as count
+    from weir.programs.functions import create_reader_group as create_reader_group
+    from weir.programs.functions import create_stream as create_stream
+    from weir.programs.functions import lineage as lineage
+    from weir.programs.functions import read as read
+    from weir.programs.functions import tail as tail
+    from weir.programs.opening import open as open
+    from weir.programs.store import StreamStore as StreamStore
+    from weir.settings import Settings as Settings
+
+# What programs use, and where it is. It is loaded when first used, because jobs do not need it.
+_OFFERED = {
+    "Settings": "weir.settings",
+    "StreamStore": "weir.programs.store",
+    "TruncatedWarning": "weir.errors",
+    "append": "weir.programs.functions",
+    "checkpoint": "weir.programs.functions",
+    "count": "weir.programs.functions",
+    "create_reader_group": "weir.programs.functions",
+    "create_stream": "weir.programs.functions",
+    "declares": "weir.declarations.declared",
+    "lineage": "weir.programs.functions",
+    "open": "weir.programs.opening",
+    "read": "weir.programs.functions",
+    "tail": "weir.programs.functions",
+}
+__version__ = "0.1.0"
+__all__ = sorted([*_OFFERED, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    """Return what programs use: `weir.append`, `read`, `count`, `tail`, `lineage`,
-    `create_reader_group`, `checkpoint` and `declares`. It is loaded when first used, because jobs
-    do not need it."""
-    if name == "append":
-        from weir.arrow.append import append
+    """Return what programs use; see `__all__`."""
+    if name not in _OFFERED:
+        raise AttributeError(f"module 'weir' has no attribute {name!r}")
+    return getattr(importlib.import_module(_OFFERED[name]), name)
 
-        return append
-    if name in ("read", "count"):
-        from weir.arrow import read
 
-        return getattr(read, name)
-    if name == "declares":
-        from weir.declarations.declared import declares
-
-        return declares
-    if name == "lineage":
-        from weir.history.lineage import lineage
-
-        return lineage
-    if name in ("checkpoint", "create_reader_group"):
-        from weir.operations import programs
-
-        return getattr(programs, name)
-    if name == "tail":
-        from weir.arrow.tail import tail
-
-        return tail
-    if name == "TruncatedWarning":
-        from weir.errors import TruncatedWarning
-
-        return TruncatedWarning
-    raise AttributeError(f"module 'weir' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__

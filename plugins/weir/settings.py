@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,28 @@ def load(environ: dict[str, str] | None = None) -> Settings:
             values = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput("config_invalid", f"{path} is not valid TOML: {error}.") from error
+    return _made(values, path, environ)
+
+
+def of_program(database: str, warehouse: str) -> Settings:
+    """Return the settings of a program that names its installation itself, without a file: the
+    others are those of the environment, or the defaults. Raises InvalidInput if one is missing."""
+    for name, value, example in (
+        ("database", database, "postgresql://weir_app@host/weir"),
+        ("warehouse", warehouse, "a folder or a URI"),
+    ):
+        if not value:
+            raise InvalidInput(
+                "argument_missing",
+                f"{name} is missing; give both a database and a warehouse ({example}), or "
+                "neither, for those of weir.toml.",
+            )
+    given = {"WEIR_DATABASE": database, "WEIR_WAREHOUSE": warehouse}
+    return _made({}, Path("weir.toml").resolve(), {**os.environ, **given})
+
+
+def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Settings:
+    """Return the settings of a file's values and of an environment."""
     known = {field.name: field for field in fields(Settings)}
     for name in sorted(set(values) - set(known)):
         raise InvalidInput(

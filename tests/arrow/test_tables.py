@@ -105,8 +105,8 @@ def test_a_start_below_the_head_is_checked_where_the_gap_is_skipped(
             "column_type_unsupported 'x' struct<>",
         ),
         (
-            pa.record_batch({"key": ["a"]}),
-            "frame_unsupported RecordBatch",
+            {"key": ["a"]},
+            "frame_unsupported dict",
         ),
     ],
 )

@@ -17,7 +17,6 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, database_for_many
 from tests.crash.fault_points import Scene, Undisturbed
 from tests.crash.test_fault_points import AGAIN_IS_MORE, SCENES
-from weir.arrow import append as tables
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -126,19 +125,13 @@ def test_an_append_that_is_refused_anywhere_ends_aborted_or_committed(
     table = pa.table({"key": ["a", "b", "c"]})
 
     def append(lane: Lane, at: int | None) -> Refusals:
-        made: list[Refusals] = []
-
-        def opened(settings: Settings) -> Database:
-            one = again(database)
-            made.append(Refusals(one, state, at))
-            return one
-
-        with monkeypatch.context() as patched:
-            patched.setattr(tables.Database, "of", opened)
-            refused = pytest.raises((DBAPIError, WeirError), match="refused")
-            with nullcontext() if at is None else refused:
-                weir.append(str(lane.name), table, writer_id="w", batch_id="b", settings=settings)
-        return made[0]
+        one = again(database)
+        made = Refusals(one, state, at)
+        refused = pytest.raises((DBAPIError, WeirError), match="refused")
+        with nullcontext() if at is None else refused:
+            store = weir.StreamStore(settings, one)
+            store.append(str(lane.name), table, writer_id="w", batch_id="b")
+        return made
 
     statements = append(Lane.made(database, retention="consumed"), None).seen
     assert len(statements) >= 5

@@ -12,8 +12,8 @@ from tests.controller.support import Lane
 from tests.crash.jobs import write_config
 from tests.scaling.support import pass_time
 from tests.spark.installation import Installation
-from weir.arrow.append import append
 from weir.operations.runner import main
+from weir.programs.functions import append
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from tests.raises import raises
 from weir.errors import InvalidInput
+from weir.model.plain_column import plain_column
 from weir.spark.adjunct_changes import parse_types
 from weir.spark.expressions import (
     FUNCTIONS,
@@ -298,3 +299,28 @@ def test_floating_point_numbers_may_be_in_a_key_as_exact_numbers(spark: SparkSes
     for text in ("cast(d AS decimal(18, 2))", "bigint(d)", "if(d > 1, a, 'x')", "hex(bigint(d))"):
         checked = check_expression(text, "key", resolving)
         with_expression(frame, checked, "value", "key", resolving, new=True)
+
+
+def test_what_is_taken_for_a_plain_column_without_spark_is_one_for_its_parser(
+    spark: SparkSession,
+) -> None:
+    words = [
+        row.keyword.lower() for row in spark.sql("SELECT keyword FROM sql_keywords()").collect()
+    ]
+    assert len(words) > 300
+    for text in [
+        *words,
+        *(f"`{word}`" for word in words),
+        "customer",
+        " _a1 ",
+        "`two words`",
+        "`a.b`",
+    ]:
+        column = plain_column(text)
+        try:
+            found = check_expression(text, "routing key")
+        except InvalidInput:
+            assert column is None, text
+        else:
+            assert column is None or (found.plain and found.columns == [column]), text
+            assert found.plain == (column is not None), text

@@ -4,7 +4,6 @@ The transactions, the files and the order are the same as with Spark: either can
 the other can read it.
 """
 
-import re
 import struct
 import uuid
 from bisect import bisect_right
@@ -32,32 +31,30 @@ from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile, check_written
 from weir.controller.transactions import Attempt, Committed, begin
-from weir.database.connection import Database
 from weir.errors import BadRows, InvalidInput
 from weir.front_ends import do
+from weir.installation.opened import Installation
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
 from weir.model.new_columns import fitting
+from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field, show
 from weir.model.segment import Segment
-from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.marker import check_unused
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
-_COLUMN = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
 
 
-def append(
+def append_table(
+    app: Installation,
     stream: str,
     table: pa.Table,
     *,
     writer_id: str,
     batch_id: str,
-    source: str = "program",
     complete_until: datetime | str | None = None,
-    settings: Settings | None = None,
 ) -> Committed:
     """Append the rows of a pyarrow table to a stream, in the order of the table, in one
     transaction. Return what was committed, now or by an earlier try (`repeated`).
@@ -78,34 +75,27 @@ def append(
     gone; Unavailable if the warehouse takes no files; InvariantViolation if the
     warehouse is not this database's.
     """
-    settings = settings or load()
-    with Database.of(settings) as database:
-        begun = begin(
-            database, stream_name(stream), writer_id=writer_id, batch_id=batch_id,
-            fingerprint="table", lease=settings.transaction_lease, source=source,
-            complete_until=complete_until,
-        )  # fmt: skip
-        if isinstance(begun, Committed):
-            return begun
-        with writing(database, settings, [begun]):
-            try:
-                staged = _stage(settings.warehouse, begun, table)
-            except OSError as error:
-                raise not_writable(settings.warehouse, error) from error
-            check_written(settings.warehouse, [staged])
-            return commit(database, staged)[0]
+    database, settings = app.database, app.settings
+    begun = begin(
+        database, stream_name(stream), writer_id=writer_id, batch_id=batch_id,
+        fingerprint="table", lease=settings.transaction_lease, source=app.source,
+        complete_until=complete_until,
+    )  # fmt: skip
+    if isinstance(begun, Committed):
+        return begun
+    with writing(database, settings, [begun]):
+        try:
+            staged = _stage(settings.warehouse, begun, table)
+        except OSError as error:
+            raise not_writable(settings.warehouse, error) from error
+        check_written(settings.warehouse, [staged])
+        return commit(database, staged)[0]
 
 
 def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     """Write the rows of each segment to files of its own, in the order of the table. Return what
     was written."""
     check_unused(warehouse, attempt.folder)
-    if not isinstance(table, pa.Table):
-        raise InvalidInput(
-            "frame_unsupported",
-            f"the rows are a {type(table).__name__}, not a pyarrow Table; convert them, for "
-            "example with pa.Table.from_pandas or pa.Table.from_batches.",
-        )
     columns = from_arrow(table.schema)
     fit_of = fitting(str(attempt.stream), attempt.fields, columns, attempt.on_new_column)
     fields = fit_of.fields
@@ -151,7 +141,7 @@ class _Timing:
     def of(cls, attempt: Attempt, table: pa.Table, fields: list[Field]) -> "_Timing | None":
         if attempt.event_time is None:
             return None
-        column = _plain(attempt.event_time)
+        column = plain_column(attempt.event_time)
         if column is None:
             raise InvalidInput(
                 "event_time_needs_spark",
@@ -176,12 +166,6 @@ class _Timing:
         until = attempt.complete_until
         late = 0 if until is None else pc.sum(pc.less(self.times, until)).as_py() or 0
         return EventTimes(str(attempt.event_time), late, until)
-
-
-def _plain(expression: str) -> str | None:
-    """Return the column that an expression is, if it is no more."""
-    match = _COLUMN.fullmatch(expression.strip())
-    return match and (match[1] or match[2])
 
 
 def _check_open(table: pa.Table, columns: list[Field], fields: list[Field]) -> None:
@@ -246,7 +230,7 @@ def _by_range(attempt: Attempt) -> list[Segment]:
 
 def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
     """Return for each row the index of its segment, in the order of key ranges (semantics 1.6)."""
-    column = _plain(attempt.routing_key)
+    column = plain_column(attempt.routing_key)
     if column is None:
         raise InvalidInput(
             "routing_key_needs_spark",

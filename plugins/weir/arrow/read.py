@@ -12,17 +12,18 @@ from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import Moment, close_span, parse_span
-from weir.database.connection import Database
 from weir.errors import InvalidInput, check_choice
+from weir.installation.opened import Installation, shared_database
 from weir.model.names import stream_name
 from weir.model.schema import SEQ, Field
-from weir.settings import Settings, load
+from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
 ORDERS = ("segment", "stream")
 
 
-def read(
+def read_table(
+    app: Installation,
     stream: str,
     *,
     start: Cut | None = None,
@@ -31,7 +32,6 @@ def read(
     until: Moment | None = None,
     columns: Sequence[str] | None = None,
     order: str = "segment",
-    settings: Settings | None = None,
 ) -> pa.Table:
     """Return the events of a stream between two stream cuts or times, with their `_segment`,
     `_offset` and `_clock`.
@@ -50,24 +50,22 @@ def read(
     check_choice("order", order, ORDERS)
     span = parse_span(since, until)
     span.check_alone(start, end)
-    settings = settings or load()
     name = stream_name(stream)
-    with Database.of(settings) as database:
-        close_span(database, [name], span)
+    close_span(app.database, [name], span)
 
-        def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
-            planned = plan(connection, name, span.since or start, span.until or end)
-            lacks = None
-            if start is None and end is None:
-                lacks = missing_between(connection, name, *span, empty=not planned[0])
-            return *planned, lacks
+    def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
+        planned = plan(connection, name, span.since or start, span.until or end)
+        lacks = None
+        if start is None and end is None:
+            lacks = missing_between(connection, name, *span, empty=not planned[0])
+        return *planned, lacks
 
-        slices, fields, lacks = database.snapshot(found)
+    slices, fields, lacks = app.database.snapshot(found)
     if lacks:
         lacks.warn()
     schema = to_arrow(fields)
     wanted = check_columns(stream, schema, columns)
-    whole = concatenated([read_rows(settings, s, schema, wanted) for s in slices],
+    whole = concatenated([read_rows(app.settings, s, schema, wanted) for s in slices],
                          schema, wanted)  # fmt: skip
     if order == "stream":
         whole = whole.sort_by([("_clock", "ascending"), (SEQ, "ascending")])
@@ -97,12 +95,8 @@ def concatenated(parts: Sequence[pa.Table], schema: pa.Schema, wanted: Sequence[
     return pa.concat_tables([empty, *parts])
 
 
-def count(
-    stream: str,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    settings: Settings | None = None,
+def count_events(
+    app: Installation, stream: str, *, since: Moment | None = None, until: Moment | None = None
 ) -> int:
     """Return how many events `read` returns for two times, without reading them.
 
@@ -110,9 +104,8 @@ def count(
     time.
     """
     name, span = stream_name(stream), parse_span(since, until)
-    with Database.of(settings or load()) as database:
-        events = count_between(database, name, *span)
-        lacks = database.snapshot(lambda c: missing_between(c, name, *span, empty=events == 0))
+    events = count_between(app.database, name, *span)
+    lacks = app.database.snapshot(lambda c: missing_between(c, name, *span, empty=events == 0))
     if lacks:
         lacks.warn()
     return events
@@ -141,8 +134,8 @@ def read_rows(
             columns = [*(n for n in wanted if n in there), SEQ]
             table = file.read_row_groups(groups, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
-        with Database.of(settings) as database:
-            raise why_unread(database, settings.warehouse, part.path, error) from error
+        _, database = shared_database(settings)
+        raise why_unread(database, settings.warehouse, part.path, error) from error
     table = table.slice(part.first_row - before, part.end_row - part.first_row)
     count = table.num_rows
     values = [

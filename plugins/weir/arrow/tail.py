@@ -13,19 +13,16 @@ from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import SEQ, Field
-from weir.settings import Settings, load
+from weir.settings import Settings
 
 Key = tuple[int, int]  # clock and rank: the write order
 
 
-def tail(
-    stream: str,
-    count: int = 10,
-    *,
-    columns: Sequence[str] | None = None,
-    settings: Settings | None = None,
+def tail_table(
+    app: Installation, stream: str, count: int = 10, *, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """Return the last `count` events of a stream in write order, with `_segment`, `_offset` and
     `_clock`.
@@ -38,15 +35,12 @@ def tail(
         raise InvalidInput(
             "argument_invalid", f"the number of events is {count!r}; it must be at least 1."
         )
-    settings = settings or load()
-    with Database.of(settings) as database:
-        name = stream_name(stream)
-        found = tail_of(database, settings, name, count, columns)
-        lacks = None
-        if not found.num_rows:
-            lacks = database.snapshot(lambda c: missing_between(c, name, None, None, empty=True))
-    if lacks:
-        lacks.warn()
+    name = stream_name(stream)
+    found = tail_of(app.database, app.settings, name, count, columns)
+    if not found.num_rows:
+        lacks = app.database.snapshot(lambda c: missing_between(c, name, None, None, empty=True))
+        if lacks:
+            lacks.warn()
     return found
 
 
@@ -57,7 +51,7 @@ def tail_of(
     count: int,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Return the last events like `tail`, of an open database."""
+    """Return the last events like `tail_table`, of an open database."""
     slices, fields = database.snapshot(lambda c: _plan(c, name, count))
     schema = to_arrow(fields)
     wanted = check_columns(str(name), schema, columns)

@@ -8,9 +8,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.database.connection import Database
-from weir.settings import Settings, load
-
 
 class Step(NamedTuple):
     """One thing that a run read or wrote in one commit."""
@@ -31,29 +28,6 @@ class Step(NamedTuple):
     version: int | None  # of a store; of a stream that was written, the transaction
 
 
-def lineage(
-    of: str,
-    *,
-    direction: str = "up",
-    depth: int | None = None,
-    segment: str | None = None,
-    from_offset: int | None = None,
-    to_offset: int | None = None,
-    settings: Settings | None = None,
-) -> list[Step]:
-    """Return what a stream, or a part of it, was made of; or with direction "down" what was made of
-    it.
-
-    `of`: a stream (`scope/stream`), or a run (`DAG/run/task`). `segment`, `from_offset`,
-    `to_offset`: only these events of a stream. `depth`: how many commits to follow; None: all.
-    Raises NotFound for a stream or segment that does not exist, InvalidInput for another direction.
-    """
-    with Database.of(settings or load()) as database:
-        return database.snapshot(
-            lambda c: lineage_of(c, of, direction, depth, segment, from_offset, to_offset)
-        )
-
-
 def lineage_of(
     connection: Connection,
     of: str,
@@ -63,7 +37,13 @@ def lineage_of(
     from_offset: int | None = None,
     to_offset: int | None = None,
 ) -> list[Step]:
-    """Return lineage like `lineage`, on an open connection."""
+    """Return what a stream, or a part of it, was made of; or with direction "down" what was made of
+    it.
+
+    `of`: a stream (`scope/stream`), or a run (`DAG/run/task`). `segment`, `from_offset`,
+    `to_offset`: only these events of a stream. `depth`: how many commits to follow; None: all.
+    Raises NotFound for a stream or segment that does not exist, InvalidInput for another direction.
+    """
     rows = connection.execute(
         text(
             """SELECT * FROM lineage(:of, :direction, :depth, :segment, CAST(:first AS bigint),

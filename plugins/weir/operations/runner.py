@@ -5,12 +5,15 @@ with which it failed.
 """
 
 import argparse
+import functools
 import json
 import logging
+import runpy
 import signal
 import sys
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
@@ -33,6 +36,7 @@ from weir.history.job_runs import (
     record_progress,
     record_start,
 )
+from weir.installation.extras import missing_extra
 from weir.installation.opened import Installation
 from weir.model.names import check_text, shortened
 from weir.operations import JOBS, parse
@@ -42,6 +46,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
+
+
+def _print(line: str) -> None:
+    print(f"weir: {line}", flush=True)
 
 
 @dataclass
@@ -55,6 +63,8 @@ class Job:
     given: dict[str, Any] = field(default_factory=dict)  # the arguments that are given, by name
     recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
     functions: list[dict[str, str]] = field(default_factory=list)  # that it calls, for its report
+    log: Callable[[str], None] = _print
+    start_spark: "Callable[[], SparkSession] | None" = None
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
 
@@ -68,6 +78,8 @@ class Job:
         """The Spark session, made when first used: most metadata jobs need none
         (docs/decisions/0005).
         """
+        if self._spark is None and self.start_spark is not None:
+            self._spark = self.start_spark()
         if self._spark is None:
             from weir.spark.session import session
 
@@ -95,10 +107,10 @@ class Job:
         return function
 
     def say(self, line: str) -> None:
-        """Print a line of progress to the task's log, and every few seconds record it in
-        job_run.
+        """Print a line of progress to the task's log, or to the program that runs the job, and
+        every few seconds record it in job_run.
         """
-        print(f"weir: {line}", flush=True)
+        self.log(line)
         if time.monotonic() - self._recorded_at > PROGRESS_EVERY:
             self._recorded_at = time.monotonic()
             self.database.transaction(lambda c: record_progress(c, self.run, line))
@@ -139,6 +151,13 @@ def job_path(job: str) -> str:
     """Return the file of a job: in spark_jobs/ of the source tree, or in the installed package."""
     tree = Path(__file__).parents[3] / "spark_jobs" / f"{job}.py"
     return str(tree if tree.is_file() else resources.files("weir.jobs") / f"{job}.py")
+
+
+@functools.cache
+def work_of(job: str) -> Callable[[Job, Any], dict[str, Any]]:
+    """Return the function of a job's file, to run it in this process."""
+    work: Callable[[Job, Any], dict[str, Any]] = runpy.run_path(job_path(job))["run"]
+    return work
 
 
 def main(
@@ -197,6 +216,8 @@ def perform(
     except SystemExit as error:  # of code that the job has loaded; nobody would see why it ended
         raise exited(f"job {job.name}", error) from error
     except Exception as error:
+        if missing := missing_extra(error):
+            raise missing from None
         if "py4j" in sys.modules:
             from weir.spark.lost_files import of_warehouse
 
@@ -210,8 +231,8 @@ def perform(
 
 
 def by_hand(job: str) -> RunId:
-    """Return a new run id for a job that a person starts."""
-    return RunId(BY_HAND, f"{time.time():.6f}", job)
+    """Return a new run id for a job that a person or a program starts."""
+    return RunId(BY_HAND, f"{time.time():.6f}-{uuid.uuid4().hex[:6]}", job)
 
 
 def failure_of(error: Exception | KeyboardInterrupt) -> tuple[str, bool]:

@@ -9,7 +9,10 @@ From these proposals (docs/semantics.md says where Weir differs):
   https://github.com/pravega/pravega/wiki/PDP-28-(Cross-Routing-Key-Ordering)
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
+
+from weir.installation.extras import naming_extras
 
 if TYPE_CHECKING:
     from weir.spark.adjuncts import AdjunctStoreManager as AdjunctStoreManager
@@ -21,30 +24,27 @@ if TYPE_CHECKING:
     from weir.spark.stream_read import read as read
 
 
+# What programs use, and where it is. It is loaded when first used, because jobs that move no data
+# do not need it.
+_OFFERED = {
+    "AdjunctStoreManager": "weir.spark.adjuncts",
+    "Appender": "weir.spark.append",
+    "OpenBatch": "weir.spark.open_batch",
+    "Reader": "weir.spark.reader",
+    "output": "weir.spark.parquet_output",
+    "read": "weir.spark.stream_read",
+    "register": "weir.spark.source",
+}
+__all__ = sorted(_OFFERED)
+
+
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used, because jobs that move no data do not need it."""
-    if name in ("Reader", "OpenBatch"):
-        from weir.spark import reader
+    """Return what programs use; see `__all__`. Raises InvalidInput if pyspark is not installed."""
+    if name not in _OFFERED:
+        raise AttributeError(f"module 'weir.spark' has no attribute {name!r}")
+    with naming_extras():
+        return getattr(importlib.import_module(_OFFERED[name]), name)
 
-        return getattr(reader, name)
-    if name == "AdjunctStoreManager":
-        from weir.spark.adjuncts import AdjunctStoreManager
 
-        return AdjunctStoreManager
-    if name == "Appender":
-        from weir.spark.append import Appender
-
-        return Appender
-    if name == "output":
-        from weir.spark.parquet_output import output
-
-        return output
-    if name == "read":
-        from weir.spark.stream_read import read
-
-        return read
-    if name == "register":
-        from weir.spark.source import register
-
-        return register
-    raise AttributeError(f"module 'weir.spark' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__

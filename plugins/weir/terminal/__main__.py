@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import FrameType
 
+import weir
 from weir.errors import WeirError
 from weir.front_ends import command, speaking
+from weir.installation.extras import missing_extra
 from weir.operations import JOBS, CreateStream
 from weir.operations.runner import failure_of
 from weir.terminal import look, work
@@ -49,6 +51,7 @@ def parser() -> Parser:
         epilog="Every command but up, down, status, login and psql takes --json, for programs. The "
         "exit status is 0; 1 if another try may succeed; 2 if it would fail in the same way.",
     )
+    made.add_argument("--version", action="version", version=f"weir {weir.__version__}")
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, description in LOCAL.items():
         commands.add_parser(name, help=description, add_help=False)
@@ -136,10 +139,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `weir read ... | head`
         sys.stderr.close()
         return 0
-    except Exception as error:
-        sentence, retryable = failure_of(error)
-        if isinstance(error, WeirError) and "--json" in words:
-            print_json({"error": {"code": error.code, "sentence": error.sentence}})
+    except Exception as raised:
+        meant = missing_extra(raised) or raised
+        sentence, retryable = failure_of(meant)
+        if isinstance(meant, WeirError) and "--json" in words:
+            print_json({"error": {"code": meant.code, "sentence": meant.sentence}})
         elif "--json" in words:
             print_json({"error": {"code": None, "sentence": sentence}})
         else:

@@ -4,7 +4,6 @@ check of its arguments, and records it in weir.job_runs."""
 import argparse
 import contextlib
 import os
-import runpy
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.front_ends import speaking
 from weir.model.names import StreamName, stream_name
 from weir.operations import JOBS, Apply, CreateReaderGroup, CreateStream, Ingest, Process, parse
-from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
+from weir.operations.runner import Job, by_hand, perform, record_failure, work_of
 from weir.reader_groups.groups import delete_reader_group
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
@@ -29,11 +28,10 @@ from weir.terminal.printing import note, print_json, records, visible
 
 def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Run a job and return its report. What it logs goes to the standard error output."""
-    work = runpy.run_path(job_path(job))["run"]
     running = Job(job, by_hand(job), terminal.settings, terminal.database)
     with contextlib.redirect_stdout(sys.stderr), speaking("terminal", JOBS, job):
         try:
-            return perform(running, work, arguments)
+            return perform(running, work_of(job), arguments)
         except (Exception, KeyboardInterrupt) as error:
             record_failure(running, error)
             raise

@@ -1,5 +1,4 @@
-"""Reader groups for programs of your own, with the settings of jobs (`WEIR_CONFIG`, or
-`weir.toml`)."""
+"""Reader groups and their checkpoints, for programs of your own."""
 
 import time
 import uuid
@@ -12,32 +11,27 @@ from weir.database.connection import Database
 from weir.errors import Conflict, NotFound
 from weir.model.names import stream_name
 from weir.reader_groups import checkpoints, groups
-from weir.settings import load
 
 PAUSE = 0.5  # seconds between two looks at a checkpoint that waits
 
 
-def create_reader_group(
-    name: str, streams: Sequence[str], *, start: str = "head", end: str = "", **settings: Any
+def create_group(
+    database: Database, name: str, streams: Sequence[str], **given: Any
 ) -> dict[str, Any]:
-    """Create a reader group over streams (`scope/stream`), from `start` to `end`: starting points
-    as in the form of weir_create_reader_group. `settings`: of `GroupConfiguration`, such as
-    subscriber=False; allow_loss and allow_truncated.
-
-    Returns its name and start, and in `missing` a line per stream of which events before its start
-    were truncated. Raises NotFound for a stream, Conflict if the group exists, Truncated for a
-    start below the head (unless allow_truncated=True: then it begins at the head), InvalidInput for
-    wrong settings.
-    """
-    with Database.of(load()) as database:
-        return groups.create_reader_group(
-            database, name, [stream_name(one) for one in streams], start=start, end=end,
-            request_id=f"program {uuid.uuid4()}", **settings,
-        )  # fmt: skip
+    """Create a reader group over streams, under a request of its own."""
+    return groups.create_reader_group(
+        database, name, [stream_name(one) for one in streams],
+        request_id=f"program {uuid.uuid4()}", **given,
+    )  # fmt: skip
 
 
 def checkpoint(
-    reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
+    database: Database,
+    reader_group: str,
+    name: str,
+    *,
+    barrier: bool = False,
+    patience: float = 3600.0,
 ) -> dict[str, Any]:
     """Record the positions of a group under a name, and return them by stream. With `barrier`, wait
     up to `patience` seconds until the batches that are open now are committed.
@@ -46,14 +40,13 @@ def checkpoint(
     too many checkpoints wait already, or this one is cancelled or times out; InvalidInput for the
     name.
     """
-    with Database.of(load()) as database:
-        checkpoints.checkpoint(
-            database, reader_group, name=name, barrier=barrier, patience=patience,
-            request_id=f"program {uuid.uuid4()}",
-        )  # fmt: skip
-        while (found := _look(database, reader_group, name)).state == "waiting":
-            time.sleep(PAUSE)
-            checkpoints.settle_group(database, reader_group)
+    checkpoints.checkpoint(
+        database, reader_group, name=name, barrier=barrier, patience=patience,
+        request_id=f"program {uuid.uuid4()}",
+    )  # fmt: skip
+    while (found := _look(database, reader_group, name)).state == "waiting":
+        time.sleep(PAUSE)
+        checkpoints.settle_group(database, reader_group)
     if found.state != "complete":
         raise Conflict(
             "checkpoint_not_reached",

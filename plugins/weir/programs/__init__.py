@@ -1,0 +1,1 @@
+"""What programs use: `weir.open`, the object it returns, and the functions of the module `weir`."""

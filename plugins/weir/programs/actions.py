@@ -1,0 +1,110 @@
+"""The actions that forms and commands have, as methods of an opened installation, made of the same
+descriptions (`weir.operations`): the same names, defaults, checks and errors."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, replace
+from typing import Any, get_type_hints
+
+from weir.errors import InvalidInput
+from weir.installation.opened import Installation
+from weir.operations import JOBS
+from weir.operations.form import is_required, json_schema
+from weir.operations.runner import Job, by_hand, perform, record_failure, work_of
+
+
+class Actions(Installation):
+    """An installation with a method for each action."""
+
+    def act(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Run an action in this process, as its job does, with the arguments that are given. Return
+        its report, which the view weir.job_runs has, too. Raises what the action raises."""
+        settings = self.settings
+        for name in ("function", "manager"):  # who writes a program may run any code in it
+            if name in given and isinstance(given[name], str):
+                package = given[name].partition(":")[0].partition(".")[0]
+                packages = (*settings.function_packages, package)
+                settings = replace(settings, function_packages=packages)
+        database = self.database.for_one_run()
+        job = Job(
+            action, by_hand(action), settings, database, log=self.say, start_spark=self.start_spark
+        )
+        try:
+            return perform(job, work_of(action), {n: _listed(v) for n, v in given.items()})
+        except (Exception, KeyboardInterrupt) as error:
+            record_failure(job, error)
+            raise
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _method(action: str, form: type[Any]) -> Callable[..., dict[str, Any]]:
+    known = fields(form)
+    subjects = [one.name for one in known if is_required(one)]
+
+    def method(self: Actions, *args: Any, **given: Any) -> dict[str, Any]:
+        if len(args) > len(subjects):
+            raise InvalidInput(
+                "argument_unknown",
+                f"{action} takes {len(subjects)} arguments without their names, and "
+                f"{len(args)} are given; name all but {', '.join(subjects) or 'none'}.",
+            )
+        placed = dict(zip(subjects, args, strict=False))
+        if twice := placed.keys() & given.keys():
+            raise InvalidInput(
+                "arguments_conflict",
+                f"{action} is given {min(twice)} by its place and by its name; give it once.",
+            )
+        return self.act(action, placed | given)
+
+    method.__name__, method.__qualname__ = action, f"{Actions.__name__}.{action}"
+    method.__doc__ = _described(form)
+    method.__signature__ = _signature(form)  # type: ignore[attr-defined]  # for help() and inspect
+    return method
+
+
+def _signature(form: type[Any]) -> inspect.Signature:
+    """Return the signature for `help`: an argument that is required may be given by its place."""
+    kinds = get_type_hints(form)
+    return inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            *(
+                inspect.Parameter(
+                    one.name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD
+                    if is_required(one)
+                    else inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if is_required(one) else _default(one),
+                    annotation=kinds[one.name],
+                )
+                for one in fields(form)
+            ),
+        ],
+        return_annotation=dict[str, Any],
+    )
+
+
+def _default(known: Field[Any]) -> Any:
+    return known.default if known.default_factory is MISSING else known.default_factory()
+
+
+def _described(form: type[Any]) -> str:
+    """Return the text for `help`: what the action does, and what its arguments mean."""
+    lines = [inspect.cleandoc(form.__doc__ or ""), ""]
+    for one in fields(form):
+        choices = json_schema(form, one).get("enum")
+        among = f" One of {', '.join(map(str, choices))}." if choices else ""
+        lines.append(f"`{one.name}`: {one.metadata['description']}{among}")
+    lines += [
+        "",
+        "Returns the report of the run, which the view weir.job_runs has, too. Raises InvalidInput "
+        "for a wrong argument, and the errors of the action.",
+    ]
+    return "\n".join(lines)
+
+
+for _action, _form in JOBS.items():
+    setattr(Actions, _action, _method(_action, _form))

@@ -1,0 +1,62 @@
+"""Open an installation for a program, and one for all functions of the module `weir`."""
+
+from typing import TYPE_CHECKING
+
+from weir.database.connection import Database
+from weir.installation.extras import naming_extras
+from weir.installation.opened import Say, log, shared_database
+from weir.programs.store import StreamStore
+from weir.settings import Settings, load, of_program
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open(
+    database: str = "",
+    warehouse: str = "",
+    *,
+    spark: "SparkSession | None" = None,
+    source: str = "program",
+    say: Say = log.info,
+    settings: Settings | None = None,
+) -> StreamStore:
+    """Open an installation, and return it. It connects when it is first used; a `with` block closes
+    it.
+
+        with weir.open() as store:
+            store.create_stream("shop/orders", routing_key="customer")
+            store.append("shop/orders", [{"customer": "c1", "amount": 3}])
+
+    The settings are those of the file that WEIR_CONFIG names, or of `weir.toml` in the current
+    folder. Or `database` (a URL, or whatever libpq takes) and `warehouse` (a folder or a URI) name
+    the installation without a file; or `settings` has all of them. `spark`: a session, for what
+    needs one; otherwise it is started when it is first needed. `source`: who works with it, in
+    views and lineage. `say`: takes lines of progress.
+
+    Raises InvalidInput for a wrong setting.
+    """
+    if settings is None:
+        settings = of_program(database, warehouse) if database or warehouse else load()
+    return _store(settings, Database.of(settings), spark, source, say)
+
+
+def shared(settings: Settings | None = None, source: str = "program") -> StreamStore:
+    """Return the installation of these settings (None: those of jobs) that all functions of the
+    module share."""
+    return _store(*shared_database(settings), None, source, log.info)
+
+
+def _store(
+    settings: Settings, database: Database, spark: "SparkSession | None", source: str, say: Say
+) -> StreamStore:
+    def start() -> "SparkSession":
+        with naming_extras():
+            from weir.spark.session import check_session, session
+
+        if spark is None:
+            return session(f"weir {source}")
+        check_session(spark)
+        return spark
+
+    return StreamStore(settings, database, source, say, start)

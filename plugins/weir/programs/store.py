@@ -1,0 +1,177 @@
+"""An opened installation: its streams are created, written and read by its methods."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import pyarrow as pa
+
+from weir.adjunct.lookup import look_up
+from weir.arrow.append import append_table
+from weir.arrow.read import count_events, read_table
+from weir.arrow.tables import as_table
+from weir.arrow.tail import tail_table
+from weir.controller.queries import Cut
+from weir.controller.times import Moment
+from weir.controller.transactions import Committed
+from weir.errors import InvalidInput
+from weir.history.lineage import Step, lineage_of
+from weir.installation.extras import naming_extras
+from weir.programs.actions import Actions
+from weir.programs.checkpoints import checkpoint
+
+if TYPE_CHECKING:
+    from weir.spark.reader import Reader
+
+
+class _Identity(TypedDict):
+    writer_id: str
+    batch_id: str
+    complete_until: datetime | str | None
+
+
+class StreamStore(Actions):
+    """An opened installation of Weir. `weir.open` returns it; a `with` block closes it.
+
+    It keeps its connections to Postgres and may be shared by threads. A forked process must open
+    one of its own. Every action that has a form and a command is a method with the same arguments,
+    such as `create_stream` or `create_reader_group`.
+    """
+
+    def __enter__(self) -> "StreamStore":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def named(self, source: str) -> "StreamStore":
+        """Return the same installation under another source: who appends, in the view
+        weir.transactions and in lineage."""
+        return replace(self, source=source)
+
+    def append(
+        self,
+        stream: str,
+        rows: Any,
+        *,
+        writer_id: str = "",
+        batch_id: str = "",
+        complete_until: datetime | str | None = None,
+    ) -> Committed:
+        """Append rows to a stream, in their order, in one transaction. Return what was committed.
+
+        `rows`: a list of dictionaries (a column that one lacks is null in its row), a pyarrow
+        Table, or a DataFrame of pandas, Polars or Spark.
+
+        `writer_id` and `batch_id` identify the append, for programs that may try again. They alone
+        decide: if rows were committed under them, nothing is appended (`repeated`), even if these
+        are other rows, because Weir does not compare them (semantics 12). Without them each call
+        appends once more. `complete_until`: the event time before which this writer has appended
+        everything with this append (a datetime, a text, or `done`); it needs a `writer_id`.
+
+        Without Spark, the routing key must be a column of strings, whole numbers, booleans or
+        dates. Use Spark if it is an expression, or to quarantine rows. So must the event time be a
+        column, of times, dates, numbers or strings (docs/event-time.md).
+
+        Raises BadRows for rows without a routing key and values that would change; InvalidInput for
+        columns that do not fit the stream, for what needs Spark, and for a wrong `complete_until`;
+        NotFound for a stream that does not exist; Conflict if the stream is sealed, or if the
+        identity was used for rows of another kind; Fenced if another try took over, or if what was
+        written is gone; Unavailable if the warehouse takes no files; InvariantViolation if the
+        warehouse is not this database's.
+        """
+        if complete_until is not None and not writer_id:
+            raise InvalidInput(
+                "argument_missing",
+                "writer_id is missing: complete_until holds for one writer; name it, always the "
+                "same.",
+            )
+        identity = _Identity(
+            writer_id=writer_id or "program", batch_id=batch_id or uuid.uuid4().hex,
+            complete_until=complete_until,
+        )  # fmt: skip
+        if type(rows).__module__.startswith("pyspark."):
+            with naming_extras():
+                from weir.spark.append import Appender
+                from weir.spark.session import check_classic
+
+            check_classic(rows)
+            app = replace(self, start_spark=lambda: rows.sparkSession)
+            return Appender(app).append_frame(stream, rows, **identity)
+        return append_table(self, stream, as_table(rows), **identity)
+
+    def read(
+        self,
+        stream: str,
+        *,
+        start: Cut | None = None,
+        end: Cut | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        order: str = "segment",
+    ) -> pa.Table:
+        return read_table(
+            self, stream, start=start, end=end, since=since, until=until, columns=columns,
+            order=order,
+        )  # fmt: skip
+
+    def count(
+        self, stream: str, *, since: Moment | None = None, until: Moment | None = None
+    ) -> int:
+        return count_events(self, stream, since=since, until=until)
+
+    def tail(
+        self, stream: str, count: int = 10, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        return tail_table(self, stream, count, columns=columns)
+
+    def lineage(
+        self,
+        of: str,
+        *,
+        direction: str = "up",
+        depth: int | None = None,
+        segment: str | None = None,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+    ) -> list[Step]:
+        return self.database.snapshot(
+            lambda c: lineage_of(c, of, direction, depth, segment, from_offset, to_offset)
+        )
+
+    def checkpoint(
+        self, reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
+    ) -> dict[str, Any]:
+        return checkpoint(self.database, reader_group, name, barrier=barrier, patience=patience)
+
+    def look_up(self, adjunct_store: str, key: Any, version: int | None = None) -> Any:
+        """Return what a key has in a version of an adjunct store (None: the newest): its value
+        columns, and in `_clock` the clock of the event that they come from. None if the key is not
+        there. See `weir.adjunct.lookup.look_up`. Raises NotFound for the store and the version."""
+        return look_up(self.database, self.settings.warehouse, adjunct_store, key, version)
+
+    def reader(self, reader_group: str, **options: Any) -> "Reader":
+        """Return a reader of a group, for a `with` block: it gives batch after batch, as DataFrames
+        of Spark. `options`: as in `weir.spark.Reader`. Raises InvalidInput without pyspark."""
+        with naming_extras():
+            from weir.spark.reader import Reader
+
+        return Reader(self.spark, reader_group, installation=self, **options)
+
+
+# What a method does is said once, beside the function that does it.
+for _method, _function in (
+    (StreamStore.read, read_table), (StreamStore.count, count_events),
+    (StreamStore.tail, tail_table), (StreamStore.lineage, lineage_of),
+    (StreamStore.checkpoint, checkpoint),
+):  # fmt: skip
+    _method.__doc__ = _function.__doc__
