@@ -348,7 +348,9 @@ def test_every_room_is_in_the_order_and_says_in_a_line_what_lives_in_it() -> Non
 
 def test_each_table_is_in_a_room() -> None:
     schema = "".join(path.read_text() for path in (REPOSITORY / "sql/schema").glob("*.sql"))
-    tables = re.findall(r"^CREATE (?:\w+ )?TABLE weir_internal\.(\w+)", schema, re.MULTILINE)
+    tables = re.findall(
+        r"^CREATE (?:\w+ )?TABLE (?:IF NOT EXISTS )?weir_internal\.(\w+)", schema, re.MULTILINE
+    )
     assert sorted(tables) == sorted([*ROOM_OF_TABLE, "alembic_version"])
 
 

@@ -68,6 +68,7 @@ def main() -> None:
         done = subprocess.run(
             [*program, server.dsn("weir", "postgres")], capture_output=True, text=True, check=True
         )
+    SEEDS.mkdir(exist_ok=True)
     target = SEEDS / f"{version}.sql.gz"
     target.write_bytes(gzip.compress(done.stdout.encode(), mtime=0))
     print(f"{target} has {len(done.stdout.splitlines())} lines")

@@ -1,7 +1,7 @@
 """The tables of version 0.1.0.
 
-Until that version is released they are those of `sql/schema`, and no database from before it can be
-upgraded. `make release` freezes them beside this file.
+Until that version is released they are those of `sql/schema`. Its release freezes them: a copy of
+these files beside this one is then what a new database begins with.
 """
 
 from pathlib import Path
