@@ -96,6 +96,13 @@ def reading(database: Database) -> None:
     database.transaction(lambda c: c.execute(text("SELECT count(*) FROM stream")))
 
 
+def told(database: Database, statement: str, wanted: str) -> str:
+    """What a person is told whose statement is refused."""
+    with database, raises(wanted) as refused:
+        database.transaction(partial(run, statement))
+    return str(refused.value)
+
+
 def test_a_database_without_weir_is_named_at_every_door(
     postgres_server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path, capsys: pytest.CaptureFixture[str],
@@ -128,9 +135,8 @@ def test_a_login_without_weirs_rights_is_told_which_to_get(
     with viewer, raises("database_failed login weir_view") as refused:
         reading(viewer)
     assert "GRANT weir_jobs TO weir_view" in str(refused.value)
-    with test_database.open() as database, raises("database_failed weir_app") as refused:
-        database.transaction(partial(run, "CREATE TABLE weir_staging.mine (n int)"))
-    assert "grant that right" in str(refused.value)
+    made = "CREATE TABLE weir_staging.mine (n int)"
+    assert "grant that right" in told(test_database.open(), made, "database_failed weir_app")
 
 
 def test_a_database_of_another_version_is_named_and_a_mistake_in_this_one_is_a_mistake(
@@ -142,9 +148,9 @@ def test_a_database_of_another_version_is_named_and_a_mistake_in_this_one_is_a_m
     superuser.transaction(
         partial(run, "UPDATE weir_internal.alembic_version SET version_num = 'z'")
     )
-    with test_database.open() as database, raises("database_failed layout z") as other:
-        database.transaction(partial(run, "SELECT nothing FROM stream"))
-    assert "program of its version" in str(other.value)
+    asked = "SELECT nothing FROM stream"
+    said = told(test_database.open(), asked, "database_failed layout z")
+    assert "program of its version" in said
 
 
 def test_a_database_with_too_many_sessions_is_no_wrong_address(
