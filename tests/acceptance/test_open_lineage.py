@@ -19,7 +19,7 @@ import pytest
 
 from weir.local.installation import Installation
 from weir.local.throw_away import reaped
-from weir.operations.programs import create_reader_group
+from weir.programs.functions import create_reader_group
 from weir.settings import load
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]

@@ -18,7 +18,7 @@ from tests.crash.jobs import execute, write_config
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation, parquet_rows
 from weir.model.names import StreamName, stream_name
-from weir.operations.programs import checkpoint, create_reader_group
+from weir.programs.functions import checkpoint, create_reader_group
 from weir.spark import output, read
 from weir.spark.append import Appender
 from weir.spark.failures import sentence

@@ -17,9 +17,9 @@ from tests.chance import some
 from tests.crash.jobs import write_config
 from tests.spark.bad_inputs.made import GENERATORS, expand
 from tests.spark.installation import PLACE, Installation
-from weir.arrow.read import read
 from weir.model.names import stream_name
 from weir.operations.runner import job_path, main
+from weir.programs.functions import read
 
 UNKNOWN = "there is no stream s/nowhere"
 # The job, its arguments, what the sentence must say.

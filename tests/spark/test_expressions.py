@@ -304,18 +304,12 @@ def test_floating_point_numbers_may_be_in_a_key_as_exact_numbers(spark: SparkSes
 def test_what_is_taken_for_a_plain_column_without_spark_is_one_for_its_parser(
     spark: SparkSession,
 ) -> None:
-    words = [
-        row.keyword.lower() for row in spark.sql("SELECT keyword FROM sql_keywords()").collect()
-    ]
+    rows = spark.sql("SELECT keyword FROM sql_keywords()").collect()
+    words = [row.keyword.lower() for row in rows]
     assert len(words) > 300
-    for text in [
-        *words,
-        *(f"`{word}`" for word in words),
-        "customer",
-        " _a1 ",
-        "`two words`",
-        "`a.b`",
-    ]:
+    texts = [*words, *(f"`{word}`" for word in words)]
+    left_to_spark = set()
+    for text in [*texts, "customer", " _a1 ", "`two words`", "`a.b`"]:
         column = plain_column(text)
         try:
             found = check_expression(text, "routing key")
@@ -323,4 +317,6 @@ def test_what_is_taken_for_a_plain_column_without_spark_is_one_for_its_parser(
             assert column is None, text
         else:
             assert column is None or (found.plain and found.columns == [column]), text
-            assert found.plain == (column is not None), text
+            if column is None:
+                left_to_spark.add(text)
+    assert left_to_spark <= {"current_path", "`current_path`", "`false`", "`null`", "`true`"}
