@@ -81,7 +81,8 @@ class Committed:
     stream without event time. `returned_writer`: its writer, if that had stated before that it is
     done; it counts again (semantics 16.4).
     `added_columns`: those that the stream has since this append; `missing_columns`: those of the
-    stream that its rows do not have; neither is kept.
+    stream that its rows do not have. These three say what this call did; none is kept for a later
+    one.
     """
 
     stream: str
