@@ -18,7 +18,8 @@ def mounted(folder: Path, size: str = "256k") -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        # Hadoop may still hold a file open whose writing failed.
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def resize(disk: Path, size: str) -> None:

@@ -211,6 +211,14 @@ def test_a_file_that_only_spark_can_not_read_is_refused_for_good(weir: Installat
     ):
         weir.spark.read.parquet(path).collect()
     assert not failed.value.retryable
+    pq.write_table(pa.table({"k": ["a"] * 99}), path)
+    kind, other = (bytes([0x15, one, 0x15, 0x10, 0x15, 0x02, 0x00]) for one in (0x00, 0x08))
+    data = Path(path).read_bytes()
+    assert kind in data, "a page of data, by a dictionary"
+    Path(path).write_bytes(data.replace(kind, other))  # of a kind that nobody knows
+    with raises("file_invalid 'x.parquet' page_type") as failed:
+        weir.ingest(weir.create("s/kind"), ["x.parquet"])
+    assert not failed.value.retryable
 
 
 def test_a_file_names_a_module_and_a_class_in_vain(
@@ -262,9 +270,9 @@ def fuzz(weir: Installation, seed: str, count: int) -> None:
         try:
             weir.ingest(stream, [path.name])
         except WeirError as error:
-            wrong = error.retryable or "\n" in error.sentence
+            wrong = str(error) if error.retryable or "\n" in error.sentence else ""
         else:
-            wrong = False
+            wrong = ""
         assert not wrong, f"{number} of {seed}"
     assert weir.spark.range(3).count() == 3, "Spark is alive"
 

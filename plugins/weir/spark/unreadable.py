@@ -19,7 +19,7 @@ _PIECE = 16 << 20
 _CLASS = re.compile(r"[\w.$]*(Exception|Error): |@[0-9a-f]{6,}")
 # Java's errors that come from the content of a file, by their innermost cause.
 _FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parquet.",
-               "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
+               "shaded.parquet.", "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
 _NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException",
                    "java.util.concurrent.TimeoutException"}  # fmt: skip
 LONGEST = 300  # characters of another error that a sentence quotes
