@@ -44,6 +44,16 @@ def value(store: weir.StreamStore, sql: str) -> Any:
     return store.database.transaction(lambda c: c.execute(text(sql)).scalar_one())
 
 
+def test_the_readme_shows_what_it_does(
+    store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (REPOSITORY / "README.md").read_text().split("\n## In a program\n")[1]
+    code, shown = page.split("```")[1].removeprefix("python\n"), page.split("```")[3]
+    monkeypatch.setattr(weir, "open", lambda: store, raising=False)
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - it is ours
+    assert capsys.readouterr().out == shown.lstrip("\n")
+
+
 def test_rows_of_every_kind_are_appended_and_read(store: weir.StreamStore) -> None:
     polars = pytest.importorskip("polars")
     made = store.create_stream("shop/orders", "customer", segments=2, tags=("small",))
