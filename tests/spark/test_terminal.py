@@ -70,6 +70,7 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
     for condition in ("amount >", "amuont > 5"):
         wrong = weir("read", "shop/orders", "--where", condition)
         assert (wrong.status, len(wrong.err.splitlines())) == (2, 1), wrong.err
+        assert "[condition_not_computable]" in wrong.err
 
     assert weir("create", "shop/odd", "--routing-key", "key").status == 0
     append_odd(tmp_path)

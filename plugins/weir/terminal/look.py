@@ -271,10 +271,12 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, An
 def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the events that fulfil a SQL condition, which only Spark understands. Spark says where
     they are, and pyarrow reads them: Spark's rows can't hold every value in Python."""
+    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
     from weir.spark.native_read import frame_of
     from weir.spark.session import session
+    from weir.spark.unreadable import one_line
 
     slices, fields = _plan(terminal, given)
     wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
@@ -284,7 +286,16 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
     frame = frame_of(
         session("weir read"), terminal.settings.warehouse, stream_id, slices, fields,
         order="segment",
-    ).where(F.expr(given.where))  # fmt: skip
+    )  # fmt: skip
+    try:
+        frame = frame.where(F.expr(given.where))
+    except AnalysisException as error:
+        said = one_line(str(error)).partition(" SQLSTATE")[0].rstrip(".")
+        raise InvalidInput(
+            "condition_not_computable",
+            f"the condition {given.where!r} can't be computed ({said}); correct "
+            'it, such as "amount > 10".',
+        ) from None
     places = frame.select("_segment", "_offset").toLocalIterator(prefetchPartitions=True)
     starts = [(part.segment_id, part.start_offset) for part in slices]
     for file, found in groupby(places, lambda row: bisect_right(starts, tuple(row)) - 1):
