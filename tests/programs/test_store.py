@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -44,6 +46,19 @@ def value(store: weir.StreamStore, sql: str) -> Any:
     return store.database.transaction(lambda c: c.execute(text(sql)).scalar_one())
 
 
+def test_rows_are_told_while_another_thread_loads_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    from weir.arrow.tables import as_table
+
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    with raises("frame_unsupported"):
+        as_table(5)
+
+
+def test_settings_beside_a_database_are_refused(settings: Settings) -> None:
+    with raises("arguments_conflict"):
+        weir.open("host=nowhere", "/nowhere", settings=settings)
+
+
 def test_the_readme_shows_what_it_does(
     store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,8 +87,18 @@ def test_rows_of_every_kind_are_appended_and_read(store: weir.StreamStore) -> No
     for _ in range(2):
         again = store.append("shop/orders", rows, writer_id="w", batch_id="1")
     assert again.repeated
-    with raises("argument_missing writer_id"):
-        store.append("shop/orders", rows, complete_until="done")
+    for given in ({"complete_until": "done"}, {"batch_id": "1"}):
+        with raises("argument_missing writer_id"):
+            store.append("shop/orders", rows, **given)
+    with raises("argument_invalid batch_id 7 '7'"):
+        store.append("shop/orders", rows, writer_id="w", batch_id=7)
+    with raises("argument_invalid columns customer"):
+        store.read("shop/orders", columns="customer")
+    with raises("rows_missing shop/orders"):
+        store.append("shop/orders", [])
+    assert store.append("shop/orders", [{"customer": "a", "amount": None}]).events == 1
+    with raises("bad_rows"):
+        store.append("shop/orders", [{"customer": None}])
 
 
 def test_a_column_that_a_dictionary_lacks_is_null_and_no_value_changes_its_kind() -> None:
@@ -100,9 +125,22 @@ def test_a_column_that_a_dictionary_lacks_is_null_and_no_value_changes_its_kind(
             as_table([{"v": one} for one in pair])
     with raises("column_name_invalid 1"):
         as_table([{1: 2}])
-    for wrong in (5, "text", [1, 2], {"v": [1]}, iter([{"v": 1}])):
+        if not isinstance(pair[0], (set, int)) or isinstance(pair[0], bool):
+            with raises("bad_rows"):
+                as_table(pd.DataFrame({"v": pd.Series(pair, dtype=object)}))
+    for empty in (None, [], {"y": None}, [[]], [None], ()):
+        assert as_table([{"v": empty}]).num_rows == 1
+    same = [1, np.int64(2), 0.5, np.float32(0.5)]
+    assert as_table([{"v": one} for one in same])["v"].to_pylist() == [1.0, 2.0, 0.5, 0.5]
+    nothing = pd.DataFrame({"v": pd.Series(["x", float("nan"), None, pd.NaT], dtype=object)})
+    assert as_table(nothing)["v"].to_pylist() == ["x", None, None, None]
+    for wrong in (5, "text", "", b"", {"v": [1]}, iter([{"v": 1}])):
         with raises("frame_unsupported"):
             as_table(wrong)
+    with raises("frame_unsupported row 1 NoneType"):
+        as_table([{"v": 1}, None])
+    with raises("bad_rows Duplicate"):
+        as_table(pd.DataFrame([[1, 2]], columns=["v", "v"]))
     frame = pd.DataFrame({"k": ["a"], "n": [1]})
     with raises("frame_index k reset_index"):
         as_table(frame.set_index("k"))

@@ -75,6 +75,11 @@ def read_table(
 def check_columns(stream: str, schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
     """Return the columns to read: all of the stream's for None. Raises InvalidInput for one that
     the stream does not have."""
+    if isinstance(columns, str):
+        raise InvalidInput(
+            "argument_invalid",
+            f"columns is {columns!r}; give a list of names, such as [{columns!r}].",
+        )
     wanted = list(schema.names) if columns is None else list(columns)
     for column in wanted:
         if column not in schema.names:

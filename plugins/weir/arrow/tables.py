@@ -2,15 +2,19 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from itertools import chain
+from numbers import Integral, Real
 from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import BadRows, InvalidInput
+from weir.errors import BadRows, InvalidInput, WeirError
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change
+# What pyarrow takes for the same, whatever its class is called: NumPy's numbers, an OrderedDict.
+_KINDS = ((bool, "bool"), (Integral, "int"), (Real, "float"), (str, "str"), (datetime, "datetime"),
+          (date, "date"), (Mapping, "dict"))  # fmt: skip
 
 
 def as_table(rows: Any) -> pa.Table:
@@ -30,23 +34,33 @@ def as_table(rows: Any) -> pa.Table:
             return _of_pandas(rows)
         if hasattr(rows, "__arrow_c_stream__"):
             return pa.table(rows)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except WeirError:
+        raise
+    except (pa.ArrowException, ValueError) as error:
         raise BadRows(
             "bad_rows",
             f"the rows can't become an Arrow table ({error}); give each column one type first.",
         ) from None
-    if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
-        return _of_dictionaries(rows)
+    what, listed = "the rows are", isinstance(rows, Sequence) and not isinstance(rows, (str, bytes))
+    wrong = rows
+    for number, row in enumerate(rows if listed else ()):
+        if not isinstance(row, Mapping):
+            what, wrong = f"row {number} is", row
+            break
+    else:
+        if listed:
+            return _of_dictionaries(rows)
     raise InvalidInput(
         "frame_unsupported",
-        f"the rows are a {type(rows).__module__}.{type(rows).__name__}; give a list of "
+        f"{what} a {type(wrong).__module__}.{type(wrong).__name__}; give a list of "
         "dictionaries, a pyarrow Table, or a DataFrame of pandas, Polars or Spark.",
     )
 
 
 def _is_pandas(rows: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # who has such rows has loaded it
-    return pandas is not None and isinstance(rows, pandas.DataFrame)
+    # Who has such rows has loaded it. Where another thread is just loading it, it lacks the class.
+    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    return frame is not None and isinstance(rows, frame)
 
 
 def _of_pandas(rows: Any) -> pa.Table:
@@ -57,6 +71,11 @@ def _of_pandas(rows: Any) -> pa.Table:
             f"the DataFrame has the index {', '.join(names)}, which would be lost; call "
             "reset_index() to have columns of it, or reset_index(drop=True).",
         )
+    for number, name in enumerate(rows.columns):
+        if rows.dtypes.iloc[number].kind == "O":
+            column = rows.iloc[:, number]
+            missing = column.isna()  # NaN, NaT and NA, which are null
+            _check_alike(str(name), column[~missing])
     return pa.Table.from_pandas(rows, preserve_index=False)
 
 
@@ -86,7 +105,7 @@ def _check_alike(name: str, values: Iterable[Any]) -> None:
     """Raise BadRows for values of several kinds, of which pyarrow would turn some into others: a
     time into a date, a text into bytes, a local time into one of UTC."""
     given = [value for value in values if value is not None]
-    kinds = {type(value).__name__ for value in given}
+    kinds = {_kind_of(one) for one in set(map(type, given))}
     if kinds == {"datetime"}:
         kinds = {_kind_of_time(value) for value in given}
     if len(kinds) > 1 and not kinds <= _NUMBERS and kinds != {"list", "tuple"}:
@@ -97,11 +116,15 @@ def _check_alike(name: str, values: Iterable[Any]) -> None:
         )
     if kinds & {"set", "frozenset"}:
         raise BadRows("bad_rows", f"column {name!r} has sets, which have no order; give lists.")
-    if kinds <= {"list", "tuple"}:
+    if kinds and kinds <= {"list", "tuple"}:
         _check_alike(f"{name}[]", chain.from_iterable(given))
     elif kinds == {"dict"}:
         for part in dict.fromkeys(chain.from_iterable(given)):
             _check_alike(f"{name}.{part}", [value.get(part) for value in given])
+
+
+def _kind_of(given: type) -> str:
+    return next((name for kind, name in _KINDS if issubclass(given, kind)), given.__name__)
 
 
 def _kind_of_time(value: datetime) -> str:

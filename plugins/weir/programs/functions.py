@@ -98,11 +98,18 @@ def create_stream(
 
 
 def create_reader_group(
-    name: str, streams: Sequence[str], *, start: str = "head", end: str = "", **settings: Any
+    name: str,
+    streams: Sequence[str],
+    *,
+    start: str = "head",
+    end: str = "",
+    settings: Settings | None = None,
+    **configuration: Any,
 ) -> dict[str, Any]:
     """Create a reader group over streams (`scope/stream`), from `start` to `end`: starting points
-    as in the form of weir_create_reader_group. `settings`: of `GroupConfiguration`, such as
-    subscriber=False; allow_loss and allow_truncated.
+    as in the form of weir_create_reader_group. `configuration`: settings of `GroupConfiguration`,
+    such as subscriber=False; allow_loss and allow_truncated. `settings`: of another installation
+    than that of jobs.
 
     Returns its name and start, and in `missing` a line per stream of which events before its start
     were truncated. Raises NotFound for a stream, Conflict if the group exists, Truncated for a
@@ -110,14 +117,19 @@ def create_reader_group(
     wrong settings.
     """
     return checkpoints.create_group(
-        shared().database, name, streams, start=start, end=end, **settings
+        shared(settings).database, name, streams, start=start, end=end, **configuration
     )
 
 
 def checkpoint(
-    reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
+    reader_group: str,
+    name: str,
+    *,
+    barrier: bool = False,
+    patience: float = 3600.0,
+    settings: Settings | None = None,
 ) -> dict[str, Any]:
-    return shared().checkpoint(reader_group, name, barrier=barrier, patience=patience)
+    return shared(settings).checkpoint(reader_group, name, barrier=barrier, patience=patience)
 
 
 # What a function does is said once, where it is done.
@@ -129,6 +141,4 @@ for _function, _method in (
     _function.__doc__ = (
         f"{_method.__doc__}\n    `settings`: of another installation than that of jobs "
         "(WEIR_CONFIG, or `weir.toml`)."
-        if "settings" in _function.__annotations__
-        else _method.__doc__
     )

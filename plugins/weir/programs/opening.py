@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from weir.database.connection import Database
+from weir.errors import InvalidInput
 from weir.installation.extras import naming_extras
 from weir.installation.opened import Say, log, shared_database
 from weir.programs.store import StreamStore
@@ -34,8 +35,13 @@ def open(
     needs one; otherwise it is started when it is first needed. `source`: who works with it, in
     views and lineage. `say`: takes lines of progress.
 
-    Raises InvalidInput for a wrong setting.
+    Raises InvalidInput for a wrong setting, and for both ways at once.
     """
+    if settings is not None and (database or warehouse):
+        raise InvalidInput(
+            "arguments_conflict",
+            "settings are given, and a database or a warehouse beside them; give either.",
+        )
     if settings is None:
         settings = of_program(database, warehouse) if database or warehouse else load()
     return _store(settings, Database.of(settings), spark, source, say)

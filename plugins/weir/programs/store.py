@@ -75,7 +75,8 @@ class StreamStore(Actions):
         decide: if rows were committed under them, nothing is appended (`repeated`), even if these
         are other rows, because Weir does not compare them (semantics 12). Without them each call
         appends once more. `complete_until`: the event time before which this writer has appended
-        everything with this append (a datetime, a text, or `done`); it needs a `writer_id`.
+        everything with this append (a datetime, a text, or `done`). Both it and a `batch_id` need a
+        `writer_id`.
 
         Without Spark, the routing key must be a column of strings, whole numbers, booleans or
         dates. Use Spark if it is an expression, or to quarantine rows. So must the event time be a
@@ -88,10 +89,16 @@ class StreamStore(Actions):
         written is gone; Unavailable if the warehouse takes no files; InvariantViolation if the
         warehouse is not this database's.
         """
-        if complete_until is not None and not writer_id:
+        for name, given in (("writer_id", writer_id), ("batch_id", batch_id)):
+            if not isinstance(given, str):
+                raise InvalidInput(
+                    "argument_invalid", f"{name} is {given!r}; give a text, such as {str(given)!r}."
+                )
+        of_writer = "complete_until" if complete_until is not None else batch_id and "batch_id"
+        if of_writer and not writer_id:
             raise InvalidInput(
                 "argument_missing",
-                "writer_id is missing: complete_until holds for one writer; name it, always the "
+                f"writer_id is missing: {of_writer} holds for one writer; name it, always the "
                 "same.",
             )
         identity = _Identity(
@@ -106,7 +113,14 @@ class StreamStore(Actions):
             check_classic(rows)
             app = replace(self, start_spark=lambda: rows.sparkSession)
             return Appender(app).append_frame(stream, rows, **identity)
-        return append_table(self, stream, as_table(rows), **identity)
+        table = as_table(rows)
+        if not table.column_names:
+            raise InvalidInput(
+                "rows_missing",
+                f"there is nothing to append to {stream}: the rows have no columns; leave such an "
+                "append out.",
+            )
+        return append_table(self, stream, table, **identity)
 
     def read(
         self,
