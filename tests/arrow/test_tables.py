@@ -147,4 +147,6 @@ def test_what_is_read_and_counted_between_two_times_is_the_same_later(
     with raises("argument_invalid until"):
         weir.read(str(lane.name), end=tail, until=times[2], settings=settings)
     lane.truncate(", ".join(f"{name}={offset}" for name, offset in tail.items()))
-    assert weir.read(str(lane.name), **hour, settings=settings).num_rows == 0
+    with pytest.warns(weir.TruncatedWarning) as warned:
+        assert weir.read(str(lane.name), **hour, settings=settings).num_rows == 0
+    assert warned[0].filename == __file__, "the line that asked"

@@ -1,6 +1,7 @@
 """What an answer lacks because it was truncated: how many events, when and why (semantics 10)."""
 
 import json
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -53,8 +54,11 @@ class Missing(NamedTuple):
         return f"{self.events:,} {one} of stream {self.stream}{where} {were} truncated{when}"
 
     def warn(self) -> None:
-        """Warn the program that called Weir."""
-        warnings.warn(TruncatedWarning(f"{self}; the answer lacks them."), stacklevel=3)
+        """Warn the program that called Weir, at the line where it did."""
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back and frame.f_globals.get("__name__", "").startswith("weir."):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(TruncatedWarning(f"{self}; the answer lacks them."), stacklevel=level)
 
 
 def missing_between(
