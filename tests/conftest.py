@@ -22,6 +22,7 @@ from tests.small_disk import mounted
 from tests.tiers import COLLECTED, mark, not_drawn
 from weir.database import migrate
 from weir.database.connection import Database
+from weir.installation.opened import close_shared
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.spark_start import class_archive
@@ -196,6 +197,7 @@ def restore(
 
     def copy(database: Database) -> Database:
         database.dispose()
+        close_shared()
         _copy(postgres_server, test_database.name, name)
         opened.append(
             Database(postgres_server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)

@@ -181,7 +181,7 @@ WRONG = {
     "SELECT 2": (Publication("upsert"), "output_invalid upsert COLUMN"),
     "SELECT 3": (Publication("insert", ("k",)), "output_invalid key"),
     "SELECT 4": (Publication("replace", newest=("at",)), "output_invalid newest mode=upsert"),
-    "SELECT 5": (Publication("merge"), "output_invalid 'merge' insert, upsert, replace"),
+    "SELECT 5": (Publication("merge"), "output_invalid 'merge' insert upsert replace"),
 }  # fmt: skip
 
 
