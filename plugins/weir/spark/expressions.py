@@ -168,9 +168,11 @@ def with_value(
 
     Raises InvalidInput as `with_expression` does.
     """
-    jvm: Any = SparkContext._jvm
-    tree = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(expression.tree)
-    return _with(moved(frame, session), expression, name, what, tree, lambda c: c)
+    # Through the struct: Spark moves TryEval into the branches of a CASE, away from its conditions.
+    return _with(
+        moved(frame, session), expression, name, what, _outcome(expression),
+        lambda c: c.getField("value"),
+    )  # fmt: skip
 
 
 def with_outcome(
@@ -181,13 +183,16 @@ def with_outcome(
 
     Raises InvalidInput as `with_expression` does.
     """
+    return _with(moved(frame, session), expression, name, what, _outcome(expression), lambda c: c)
+
+
+def _outcome(expression: Expression) -> Any:
+    """Return the tree of a struct with the value of an expression, null where that fails."""
     jvm: Any = SparkContext._jvm
     catalyst = jvm.org.apache.spark.sql.catalyst.expressions
     parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
     named = [parser.parseExpression("'value'"), expression.tree]
-    struct = catalyst.CreateNamedStruct(jvm.PythonUtils.toSeq(named))
-    tree = catalyst.TryEval(struct)
-    return _with(moved(frame, session), expression, name, what, tree, lambda c: c)
+    return catalyst.TryEval(catalyst.CreateNamedStruct(jvm.PythonUtils.toSeq(named)))
 
 
 def _with(
