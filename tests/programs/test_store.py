@@ -59,12 +59,18 @@ def test_settings_beside_a_database_are_refused(settings: Settings) -> None:
         weir.open("host=nowhere", "/nowhere", settings=settings)
 
 
+@pytest.mark.usefixtures("store")
 def test_the_readme_shows_what_it_does(
-    store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     page = (REPOSITORY / "README.md").read_text().split("\n## In a program\n")[1]
     code, shown = page.split("```")[1].removeprefix("python\n"), page.split("```")[3]
-    monkeypatch.setattr(weir, "open", lambda: store, raising=False)
+    config = tmp_path / "weir.toml"
+    config.write_text(f'database = "{settings.database}"\nwarehouse = "{settings.warehouse}"\n')
+    monkeypatch.setenv("WEIR_CONFIG", str(config))
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - it is ours
     assert capsys.readouterr().out == shown.lstrip("\n")
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from weir.errors import InvalidInput
-from weir.spark.unreadable import causes_of
+from weir.spark.unreadable import causes_of, condition_of
 
 # A letter that is none, or one that means something else since Spark 3.
 _REFUSED = ("INVALID_DATETIME_PATTERN", "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_")
@@ -23,14 +22,9 @@ def naming_patterns(expressions: Mapping[str, str]) -> Iterator[None]:
         yield
     except PySparkException as error:
         for java in causes_of(error):
-            try:
-                condition = str(java.getCondition() or "")
-                given = dict(java.getMessageParameters() or {})
-            except Py4JError:  # an exception that is not Spark's has no condition
+            if not condition_of(java).startswith(_REFUSED):
                 continue
-            if not condition.startswith(_REFUSED):
-                continue
-            pattern = str(given.get("pattern", "")).strip("'")
+            pattern = str(java.getMessageParameters().get("pattern") or "").strip("'")
             for what, text in expressions.items():
                 if f"'{pattern}'" in text or f'"{pattern}"' in text:
                     raise InvalidInput(

@@ -16,7 +16,7 @@ from pyspark.errors import PythonException
 from weir.errors import Unavailable, WeirError, chain
 from weir.settings import Settings
 from weir.spark.own_frames import place_in_worker, place_of
-from weir.spark.unreadable import causes_of, jvm_has_ended
+from weir.spark.unreadable import causes_of, condition_of, jvm_has_ended
 from weir.warehouse.filesystem import filesystem
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -117,7 +117,7 @@ def _of_java(error: BaseException) -> _Full | None:
     written = ""
     for java in causes:
         name, message = str(java.getClass().getName()), str(java.getMessage() or "")
-        if _condition(java) == "TASK_WRITE_FAILED":
+        if condition_of(java) == "TASK_WRITE_FAILED":
             written = _plain(str(java.getMessageParameters().get("path") or ""))
         if spilling := _SPILLING.search(message):
             return _Full(spilling[1], sparks=True)
@@ -128,13 +128,6 @@ def _of_java(error: BaseException) -> _Full | None:
         if found := _OF_JAVA.search(message):
             return _Full(found["said"], found["file"] or written, _is_sparks(causes[-1]))
     return None
-
-
-def _condition(java: Any) -> str:
-    try:
-        return str(java.getCondition() or "")
-    except Py4JError:  # an exception that is not Spark's has no condition
-        return ""
 
 
 def _is_sparks(java: Any) -> bool:

@@ -22,6 +22,7 @@ _FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parque
                "shaded.parquet.", "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
 _NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException",
                    "java.util.concurrent.TimeoutException"}  # fmt: skip
+_MOST_SUSPECTS = 100  # files that are read again, one by one, if Spark does not say which failed
 LONGEST = 300  # characters of another error that a sentence quotes
 
 
@@ -84,12 +85,12 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         if file is not None:
             suspects = [next((p for p in paths if file.endswith("/" + p)), file)]
         elif format_ == "parquet" and _of_values(error):
-            suspects = paths
+            suspects = paths[:_MOST_SUSPECTS]
         else:
             raise
         which = f"the input file {suspects[0]!r}"
         if len(suspects) > 1:
-            which = f"one of the {len(suspects)} input files"
+            which = f"one of the {len(paths)} input files"
         for one in suspects:
             if (damage := damage_of(root, one, format_)) is not None:
                 raise damaged(one, damage) from None
@@ -123,12 +124,17 @@ def causes_of(error: BaseException) -> Iterator[Any]:
 def file_of(error: BaseException) -> str | None:
     """Return the file that Spark could not read, as its error names it."""
     for java in causes_of(error):
-        try:
-            if str(java.getCondition() or "").startswith("FAILED_READ_FILE"):
-                return unquote(str(java.getMessageParameters().get("path")))
-        except Py4JError:  # an exception that is not Spark's has no condition
-            continue
+        if condition_of(java).startswith("FAILED_READ_FILE"):
+            return unquote(str(java.getMessageParameters().get("path")))
     return None
+
+
+def condition_of(java: Any) -> str:
+    """Return the error condition of a Java exception; empty for one that is not Spark's."""
+    try:
+        return str(java.getCondition() or "")
+    except Py4JError:  # it has no such method
+        return ""
 
 
 def _of_values(error: BaseException) -> bool:
