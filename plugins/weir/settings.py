@@ -36,18 +36,18 @@ class Settings:
     function_packages: tuple[str, ...] = ()  # packages that module:function may name
     grace_period: float = 3600.0  # garbage is kept for this long
     transaction_lease: float = 600.0  # an append that has not pinged for this long may be aborted
-    transaction_max: float = 86400.0  # ... and however often it pings, after this long
+    transaction_max: float = 86400.0  # an append is aborted after this long even if it pings
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced
-    max_batch_time: float = 6 * 3600.0  # ... nor asked for its next batch for this long (0: any)
+    max_batch_time: float = 6 * 3600.0  # so may one at one batch for so long (0: never)
     checkpoint_history: float = 30 * 86400.0  # automatic checkpoints are kept this long
     metadata_history: float = 7 * 86400.0  # metadata below the head is kept so long
     job_history: float = 90 * 86400.0  # what jobs did, their batches too, is kept this long
     outage_patience: float = 900.0  # how long to wait for Postgres to come back
     connect_patience: float = 30.0  # how long to wait for the first connection
-    batch_events: int = 10_000_000  # what one batch reads at most, but for a larger first file
-    batch_bytes: int = 4 * 2**30  # ... in bytes of its files
-    batch_files: int = 5_000  # ... in files: Spark pays for each
-    rejected_events: int = 1_000  # of a group in 24 hours, or of a build of a store; then it stops
+    batch_events: int = 10_000_000  # the most that a batch reads; only its first file may exceed it
+    batch_bytes: int = 4 * 2**30  # the most bytes of files that a batch reads
+    batch_files: int = 5_000  # the most files that a batch reads; Spark pays for each
+    rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:

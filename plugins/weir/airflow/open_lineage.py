@@ -25,7 +25,7 @@ class Thing(NamedTuple):
 
 
 class Things(NamedTuple):
-    """What a run has committed: from what, and what."""
+    """What a run read and what it committed, as inputs and outputs for OpenLineage."""
 
     inputs: list[Thing]
     outputs: list[Thing]

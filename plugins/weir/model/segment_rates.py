@@ -43,8 +43,9 @@ class Rates:
 def interval_between(clocks: Sequence[int]) -> int | None:
     """Return a stream's own interval between commits; None if it has fewer than two.
 
-    `clocks`: of the stream's commits, ascending. The interval is the median of the gaps in which
-    the moments 1, 2, 4 ... minutes before the last commit lie, each gap once. So hundreds of
+    `clocks`: of the stream's commits, ascending. Each of the moments 1, 2, 4 ...
+    minutes before the last commit falls into a gap between two commits; the interval is the median
+    of those gaps, each taken once. So hundreds of
     commits within a minute of each hour have an interval of an hour, and a pause, however many of
     the moments lie in it, does not make a daily writer of a continuous one.
     """

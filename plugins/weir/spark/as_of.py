@@ -132,7 +132,7 @@ def _bisect(joined: DataFrame) -> DataFrame:
 
 
 def _bisected() -> Column:
-    """Return the same as `_bisect` adds, as one expression, which costs more per event."""
+    """Compute in one expression what `_bisect` adds step by step; slower per event."""
     steps = [F.lit(1 << i) for i in reversed(range(_PACKED.bit_length() - 1))]
     return F.aggregate(
         F.array(*steps),

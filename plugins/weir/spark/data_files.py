@@ -118,7 +118,8 @@ class FileConstants:
         return all(known.setdefault(folder, value) == value for folder, value in pairs)
 
     def sql(self, values: Sequence[int]) -> str:
-        """Return SQL for the value of the file that contains a row. `values` has one for each path.
+        """Return a SQL expression that gives each row the entry of `values` of the row's file.
+        `values` has one for each path.
 
         A text, because each part of a `Column` is a call of its own to the JVM.
         """
