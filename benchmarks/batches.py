@@ -32,6 +32,7 @@ from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.readers import join
+from weir.reader_groups.reading import Reading
 from weir.settings import Settings
 from weir.spark.native_read import frame_of, read_stream_frame
 from weir.spark.source import register
@@ -107,7 +108,7 @@ class Group:
 
     def open(self) -> Batch:
         batch = self.stream.setting.database.transaction(
-            lambda c: open_in(c, self.name, "reader", self.token, lease=LEASE, budget=ALL)
+            lambda c: open_in(c, self.name, "reader", self.token, Reading(ALL), lease=LEASE)
         )
         assert batch is not None
         return batch

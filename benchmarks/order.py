@@ -16,6 +16,7 @@ from weir.reader_groups.batches import commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
+from weir.reader_groups.reading import Reading
 
 MANY = 1000  # segments
 STREAMS = 8
@@ -42,7 +43,7 @@ def plan(setting: Setting) -> Figure:
 
         def once(connection: Any) -> None:
             batch = open_in(
-                connection, group, "reader", token, lease=LEASE, budget=budget, order="stream"
+                connection, group, "reader", token, Reading(budget, "stream"), lease=LEASE
             )
             assert batch is not None
             assert batch.events == budget.events
@@ -157,7 +158,7 @@ def _read_one(setting: Setting, name: str, token: int) -> None:
     until, closed = setting.database.transaction(lambda c: end_of_run(c, name))
     batch = setting.database.transaction(
         lambda c: open_in(
-            c, name, "reader", token, lease=LEASE, budget=ALL, until=until, closed=closed
+            c, name, "reader", token, Reading(ALL), lease=LEASE, until=until, closed=closed
         )
     )
     assert batch is not None

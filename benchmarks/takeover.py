@@ -13,6 +13,7 @@ from weir.database.connection import Database
 from weir.reader_groups.group_streams import group_tails
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, renew
+from weir.reader_groups.reading import Reading
 from weir.settings import Settings
 
 
@@ -75,7 +76,7 @@ def _read_first(settings: Settings, group: str, name: str, pipe: Pipe) -> None:
             pipe.send("joined")
         tails = database.transaction(lambda c: group_tails(c, group))
         batch = next_batch(
-            database, group, name, token, until=tails, lease=settings.reader_lease, budget=ALL
+            database, group, name, token, Reading(ALL), until=tails, lease=settings.reader_lease
         )
         assert batch is not None
         if name == "first":

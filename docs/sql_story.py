@@ -28,6 +28,7 @@ from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
+from weir.reader_groups.reading import Reading
 from weir.retention.capture import capture
 from weir.retention.run import retain
 
@@ -66,7 +67,8 @@ def tell(database: Database) -> None:
     )
     delays = join(database, "delays", READER, LEASE)
     opened = partial(
-        open_in, group="delays", reader_id=READER, token=delays, lease=LEASE, budget=BUDGET,
+        open_in, group="delays", reader_id=READER, token=delays, reading=Reading(BUDGET),
+        lease=LEASE,
     )  # fmt: skip
     batch = database.transaction(opened)
     if batch is None:

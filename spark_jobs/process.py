@@ -8,6 +8,7 @@ from weir.operations import Process
 from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, main
 from weir.reader_groups.groups import end_of_group
+from weir.reader_groups.reading import Reading
 
 
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
@@ -30,17 +31,20 @@ def run(job: Job, _arguments: Process) -> dict[str, Any]:
         str(job.run),
         function,
         outputs,
-        order=arguments.order,
-        expected_readers=arguments.readers,
-        on_error=arguments.on_error,
-        label=arguments.label or (str(job.run.map_index) if job.run.map_index >= 0 else ""),
-        parameters=arguments.parameters,
-        retries=arguments.retries,
-        batch_events=arguments.batch_events,
-        batch_bytes=parse_size(arguments.batch_bytes) or 0,
-        batch_files=arguments.batch_files,
-        adjuncts=tuple(arguments.adjuncts),
-        manager=job.function(manager) if manager else None,
+        Reading.of(
+            job.settings,
+            order=arguments.order,
+            expected_readers=arguments.readers,
+            label=arguments.label or (str(job.run.map_index) if job.run.map_index >= 0 else ""),
+            batch_events=arguments.batch_events,
+            batch_bytes=parse_size(arguments.batch_bytes) or 0,
+            batch_files=arguments.batch_files,
+            adjuncts=arguments.adjuncts,
+            manager=job.function(manager) if manager else None,
+        ),
+        arguments.on_error,
+        arguments.parameters,
+        arguments.retries,
     )
     report = consumer.run()
     group = arguments.reader_group

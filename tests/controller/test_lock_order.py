@@ -66,6 +66,7 @@ from weir.reader_groups import (
 from weir.reader_groups import update as group_update
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.pins import Pin
+from weir.reader_groups.reading import Reading
 from weir.recovery import recover
 from weir.retention import capture, delete_stream, garbage, manual_truncation, prune, release
 from weir.retention import run as retention_run
@@ -129,19 +130,19 @@ def do_everything(watch: Watch, folder: Path) -> None:
         watch(groups.create_reader_group, group, both, request_id="group", **more)
     token = watch(readers.join, "one", "reader", LEASE)
     watch(readers.renew, "one", "reader", token, LEASE)
-    batch = watch(batches.open_in, "one", "reader", token, lease=LEASE, budget=budget(3))
+    batch = watch(batches.open_in, "one", "reader", token, Reading(budget(3)), lease=LEASE)
     Group(database, "one", (lane, other)).lapse("reader")
     heir = watch(readers.join, "one", "heir", LEASE)
-    batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
+    batch = watch(batches.open_in, "one", "heir", heir, Reading(budget(3)), lease=0.0)
     out = {"kind": "parquet", "root": str(folder), "path": "x/attempt=2/", "output": "x"}
     outgoing = staged(other.opened(), {other.active()[0]: 1})
     watch(outputs.record_output, batch, out)
     watch(splits.split_batch, batch, "it failed")
     watch(halves_by_rank.halve_by_rank, batch.bounds, lambda slices: [1 for _ in slices])
-    batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
+    batch = watch(batches.open_in, "one", "heir", heir, Reading(budget(3)), lease=0.0)
     rows = publish_rows(watch, batch)
     watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out], tables=[rows])
-    batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
+    batch = watch(batches.open_in, "one", "heir", heir, Reading(budget(3)), lease=0.0)
     watch(batches.commit_batch, batch, lease=LEASE)
     watch(table_outputs.sweep_staging)
     (folder / "x/group=one").mkdir(parents=True)
@@ -174,9 +175,15 @@ def do_everything(watch: Watch, folder: Path) -> None:
     )
     watch(manual_truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
-    watch(batches.open_in, "other", "reader", skipping, lease=LEASE, budget=budget(3))
+    watch(batches.open_in, "other", "reader", skipping, Reading(budget(3)), lease=LEASE)
     watch(
-        next_batch.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=budget(3)
+        next_batch.next_batch,
+        "other",
+        "reader",
+        skipping,
+        Reading(budget(3)),
+        until={},
+        lease=LEASE,
     )
     Group(database, "other", (lane,)).lapse("reader")
     watch(readers.expire, 0.0)
@@ -234,12 +241,12 @@ def keep_stores(watch: Watch, lane: Lane) -> None:
     watch(groups.create_reader_group, "joins", [lane.name], start="tail", request_id="joins")
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "joins", "reader", LEASE)
-    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(9))
+    batch = watch(batches.open_in, "joins", "reader", token, Reading(budget(9)), lease=LEASE)
     bound = watch.database.transaction(lambda c: version_pins.bind_stores(c, ["test/other"]))
     watch(version_pins.record_targets, batch, bound, [])
     watch(version_pins.pin_version, batch, bound["test/other"], None)
     watch(splits.split_batch, batch, "it failed")
-    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(9))
+    batch = watch(batches.open_in, "joins", "reader", token, Reading(budget(9)), lease=LEASE)
     watch(batches.commit_batch, batch, lease=LEASE)
     Group(watch.database, "joins", (lane,)).lapse("reader")
     watch(version_pins.pass_over, "joins", [bound["test/other"].stream_id])
@@ -250,7 +257,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(groups.create_reader_group, "third", [lane.name], start="tail", request_id="third")
     token = watch(readers.join, "third", "slow", LEASE)
     lane.append({lane.active()[0]: 5})
-    batch = watch(batches.open_in, "third", "slow", token, lease=LEASE, budget=budget(9))
+    batch = watch(batches.open_in, "third", "slow", token, Reading(budget(9)), lease=LEASE)
     waits = {"barrier": True, "request_id": "barrier"}
     watch(checkpoints.checkpoint, "third", name="waits", **waits)
     watch(checkpoints.checkpoint, "third", name="waits too", **{**waits, "request_id": "b2"})
@@ -280,7 +287,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "third", "gone", LEASE)
     watch(readers.reader_offline, "third", "slow", request_id="offline")
-    taken = watch(batches.open_in, "third", "gone", token, lease=LEASE, budget=budget(9))
+    taken = watch(batches.open_in, "third", "gone", token, Reading(budget(9)), lease=LEASE)
     bound = taken.bounds[0]
     place = f"{segment_name(bound.segment_id)}={bound.end}"
     watch(readers.reader_offline, "third", "gone", place, request_id="offline at")

@@ -21,6 +21,7 @@ from weir.reader_groups.group_streams import group_tails
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.readers import join, leave, renew
+from weir.reader_groups.reading import Reading
 from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
 from weir.reader_groups.update import update_reader_group
 
@@ -35,10 +36,19 @@ def budget(events: int = ALL) -> Budget:
 
 
 def open_batch(
-    database: Database, group: str, reader_id: str, token: int, **how: Any
+    database: Database,
+    group: str,
+    reader_id: str,
+    token: int,
+    *,
+    budget: Budget,
+    order: str = "segment",
+    expected_readers: int = 1,
+    **how: Any,
 ) -> Batch | None:
     """Open a batch in a transaction of its own, and return it."""
-    return database.transaction(lambda c: open_in(c, group, reader_id, token, **how))
+    reading = Reading(budget, order, expected_readers)
+    return database.transaction(lambda c: open_in(c, group, reader_id, token, reading, **how))
 
 
 @dataclass

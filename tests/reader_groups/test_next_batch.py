@@ -16,6 +16,7 @@ from weir.database.connection import Database
 from weir.reader_groups import next_batch as module
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.next_batch import next_batch
+from weir.reader_groups.reading import Reading
 
 T = TypeVar("T")
 
@@ -35,8 +36,8 @@ def group(lane: Lane) -> Group:
 
 def turn(reader: Reader, until: dict[int, Any] | None = None, budget: int = ALL) -> Batch | None:
     return next_batch(
-        reader.group.database, reader.group.name, reader.reader_id, reader.token, lease=0.0,
-        budget=events(budget), until=until or reader.group.tails(), expected_readers=1,
+        reader.group.database, reader.group.name, reader.reader_id, reader.token,
+        Reading(events(budget)), lease=0.0, until=until or reader.group.tails(),
     )  # fmt: skip
 
 
@@ -151,8 +152,8 @@ def test_a_reader_reads_what_another_left_unread_whenever_that_one_leaves(
 
     database = Interrupted(group.database._dsn, patience=60.0, connect_patience=10.0)
     rest = next_batch(
-        database, group.name, "stays", stays.token, lease=0.0, budget=events(ALL),
-        until=group.tails(), expected_readers=1,
+        database, group.name, "stays", stays.token, Reading(events(ALL)), lease=0.0,
+        until=group.tails(),
     )  # fmt: skip
     database.dispose()
     assert rest is not None, "its run would end with 10 events of what it saw unread"

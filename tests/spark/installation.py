@@ -23,6 +23,7 @@ from weir.database.connection import Database
 from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.reading import Options, Reading
 from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
 from weir.spark.append import Appender
@@ -152,11 +153,13 @@ class Installation:
 
     def consumer(self, group: str, function: Any, *outputs: str, **options: Any) -> Consumer:
         """Return a consumer, whose reader is `reader` unless it is named."""
+        read = {name: options.pop(name) for name in Options.__annotations__ if name in options}
         options = {"reader_id": "reader", **options}
         parsed = tuple(Output.parse(o, self.settings.output_roots) for o in outputs)
         return Consumer(
-            installation=self.opened, group=group, function=function, outputs=parsed, **options
-        )
+            installation=self.opened, group=group, function=function, outputs=parsed,
+            reading=Reading.of(self.settings, **read), **options,
+        )  # fmt: skip
 
     def facts(self, stream: StreamName) -> pd.DataFrame:
         """Return what the metadata and the files say, by pyarrow alone: each event with its place.

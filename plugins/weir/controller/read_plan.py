@@ -40,6 +40,15 @@ class FileSlice(NamedTuple):
         return self.first_row == 0 and self.end_row == self.events
 
 
+class Slices(NamedTuple):
+    """What is to be read of a stream."""
+
+    name: str
+    stream_id: int
+    slices: Sequence[FileSlice]
+    fields: list[Field]
+
+
 _COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
     f.last_seq, t.clock, f.transaction_number"""
 # Per file: by Postgres' estimates, a plan that reads all transactions of the stream is as cheap.

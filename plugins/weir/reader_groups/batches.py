@@ -17,7 +17,6 @@ from weir.database.connection import Database
 from weir.model.bounds import Bound
 from weir.reader_groups.alignment import check_closed
 from weir.reader_groups.batch_ownership import check_held
-from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle_group
 from weir.reader_groups.data_loss import skip_gaps
 from weir.reader_groups.groups import end_cuts
@@ -27,6 +26,7 @@ from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.plan import Wanted
 from weir.reader_groups.positions import advance
 from weir.reader_groups.readers import LEASE_EXPIRED, check_token, release_expired
+from weir.reader_groups.reading import Reading
 from weir.reader_groups.splits import open_parts
 from weir.reader_groups.table_outputs import StagedTable, publish_tables
 
@@ -44,22 +44,20 @@ def open_in(
     group: str,
     reader_id: str,
     token: int,
+    reading: Reading,
     *,
     lease: float,
-    budget: Budget,
     until: dict[int, dict[str, Any]] | None = None,
-    order: str = "segment",
     closed: int | None = None,
-    expected_readers: int = 1,
     first: bool = False,
 ) -> Batch | None:
     """Return the reader's next batch, or None if there is nothing to read. The group stays locked
     until the transaction ends.
 
     The batch is, in this order: the reader's own open batch (of a retried task), the open batch of
-    a reader whose lease has expired, or a new one within `budget`, over the reader's fair share of
-    the group. `until`, `order`, `closed` and `first`: see `Wanted`. Raises Fenced; Truncated if
-    positions lie below the head and the group's on_gap is fail; and Conflict if the group became
+    a reader whose lease has expired, or a new one within the budget of `reading`, over the reader's
+    fair share of the group. `until`, `closed` and `first`: see `Wanted`. Raises Fenced; Truncated
+    if positions lie below the head and the group's on_gap is fail; and Conflict if the group became
     aligned, or got another stream, since `closed` was taken.
     """
     locked = lock_group(connection, group)
@@ -72,8 +70,8 @@ def open_in(
     ends = end_cuts(connection, locked)
     if locked.configuration.aligned:
         check_closed(connection, locked, closed, until or {})
-    wanted = Wanted(budget, {**(until or {}), **ends}, order, closed, ends, first)
-    return open_new(connection, locked, reader_id, token, wanted, expected_readers)
+    wanted = Wanted(reading, {**(until or {}), **ends}, closed, ends, first)
+    return open_new(connection, locked, reader_id, token, wanted, reading.expected_readers)
 
 
 def _resume(

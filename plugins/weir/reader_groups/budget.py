@@ -6,6 +6,8 @@ from typing import Literal
 
 from sqlalchemy import Connection, text
 
+from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.bounds import Bound
 from weir.model.segment import Segment
 from weir.settings import Settings
@@ -29,6 +31,21 @@ class Budget:
     def of(cls, settings: Settings) -> "Budget":
         """Return the budget of an installation."""
         return cls(settings.batch_events, settings.batch_bytes, settings.batch_files)
+
+    @classmethod
+    def within(cls, settings: Settings, events: int, size: int, files: int) -> "Budget":
+        """Return a budget of so many events, bytes and files; 0: as many as the installation's.
+        Raises InvalidInput for less."""
+        named = {"batch_events": events, "batch_bytes": size, "batch_files": files}
+        for name, given in named.items():
+            if given < 0:
+                raise InvalidInput(
+                    "argument_invalid",
+                    f"{called(name)} is {given}; it must be more than 0, or 0 for the setting "
+                    f"{name}.",
+                )
+        whole = cls.of(settings)
+        return cls(events or whole.events, size or whole.bytes, files or whole.files)
 
     def part(self, parts: int) -> "Budget":
         """Return one of so many equal parts."""

@@ -103,7 +103,7 @@ def open_new(
             "bounds": recorded(bounds),
             "events": events,
             "bytes": planned.bytes,
-            "read_order": wanted.order,
+            "read_order": wanted.reading.order,
             "readers": readers,
             "bound": planned.bound,
         },

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, text
 from weir.database.connection import Database
 from weir.reader_groups.batches import open_in
 from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.reading import Reading
 
 log = logging.getLogger("weir.reader_groups")
 
@@ -27,10 +28,13 @@ def next_batch(
     group: str,
     reader_id: str,
     token: int,
+    reading: Reading,
     *,
+    lease: float,
     until: dict[int, dict[str, Any]],
+    closed: int | None = None,
+    first: bool = False,
     looks: Callable[[], object] = lambda: None,
-    **options: Any,
 ) -> Batch | None:
     """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
     left. `looks` is called before each attempt to get one.
@@ -43,15 +47,21 @@ def next_batch(
     that could. Raises as `open_in` does.
     """
 
+    def opened(connection: Connection, until: dict[int, dict[str, Any]] | None) -> Batch | None:
+        return open_in(
+            connection, group, reader_id, token, reading, lease=lease, until=until, closed=closed,
+            first=first,
+        )  # fmt: skip
+
     def look(connection: Connection) -> tuple[Batch | None, bool]:
         # In one transaction, with the group locked: between two, the reader that holds the rest
         # could commit a part of it and leave, and nobody would read the other part.
-        batch = open_in(connection, group, reader_id, token, until=until, **options)
+        batch = opened(connection, until)
         if batch is not None:
             return batch, False
         others_have_the_rest, aligned = _waits(connection, group, reader_id, until)
         if others_have_the_rest and not aligned:
-            batch = open_in(connection, group, reader_id, token, **options)
+            batch = opened(connection, None)
         return batch, others_have_the_rest and batch is None
 
     waits = False

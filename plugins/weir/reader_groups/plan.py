@@ -14,25 +14,24 @@ from weir.model.bounds import Bound, Graph, bounds_of_stream
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.segment import Segment
 from weir.model.stream_cut import StreamCut
-from weir.reader_groups.budget import ALL, Budget, Fit, Unit, fit
+from weir.reader_groups.budget import ALL, Fit, Unit, fit
 from weir.reader_groups.clock_limits import clock_limits, ends_at
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
+from weir.reader_groups.reading import Reading
 
 FIRST_PART = 8  # the part of the budget for a reader's first batch, if others share a backlog
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a reader asks for. `until`: by stream id, the cut to stop at. `order`: as in
-    `weir.spark.read`; with "stream" a batch ends where write order allows it. `closed`: the clock
-    at which the streams of an aligned group were closed; `until` then has their tails at it.
-    `ends`: as `until`, the ends of the group, which are the same for all its readers. `first`: it
-    is the reader's first batch, so nobody knows how fast it is."""
+    """What a reader asks for. `until`: by stream id, the cut to stop at. `closed`: the clock at
+    which the streams of an aligned group were closed; `until` then has their tails at it. `ends`:
+    as `until`, the ends of the group, which are the same for all its readers. `first`: it is the
+    reader's first batch, so nobody knows how fast it is."""
 
-    budget: Budget
+    reading: Reading
     until: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    order: str = "segment"
     closed: int | None = None
     ends: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     first: bool = False
@@ -87,9 +86,9 @@ def plan(
     if limits:
         readable = bounds_within(ends_at(connection, readable, limits))
     unit = _unit(group.configuration, wanted)
-    within = fit(connection, readable, wanted.budget, unit)
+    within = fit(connection, readable, wanted.reading.budget, unit)
     if wanted.first and readers > 1 and within.ends is not None:
-        within = fit(connection, readable, wanted.budget.part(FIRST_PART), unit)
+        within = fit(connection, readable, wanted.reading.budget.part(FIRST_PART), unit)
     bound = None
     if wanted.closed is not None:
         bound = min(limits.values()) if within.clock is None else within.clock
@@ -99,7 +98,7 @@ def plan(
 def _unit(configuration: GroupConfiguration, wanted: Wanted) -> Unit:
     if configuration.aligned:
         return "commit"
-    return "run" if wanted.order == "stream" else "file"
+    return "run" if wanted.reading.order == "stream" else "file"
 
 
 def present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]:

@@ -43,14 +43,14 @@ from weir.warehouse.paths import spark_path
 
 @dataclass
 class BatchOutputs:
-    """What one attempt of a batch has written so far. `opened`: its appends, whose leases the
-    reader renews. `frames`: the events that are delivered, by the names of their streams."""
+    """What one attempt of a batch has written so far. `frames`: the events that are delivered, by
+    the names of their streams. `opened`: its appends, whose leases the reader renews."""
 
     app: Installation
     batch: Batch
-    opened: list[Attempt]
     order: str  # in which the reader reads
     frames: Mapping[str, DataFrame]
+    opened: list[Attempt] = field(default_factory=list)
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
     parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)

@@ -16,7 +16,8 @@ from weir.installation.opened import Installation
 from weir.model.names import stream_name
 from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.group_streams import group_streams
-from weir.spark.adjuncts import Binding, Factory, bind
+from weir.reader_groups.reading import Reading
+from weir.spark.adjuncts import Binding, bind
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.function_source import source_of
 from weir.spark.lost_files import of_warehouse
@@ -41,9 +42,9 @@ class Consumer:
     `<stream>.rejected` and the run continues.
 
     `parameters`: keyword arguments of the function. `retries`: how often a batch that failed for
-    another reason than the program's text is read again, before `on_error` applies. `batch_events`,
-    `batch_bytes`, `batch_files`, `adjuncts`, `manager`: as in `Reader`. With `adjuncts`, the
-    function gets another keyword argument of this name: the stores of the batch (`Adjuncts`).
+    another reason than the program's text is read again, before `on_error` applies. If `reading`
+    has adjunct stores, the function gets another keyword argument, `adjuncts`: the stores of the
+    batch (`Adjuncts`).
     """
 
     installation: Installation
@@ -51,17 +52,10 @@ class Consumer:
     reader_id: str
     function: Function
     outputs: tuple[Output, ...]
-    order: str = "segment"
-    expected_readers: int = 1
+    reading: Reading
     on_error: str = "stop"
-    label: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     retries: int = 0
-    batch_events: int = 0
-    batch_bytes: int = 0
-    batch_files: int = 0
-    adjuncts: tuple[str, ...] = ()
-    manager: Factory | None = None
 
     def __post_init__(self) -> None:
         check_named_once(self.outputs)
@@ -88,11 +82,8 @@ class Consumer:
         tried: Counter[int] = Counter()  # how often a batch was read again
         app = self.installation
         reader = Reader(
-            app.spark, self.group, reader_id=self.reader_id, order=self.order,
-            expected_readers=self.expected_readers, label=self.label, installation=app,
-            batch_events=self.batch_events, batch_bytes=self.batch_bytes,
-            batch_files=self.batch_files, adjuncts=self.adjuncts, manager=self.manager,
-            function=source_of(self.function),
+            app.spark, self.group, reader_id=self.reader_id, function=source_of(self.function),
+            installation=app, reading=self.reading,
         )  # fmt: skip
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
             app.spark.conf.set(key, value)
@@ -125,7 +116,7 @@ class Consumer:
     def binding(self, connection: Connection) -> Binding:
         """Return the stores that it binds, and which streams are not delivered to it. Raises
         NotFound or InvalidInput."""
-        return bind(connection, self.group, self.adjuncts, self.manager)
+        return bind(connection, self.group, self.reading.adjuncts, self.reading.manager)
 
     def _check(self, connection: Connection) -> None:
         """Check the outputs before a batch is opened. Raises NotFound or InvalidInput for a wrong
@@ -141,7 +132,7 @@ class Consumer:
         for output in self.outputs:
             output.check_not_input(self.group, streams)
             if output.publication.ordered:
-                check_last_row_known(connection, streams, self.order, output)
+                check_last_row_known(connection, streams, self.reading.order, output)
             if output.kind == "stream":
                 binding.check_output(self.group, output.name)
         if self.on_error == "quarantine":
@@ -200,7 +191,7 @@ class Consumer:
             raise exited("the function", error) from error
 
     def _keywords(self, adjuncts: Mapping[str, DataFrame]) -> dict[str, Any]:
-        return {**self.parameters, **({"adjuncts": adjuncts} if self.adjuncts else {})}
+        return {**self.parameters, **({"adjuncts": adjuncts} if self.reading.adjuncts else {})}
 
     def _show_frames(self, error: Exception, shown: set[str]) -> None:
         """Show the lines of the user's code that failed, once in a run: the halves of a batch fail

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput
 from weir.model.schema import SEQ, Field, same_type, show, without_metadata
 from weir.spark.native_read import (
     PLACES,
     STREAM,
-    Slices,
     in_tasks,
     most_tasks,
     resolving_session,

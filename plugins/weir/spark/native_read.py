@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from weir.controller.read_plan import FileSlice, plan_of_stream
+from weir.controller.read_plan import FileSlice, Slices, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.names import StreamName
@@ -30,15 +30,6 @@ STREAM = "_stream"  # a column that a read of several streams adds
 _TASKS_PER_CORE = 4
 READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _NAME = "_weir_file_name"
-
-
-class Slices(NamedTuple):
-    """What is to be read of a stream."""
-
-    name: str
-    stream_id: int
-    slices: Sequence[FileSlice]
-    fields: list[Field]
 
 
 class Scan(NamedTuple):

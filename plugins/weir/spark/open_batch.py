@@ -9,22 +9,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from weir.arrow.ranks import rows_in_first_half
-from weir.controller.missing import missing_of_bounds
-from weir.controller.read_plan import plan_of_bounds
+from weir.controller.read_plan import Slices
 from weir.controller.staged import check_written
 from weir.controller.transactions import Attempt
-from weir.errors import (
-    Conflict,
-    InvalidInput,
-    Truncated,
-)
-from weir.front_ends import do
+from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
-from weir.model.segment import segment_name
+from weir.reader_groups.batch_plan import BatchPlan
 from weir.reader_groups.batches import Function, commit_batch
-from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.splits import split_batch
@@ -33,12 +26,11 @@ from weir.spark.batch_outputs import BatchOutputs
 from weir.spark.failures import sentence
 from weir.spark.lost_files import saying_why
 from weir.spark.merged_read import merged_frame
-from weir.spark.native_read import Slices, frame_of
+from weir.spark.native_read import frame_of
 from weir.spark.outputs import Output
 from weir.spark.rejected import failed_events, make_rejected_stream
 
 log = logging.getLogger("weir.reader")
-_SHOWN = 5  # the most segments of a batch that a sentence names
 
 
 def list_folders(app: Installation, group: str, output: Output) -> str:
@@ -67,46 +59,41 @@ class OpenBatch:
         self,
         app: Installation,
         batch: Batch,
+        plan: BatchPlan,
         adjuncts: Adjuncts,
         *,
         order: str,
-        opened: list[Attempt],
         on_end: Callable[[], None],
         function: Function | None = None,
     ) -> None:
-        """`opened`: where it adds the appends whose leases are to be renewed with its own;
-        `on_end`: what it calls when it is over; `function`: what makes its results."""
+        """`plan`: what is to be read for it; `on_end`: what it calls when it is over; `function`:
+        what makes its results."""
         self._app, self._batch, self.adjuncts = app, batch, adjuncts
-        self._order, self._opened, self._on_end, self._function = order, opened, on_end, function
+        self._plan, self._order, self._on_end, self._function = plan, order, on_end, function
         self.ended = False  # committed, split, or discarded for another try
-        self._lost: dict[int, int] = {}
-        self._planned: list[Slices] = []
-        self.without_columns: list[str] = []  # streams without events and without declared columns
-        streams = self._app.database.transaction(lambda c: group_streams(c, batch.group))
-        self._streams = {stream.stream_id: stream.name for stream in streams}
         manager = adjuncts.manager
-        self._all_events: dict[str, DataFrame] = {
-            name: self._frame(stream_id, name)
-            for stream_id, name in self._streams.items()
-            if manager.delivers(name)
-        }
+        self._all_events = {one.name: self._frame(one) for one in plan.streams}
         self.frames: dict[str, DataFrame] = {
             name: manager.delivered(name, frame) for name, frame in self._all_events.items()
         }
-        self._outputs = BatchOutputs(self._app, batch, opened, order, self._all_events)
+        self._outputs = BatchOutputs(self._app, batch, order, self._all_events)
 
     def __str__(self) -> str:
         """Return which batch it is and what it reads, for sentences."""
-        bounds = [b for b in self._batch.bounds if b.end > b.start]
-        named = [
-            f"{self._streams[b.stream_id]} {segment_name(b.segment_id)} from {b.start} to {b.end}"
-            for b in bounds[:_SHOWN]
-        ]
-        more = [f"{len(bounds) - _SHOWN} more segments"] if len(bounds) > _SHOWN else []
         return (
-            f"batch {self.batch_id} of group {self._batch.group} ({', '.join(named + more)}; "
-            f"attempt {self.attempt})"
+            f"batch {self.batch_id} of group {self._batch.group} "
+            f"({self._plan.shown(self._batch.bounds)}; attempt {self.attempt})"
         )
+
+    @property
+    def opened(self) -> list[Attempt]:
+        """Its appends, whose leases are to be renewed until it is over."""
+        return [] if self.ended else list(self._outputs.opened)
+
+    @property
+    def without_columns(self) -> list[str]:
+        """Streams that never had an event and have no declared columns."""
+        return self._plan.without_columns
 
     @property
     def batch_id(self) -> int:
@@ -145,7 +132,7 @@ class OpenBatch:
         but for late events: the smallest that the writers of its streams state. None if they state
         nothing, and if events of the batch were truncated. Events that the group has passed without
         reading them hold it back for ever. The same for every attempt."""
-        return None if self._lost else as_datetime(self._batch.complete_until)
+        return None if self._plan.lost else as_datetime(self._batch.complete_until)
 
     def events(self, stream: str = "") -> DataFrame:
         """Return the events with `_segment`, `_offset` and `_clock`.
@@ -171,7 +158,7 @@ class OpenBatch:
         """
         app = self._app
         with saying_why(app.database, app.settings):
-            return merged_frame(app.spark, app.settings.warehouse, self._planned, columns)
+            return merged_frame(app.spark, app.settings.warehouse, self._plan.streams, columns)
 
     def adjunct(self, name: str) -> DataFrame:
         """Return the table of an adjunct store, in the version that all attempts at this batch
@@ -195,40 +182,14 @@ class OpenBatch:
             events, name, on, how, as_of=as_of, valid_from=valid_from, prefix=prefix
         )
 
-    def _frame(self, stream_id: int, name: str) -> DataFrame:
-        """Return the events of one stream. If events were truncated after the batch was opened,
-        raises Truncated, unless the group skips gaps; then they are counted."""
-        batch, app = self._batch, self._app
-        bounds = [
-            (b.segment_id, b.start, b.end)
-            for b in batch.bounds
-            if b.stream_id == stream_id and b.end > b.start
-        ]
-        slices, fields = app.database.transaction(
-            lambda c: plan_of_bounds(c, stream_id=stream_id, bounds=bounds)
-        )
-        if not fields:
-            self.without_columns.append(name)
-        found = sum(s.end_row - s.first_row for s in slices)
-        wanted = sum(end - start for _, start, end in bounds)
-        if found != wanted:
-            self._lost[stream_id] = wanted - found
-            missing = app.database.transaction(
-                lambda c: missing_of_bounds(c, name, stream_id, bounds, wanted - found)
-            )
-            where = f" (of {wanted:,} in batch {batch.batch_id} of group {batch.group})"
-            gap = f"{missing.said(where)}, after the batch was opened"
-            if batch.on_gap == "fail":
-                raise Truncated(
-                    "events_truncated",
-                    f"{gap}; to continue without them, "
-                    f"{do('update_reader_group', reader_group=batch.group, on_gap='skip')}.",
-                )
-            app.say(gap)
-        self._planned.append(Slices(name, stream_id, slices, fields))
-        warehouse = app.settings.warehouse
+    def _frame(self, read: Slices) -> DataFrame:
+        """Return the events of one stream."""
+        app = self._app
         with saying_why(app.database, app.settings):
-            return frame_of(app.spark, warehouse, stream_id, slices, fields, order=self._order)
+            return frame_of(
+                app.spark, app.settings.warehouse, read.stream_id, read.slices, read.fields,
+                order=self._order,
+            )  # fmt: skip
 
     def write(self, output: str | Output, frame: DataFrame) -> None:
         """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with
@@ -263,11 +224,11 @@ class OpenBatch:
         InvalidInput if a right is missing there.
         """
         self._check_open()
-        app, written = self._app, self._outputs
+        app, written, lost = self._app, self._outputs, self._plan.lost
         check_written(app.settings.warehouse, written.staged)
         committed = commit_batch(
             app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
-            tables=written.tables, outputs=[one for _, one in written.parquet], lost=self._lost,
+            tables=written.tables, outputs=[one for _, one in written.parquet], lost=lost,
             rejected=rejected, function=self._function,
         )  # fmt: skip
         self._end()
@@ -287,7 +248,6 @@ class OpenBatch:
 
     def _end(self) -> None:
         self.ended = True
-        self._opened.clear()
         self._on_end()
 
     def close(self, *, discard: bool) -> None:
@@ -323,11 +283,11 @@ class OpenBatch:
         self.discard()
         rejected = 0
         for name, frame in self._all_events.items():
-            bounds = [b for b in self._batch.bounds if self._streams[b.stream_id] == name]
+            bounds = [b for b in self._batch.bounds if self._plan.names[b.stream_id] == name]
             if events := sum(b.end - b.start for b in bounds):
                 stream = make_rejected_stream(self._app.database, stream_name(name))
                 self._outputs.append(
                     stream, failed_events(frame, self._batch.group, sentence(error))
                 )
                 rejected += events
-        return self.commit(rejected - sum(self._lost.values()))
+        return self.commit(rejected - sum(self._plan.lost.values()))

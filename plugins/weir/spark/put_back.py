@@ -26,6 +26,7 @@ from weir.model.names import StreamName, reader_group_name, stream_name
 from weir.model.schema import Field, without_metadata
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.reading import Reading
 from weir.reader_groups.update import update_reader_group
 from weir.spark.consume import Consumer
 from weir.spark.exact import EXACT, quoted
@@ -70,8 +71,8 @@ def put_back(
         return function(one, **given)
 
     return Consumer(
-        app, _name_for(group), reader_id, again, tuple(outputs), order="stream",
-        parameters=parameters,
+        app, _name_for(group), reader_id, again, tuple(outputs),
+        Reading.of(app.settings, order="stream"), parameters=parameters,
     ).run()  # fmt: skip
 
 

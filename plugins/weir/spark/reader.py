@@ -10,17 +10,16 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import SparkSession
 from sqlalchemy import Connection
 
 from weir.adjunct.pins import pass_over
 from weir.controller.ownership import check_warehouse_ownership
-from weir.controller.transactions import Attempt, ping_all
+from weir.controller.transactions import ping_all
 from weir.database.background import KeepAlive
 from weir.database.progress import Progress
 from weir.errors import (
@@ -28,15 +27,14 @@ from weir.errors import (
     Fenced,
     InvalidInput,
 )
-from weir.front_ends import called
 from weir.installation.opened import Installation
 from weir.reader_groups.alignment import end_of_run
+from weir.reader_groups.batch_plan import plan_batch
 from weir.reader_groups.batches import Function
-from weir.reader_groups.budget import Budget
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, leave, renew, renew_alone
-from weir.settings import Settings
-from weir.spark.adjuncts import Adjuncts, Binding, Factory, bind
+from weir.reader_groups.reading import Options, Reading
+from weir.spark.adjuncts import Adjuncts, Binding, bind
 from weir.spark.open_batch import OpenBatch
 from weir.spark.session import check_session
 from weir.spark.shared import shared
@@ -88,29 +86,21 @@ class Reader:
         group: str,
         *,
         reader_id: str = "",
-        order: str = "segment",
-        expected_readers: int = 1,
-        label: str = "",
-        batch_events: int = 0,
-        batch_bytes: int = 0,
-        batch_files: int = 0,
-        adjuncts: Sequence[str] = (),
-        manager: Factory | None = None,
         function: Function | None = None,
         installation: Installation | None = None,
+        reading: Reading | None = None,
+        **options: Unpack[Options],
     ) -> None:
         check_session(spark)
         name = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         self.group = group
         self.reader_id = reader_id or name
-        self.order = order
-        self.expected_readers = expected_readers
-        self.label = label
         self.installation = installation or shared(spark, f"reader {self.reader_id}")
-        self._budget = _budget(self.installation.settings, batch_events, batch_bytes, batch_files)
-        self._opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
+        self.reading = reading or Reading.of(self.installation.settings, **options)
         self._function = function
-        self._bind = partial(bind, group=group, names=adjuncts, factory=manager)
+        self._bind = partial(
+            bind, group=group, names=self.reading.adjuncts, factory=self.reading.manager
+        )
         self._binding: Binding | None = None
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
@@ -123,7 +113,7 @@ class Reader:
         database, lease = self.installation.database, self.installation.settings.reader_lease
         check_warehouse_ownership(database, self.installation.settings.warehouse)
         self._binding = database.transaction(self._bind)
-        self._token = join(database, self.group, self.reader_id, lease, label=self.label)
+        self._token = join(database, self.group, self.reader_id, lease, label=self.reading.label)
         passed = pass_over(database, self.group, list(self._binding.not_delivered))
         self._until, self._closed = database.transaction(lambda c: end_of_run(c, self.group))
         self._until |= passed
@@ -171,9 +161,8 @@ class Reader:
                 "the Reader's with block so that the batch is read again.",
             )
         batch = next_batch(
-            app.database, self.group, self.reader_id, self._token, until=self._until,
-            lease=app.settings.reader_lease, budget=self._budget,
-            expected_readers=self.expected_readers, order=self.order, closed=self._closed,
+            app.database, self.group, self.reader_id, self._token, self.reading,
+            lease=app.settings.reader_lease, until=self._until, closed=self._closed,
             first=self._batch is None, looks=self._asks,
         )  # fmt: skip
         if batch is None:
@@ -181,9 +170,13 @@ class Reader:
         assert self._binding is not None
         pins = self._binding.pins(app, batch)
         adjuncts = Adjuncts(app, pins, self._binding.manager)
+        left_out = self._binding.not_delivered
+        plan = app.database.transaction(lambda c: plan_batch(c, batch, left_out))
+        for gap in plan.gaps:
+            app.say(gap)
         self._batch = OpenBatch(
-            app, batch, adjuncts, order=self.order, opened=self._opened,
-            on_end=self._between_batches, function=self._function,
+            app, batch, plan, adjuncts, order=self.reading.order, on_end=self._between_batches,
+            function=self._function,
         )  # fmt: skip
         self._progress.begins(f"{self._batch} is being read", app.settings.max_batch_time)
         app.say(f"{self._batch}: {batch.events:,} events")
@@ -209,16 +202,5 @@ class Reader:
     def _renew(self, connection: Connection) -> None:
         settings = self.installation.settings
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
-        ping_all(connection, self._opened, settings.transaction_lease, settings.transaction_max)
-
-
-def _budget(settings: Settings, events: int, size: int, files: int) -> Budget:
-    """Return the budget of a batch; 0: that of the installation."""
-    for name, given in (("batch_events", events), ("batch_bytes", size), ("batch_files", files)):
-        if given < 0:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called(name)} is {given}; it must be more than 0, or 0 for the setting {name}.",
-            )
-    whole = Budget.of(settings)
-    return Budget(events or whole.events, size or whole.bytes, files or whole.files)
+        opened = self._batch.opened if self._batch else []
+        ping_all(connection, opened, settings.transaction_lease, settings.transaction_max)

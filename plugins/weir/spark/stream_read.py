@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut
-from weir.controller.read_plan import plan, plan_of_stream
+from weir.controller.read_plan import Slices, plan, plan_of_stream
 from weir.controller.times import Moment, Span, close_now, close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput
@@ -17,7 +17,7 @@ from weir.settings import Settings, load
 from weir.spark.exact import quoted
 from weir.spark.lost_files import saying_why
 from weir.spark.merged_read import merged_frame
-from weir.spark.native_read import PLACES, Slices, frame_of
+from weir.spark.native_read import PLACES, frame_of
 from weir.spark.session import check_session
 
 

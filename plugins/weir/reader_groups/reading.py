@@ -1,0 +1,61 @@
+"""How a reader reads the batches of a group: one value, from a form to the plan of a batch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
+
+from weir.reader_groups.budget import Budget
+from weir.settings import Settings
+
+Manager = Callable[[Mapping[str, str]], Any]  # from the stores to an `AdjunctStoreManager`
+
+
+class Options(TypedDict, total=False):
+    """How a program asks for a `Reading`; see `Reading.of`."""
+
+    order: str
+    expected_readers: int
+    label: str
+    batch_events: int
+    batch_bytes: int
+    batch_files: int
+    adjuncts: Sequence[str]
+    manager: Manager | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a reader reads.
+
+    `budget`: the most that a batch reads. `order`: as in `weir.spark.read`; with "stream" a batch
+    ends where write order allows it. `expected_readers`: how many readers the group is to be shared
+    among, at least. `label`: the name by which pins of the group refer to the reader. `adjuncts`:
+    adjunct stores, of each of which a version is pinned to every batch. `manager`: makes the
+    `AdjunctStoreManager` that decides what of them, and of the group's streams, is delivered.
+    """
+
+    budget: Budget
+    order: str = "segment"
+    expected_readers: int = 1
+    label: str = ""
+    adjuncts: tuple[str, ...] = ()
+    manager: Manager | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, **options: Unpack[Options]) -> "Reading":
+        """Return how a program wants to read: `batch_events`, `batch_bytes` and `batch_files` are
+        its budget, 0 or absent for that of the installation; the others are as above. Raises
+        InvalidInput for a budget below 0."""
+        budget = Budget.within(
+            settings,
+            options.get("batch_events", 0), options.get("batch_bytes", 0),
+            options.get("batch_files", 0),
+        )  # fmt: skip
+        return cls(
+            budget,
+            options.get("order", "segment"),
+            options.get("expected_readers", 1),
+            options.get("label", ""),
+            tuple(options.get("adjuncts", ())),
+            options.get("manager"),
+        )
