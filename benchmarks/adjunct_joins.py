@@ -14,9 +14,9 @@ from weir.adjunct.stores import define_store, read_store
 from weir.controller.streams import create_stream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
-from weir.spark.adjunct_build import build_version
-from weir.spark.adjuncts import KEY, Adjuncts, AdjunctStoreManager
-from weir.spark.as_of import join_as_of
+from weir.spark.adjuncts.as_of import join_as_of
+from weir.spark.adjuncts.build import build_version
+from weir.spark.adjuncts.manager import KEY, Adjuncts, AdjunctStoreManager
 from weir.warehouse.paths import spark_path
 
 KEYS = 200_000  # as many as the events have

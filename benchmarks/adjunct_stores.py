@@ -24,7 +24,7 @@ from weir.controller.streams import create_stream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.operations.runner import Job, main
-from weir.spark.adjunct_build import build_version
+from weir.spark.adjuncts.build import build_version
 from weir.warehouse.filesystem import filesystem
 
 KEYS, CHANGES = 1_000_000, 100_000

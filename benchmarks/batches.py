@@ -34,8 +34,8 @@ from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.readers import join
 from weir.reader_groups.reading import Reading
 from weir.settings import Settings
-from weir.spark.native_read import frame_of, read_stream_frame
-from weir.spark.source import register
+from weir.spark.reads.native import frame_of, read_stream_frame
+from weir.spark.reads.source import register
 from weir.warehouse.paths import spark_path
 
 FIELDS: list[Field] = [

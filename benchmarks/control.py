@@ -28,7 +28,7 @@ from weir.retention.garbage import sweep
 from weir.retention.release import read_alerts
 from weir.retention.run import retain
 from weir.settings import Settings
-from weir.spark.delete import deleter
+from weir.spark.base.delete import deleter
 
 RunOnce = Callable[[Database, str], Any]  # with the warehouse
 FEW = 100

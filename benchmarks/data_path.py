@@ -12,8 +12,8 @@ from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
-from weir.spark.append import Appender
-from weir.spark.native_read import read_stream_frame
+from weir.spark.appends.appender import Appender
+from weir.spark.reads.native import read_stream_frame
 from weir.warehouse.paths import spark_path
 
 ROWS = 5_000_000

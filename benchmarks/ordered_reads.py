@@ -19,7 +19,7 @@ from benchmarks.data_path import (
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.model.names import StreamName
-from weir.spark.native_read import read_stream_frame
+from weir.spark.reads.native import read_stream_frame
 
 # The names of the folders give segment and transaction; within those the rank is the order.
 PLACE = ("_weir_segment", "_weir_tx")

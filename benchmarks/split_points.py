@@ -15,8 +15,8 @@ from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.segment import Segment
 from weir.model.split_points import STEPS, HotSegment, Load, split_points
-from weir.spark.routing import routing_steps
-from weir.spark.split_points import find_split_points
+from weir.spark.base.routing import routing_steps
+from weir.spark.reads.split_points import find_split_points
 from weir.warehouse.paths import spark_path
 
 PIECES = 4

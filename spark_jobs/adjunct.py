@@ -20,7 +20,7 @@ def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
     names, built_with = job.database.transaction(lambda c: stores_to_build(c, wanted or None))
     built = []
     if names or built_with:
-        from weir.spark.adjunct_build import build_stores, with_other_code
+        from weir.spark.adjuncts.build import build_stores, with_other_code
 
         names = with_other_code(job.database, job.settings, built_with) + names
         built = build_stores(job.installation, names)

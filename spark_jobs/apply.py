@@ -51,7 +51,7 @@ def _checks(job: Job) -> Checks:
         used = [] if key is None else key_columns(key)
         if not text:
             return None
-        from weir.spark.expressions import check_key, parse_columns
+        from weir.spark.users.expressions import check_key, parse_columns
 
         fields = parse_columns(job.spark, text, used)
         if key is not None:
@@ -64,7 +64,7 @@ def _checks(job: Job) -> Checks:
     def definition(
         name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
     ) -> None:
-        from weir.spark.adjunct_check import check_definition
+        from weir.spark.adjuncts.check import check_definition
 
         check_definition(job.spark, job.database, job.settings, name, stream, wanted, planned)
 
@@ -74,7 +74,7 @@ def _checks(job: Job) -> Checks:
         streams: Mapping[str, Configuration],
         made: Collection[str],
     ) -> None:
-        from weir.spark.declared_consumers import check_consumer
+        from weir.spark.consumers.declared import check_consumer
 
         check_consumer(job.database, job.settings, group, declared, streams, made)
 

@@ -34,7 +34,7 @@ def run(job: Job, arguments: BackTest) -> dict[str, Any]:
 
 
 def _loads(job: Job, past: Recorded) -> Sequence[Load]:
-    from weir.spark.split_points import find_loads
+    from weir.spark.reads.split_points import find_loads
 
     if not any(past.commits.values()):
         return ()

@@ -16,7 +16,7 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
     used, fields = key_columns(wanted.routing_key), None
     if arguments.schema.strip():
-        from weir.spark.expressions import check_key, parse_columns
+        from weir.spark.users.expressions import check_key, parse_columns
 
         fields = parse_columns(job.spark, arguments.schema, used)
         check_key(job.spark, wanted.routing_key, fields)

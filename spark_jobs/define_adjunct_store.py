@@ -12,7 +12,7 @@ from weir.operations.runner import Job, main
 
 def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
     """Check the definition with the columns of the stream, then define the store."""
-    from weir.spark.adjunct_check import check_definition
+    from weir.spark.adjuncts.check import check_definition
 
     stream, definition = stream_name(arguments.stream), arguments.definition
     configuration = arguments.configuration

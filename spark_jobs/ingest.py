@@ -11,9 +11,9 @@ from weir.operations.runner import Job, main
 
 def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     """Find the files and append them."""
-    from weir.spark.append import Appender
-    from weir.spark.inputs import find_inputs
-    from weir.spark.text_options import TextOptions
+    from weir.spark.appends.appender import Appender
+    from weir.spark.inputs.files import find_inputs
+    from weir.spark.inputs.text_options import TextOptions
 
     name = stream_name(arguments.stream, reserved=False)
     how = TextOptions(**{one.name: getattr(arguments, one.name) for one in fields(TextOptions)})

@@ -14,9 +14,9 @@ from weir.reader_groups.reading import Reading
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
-    from weir.spark.consume import Consumer
-    from weir.spark.outputs import Output
-    from weir.spark.progress import wait_for_cores
+    from weir.spark.base.progress import wait_for_cores
+    from weir.spark.consumers.consumer import Consumer
+    from weir.spark.consumers.outputs import Output
 
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     function = job.function(arguments.function)

@@ -10,8 +10,8 @@ from weir.operations.runner import Job, main
 
 def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
     """Call the function with the events that were rejected and not put back before."""
-    from weir.spark.outputs import Output
-    from weir.spark.put_back import put_back
+    from weir.spark.consumers.outputs import Output
+    from weir.spark.consumers.put_back import put_back
 
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     return put_back(

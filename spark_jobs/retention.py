@@ -14,7 +14,7 @@ from weir.retention.run import retain
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
     """Truncate each stream in a transaction of its own, then sweep."""
-    from weir.spark.delete import deleter
+    from weir.spark.base.delete import deleter
 
     if not arguments.dry_run:
         # In a restored database, groups look as if they had been away since the backup.

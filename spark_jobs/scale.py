@@ -15,7 +15,7 @@ def run(job: Job, arguments: Scale) -> dict[str, Any]:
     """Scale each stream in a transaction of its own. Spark is started only if a segment is hot."""
 
     def find_points(hot: Sequence[HotSegment]) -> Found:
-        from weir.spark.split_points import find_split_points
+        from weir.spark.reads.split_points import find_split_points
 
         job.say(f"looking at the keys of {len(hot)} hot segments")
         return find_split_points(job.spark, job.database, job.settings, hot)

@@ -18,7 +18,7 @@ def run(job: Job, arguments: UpdateAdjunctStore) -> dict[str, Any]:
     if not (changes or redefined or arguments.time_out):
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if redefined:
-        from weir.spark.adjunct_check import check_definition
+        from weir.spark.adjuncts.check import check_definition
 
         store = job.database.transaction(lambda c: read_store(c, name))
         wanted = replace(store.definition, **redefined)

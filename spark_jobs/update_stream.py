@@ -19,7 +19,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     name, changes = stream_name(arguments.stream), arguments.changes
     fields = None
     if arguments.more_columns.strip():
-        from weir.spark.expressions import parse_columns
+        from weir.spark.users.expressions import parse_columns
 
         fields = parse_columns(job.spark, arguments.more_columns, [])
     if not changes and fields is None:

@@ -20,7 +20,7 @@ from weir.retention.prune import prune
 def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
     needs."""
-    from weir.spark.delete import deleter
+    from weir.spark.base.delete import deleter
 
     check_warehouse_ownership(job.database, job.settings.warehouse)
     aborted = expire(job.database, job.settings.transaction_lease)

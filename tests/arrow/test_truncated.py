@@ -30,7 +30,7 @@ from weir.reader_groups.groups import delete_reader_group
 from weir.reader_groups.reset import reset_reader_group
 from weir.retention.prune import prune
 from weir.settings import Settings
-from weir.spark.source import WeirSource
+from weir.spark.reads.source import WeirSource
 from weir.warehouse.marker import Marker, write_marker
 
 

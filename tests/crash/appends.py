@@ -15,8 +15,8 @@ from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.model.names import StreamName
 from weir.settings import load
-from weir.spark.append import Appender
-from weir.spark.session import session
+from weir.spark.appends.appender import Appender
+from weir.spark.base.session import session
 
 STREAM = StreamName("s", "events")
 ROWS = 300

@@ -21,7 +21,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.settings import Settings
-from weir.spark.declared_consumers import check_consumer
+from weir.spark.consumers.declared import check_consumer
 
 
 @pytest.fixture

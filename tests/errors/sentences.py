@@ -36,7 +36,7 @@ class Sentence:
 
 def classes() -> dict[str, type[WeirError]]:
     """Return all classes of errors by name."""
-    import weir.spark.unreadable  # noqa: F401  # has one of its own
+    import weir.spark.failures.unreadable  # noqa: F401  # has one of its own
 
     found, todo = {}, [WeirError]
     while todo:

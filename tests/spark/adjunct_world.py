@@ -14,9 +14,9 @@ from weir.adjunct.stores import define_store, update_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import StreamName, stream_name
-from weir.spark.adjunct_build import build_version
-from weir.spark.adjunct_read import current_frame, history_frame
-from weir.spark.reader import Reader
+from weir.spark.adjuncts.build import build_version
+from weir.spark.adjuncts.read import current_frame, history_frame
+from weir.spark.consumers.reader import Reader
 
 COLUMNS = "k string, n long, op string"
 EVENTS = stream_name("s/events")  # that a group reads beside a stream of changes

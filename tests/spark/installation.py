@@ -26,12 +26,12 @@ from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.reading import Options, Reading
 from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
-from weir.spark.append import Appender
-from weir.spark.consume import Consumer
-from weir.spark.inputs import find_inputs
-from weir.spark.native_read import read_stream_frame
-from weir.spark.outputs import Output
-from weir.spark.text_options import TextOptions
+from weir.spark.appends.appender import Appender
+from weir.spark.consumers.consumer import Consumer
+from weir.spark.consumers.outputs import Output
+from weir.spark.inputs.files import find_inputs
+from weir.spark.inputs.text_options import TextOptions
+from weir.spark.reads.native import read_stream_frame
 from weir.warehouse.filesystem import filesystem
 
 _ids = itertools.count()

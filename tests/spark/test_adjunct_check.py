@@ -9,7 +9,7 @@ from tests.spark.installation import Installation
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
-from weir.spark.adjunct_check import check_definition
+from weir.spark.adjuncts.check import check_definition
 
 
 def check(weir: Installation, stream: StreamName, **definition: Any) -> None:

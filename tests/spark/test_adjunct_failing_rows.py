@@ -132,7 +132,7 @@ def test_events_that_fail_are_quarantined_once_however_often_they_are_built(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("weir.spark.adjunct_build.publish_build", die)
+        patch.setattr("weir.spark.adjuncts.build.publish_build", die)
         with pytest.raises(ZeroDivisionError):
             store.build()
     assert store.found(store.build()) == {"a": (1,)}

@@ -15,8 +15,8 @@ from tests.spark.installation import Installation
 from weir.adjunct.lookup import look_up
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctDefinition
-from weir.spark import adjunct_writer
-from weir.spark.adjunct_diff import diff_versions
+from weir.spark.adjuncts import writer as adjunct_writer
+from weir.spark.adjuncts.diff import diff_versions
 
 pytestmark = pytest.mark.drawn(2, among="versions of stores")
 

@@ -13,8 +13,8 @@ from tests.spark.adjunct_world import Way, World
 from tests.spark.installation import Installation
 from weir.adjunct.builds import stores_to_build
 from weir.model.adjunct_configuration import AdjunctDefinition
-from weir.spark.adjunct_build import build_stores, with_other_code
-from weir.spark.adjunct_check import check_definition
+from weir.spark.adjuncts.build import build_stores, with_other_code
+from weir.spark.adjuncts.check import check_definition
 
 pytestmark = pytest.mark.drawn(2, among="versions of stores")
 

@@ -17,7 +17,7 @@ from tests.spark.adjunct_world import COLUMNS
 from tests.spark.installation import Installation
 from weir.adjunct.builds import begin_build
 from weir.operations.runner import Job, main
-from weir.spark.adjunct_build import build_version
+from weir.spark.adjuncts.build import build_version
 
 
 @pytest.fixture(autouse=True)

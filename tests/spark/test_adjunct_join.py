@@ -14,8 +14,8 @@ from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World, reading,
 from tests.spark.installation import Installation
 from weir.adjunct.stores import update_store
 from weir.model.names import stream_name
-from weir.spark.adjuncts import AdjunctStoreManager
-from weir.spark.open_batch import OpenBatch
+from weir.spark.adjuncts.manager import AdjunctStoreManager
+from weir.spark.consumers.open_batch import OpenBatch
 
 pytestmark = pytest.mark.drawn(1)
 

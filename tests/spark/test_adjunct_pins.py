@@ -115,7 +115,7 @@ def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch, reading(weir, store) as reader:
-        patch.setattr(f"weir.spark.adjuncts.{step}", die)
+        patch.setattr(f"weir.spark.adjuncts.manager.{step}", die)
         with pytest.raises(ZeroDivisionError):
             next(reader)
     assert weir.value("SELECT count(*) FROM adjunct_pins WHERE state <> 'preparing'") == 0

@@ -15,9 +15,9 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
 from weir.model.names import StreamName
-from weir.spark.inputs import find_inputs
-from weir.spark.text_options import TextOptions
-from weir.spark.unreadable import naming_files
+from weir.spark.failures.unreadable import naming_files
+from weir.spark.inputs.files import find_inputs
+from weir.spark.inputs.text_options import TextOptions
 
 pytestmark = pytest.mark.drawn(3)
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.spark import as_of
-from weir.spark.as_of import join_as_of
+from weir.spark.adjuncts import as_of
+from weir.spark.adjuncts.as_of import join_as_of
 
 Change = tuple[str | None, int | None, int, int, bool, int | None]
 

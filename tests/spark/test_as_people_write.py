@@ -20,10 +20,10 @@ from tests.spark.installation import PLACE, Installation, parquet_rows
 from weir.model.names import StreamName, stream_name
 from weir.programs.functions import checkpoint, create_reader_group
 from weir.spark import output, read
-from weir.spark.append import Appender
-from weir.spark.failures import sentence
-from weir.spark.parquet_output import output_frame
-from weir.spark.reader import Reader
+from weir.spark.appends.appender import Appender
+from weir.spark.consumers.parquet_output import output_frame
+from weir.spark.consumers.reader import Reader
+from weir.spark.failures.causes import sentence
 
 pytestmark = pytest.mark.drawn(2, among="consumers as people write them")
 

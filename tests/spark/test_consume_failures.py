@@ -19,7 +19,7 @@ from weir.errors import BatchFailed, Fenced
 from weir.model.names import StreamName, stream_name
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
-from weir.spark.reader import Reader
+from weir.spark.consumers.reader import Reader
 from weir.warehouse.marker import Marker, write_marker
 
 pytestmark = pytest.mark.drawn(3, among="consumers")

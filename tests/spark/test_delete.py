@@ -12,8 +12,8 @@ from tests.watching import count_statements
 from weir.database.connection import Database
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
-from weir.spark import delete
-from weir.spark.delete import deleter
+from weir.spark.base import delete
+from weir.spark.base.delete import deleter
 from weir.warehouse.file_deletion import Files
 from weir.warehouse.marker import MARKER
 

@@ -20,7 +20,7 @@ from tests.spark.installation import PLACE, Installation
 from tests.spark.test_parquet_footer import mutated
 from weir.errors import WeirError
 from weir.model.names import StreamName
-from weir.spark.unreadable import naming_files
+from weir.spark.failures.unreadable import naming_files
 
 pytestmark = pytest.mark.drawn(3)
 

@@ -18,8 +18,8 @@ from tests.spark.installation import Installation, setting
 from weir.model.names import StreamName, stream_name
 from weir.operations.runner import main
 from weir.spark import Reader
-from weir.spark.event_time import check_event_time
-from weir.spark.transaction import transaction
+from weir.spark.appends.event_time import check_event_time
+from weir.spark.appends.transaction import transaction
 
 pytestmark = pytest.mark.drawn(2)
 

@@ -13,9 +13,9 @@ from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.spark.random_expressions import COLUMNS, Expressions
 from weir.errors import WeirError
-from weir.spark.expression_growth import KNOWN, MOST_BYTES, MOST_TIMES, check_growth
-from weir.spark.expressions import FUNCTIONS, Expression, check_expression, with_outcome
-from weir.spark.session import FAILING_ALONE, private_session
+from weir.spark.base.session import FAILING_ALONE, private_session
+from weir.spark.users.expression_growth import KNOWN, MOST_BYTES, MOST_TIMES, check_growth
+from weir.spark.users.expressions import FUNCTIONS, Expression, check_expression, with_outcome
 
 GROWS = {
     "hex(" * 40 + "a" + ")" * 40: "hex() 128 100",

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.plain_column import plain_column
-from weir.spark.adjunct_changes import parse_types
-from weir.spark.expressions import (
+from weir.spark.adjuncts.changes import parse_types
+from weir.spark.base.session import private_session
+from weir.spark.users.expressions import (
     FUNCTIONS,
     check_expression,
     parse_columns,
@@ -18,7 +19,6 @@ from weir.spark.expressions import (
     with_outcome,
     with_value,
 )
-from weir.spark.session import private_session
 
 ALLOWED = {
     "a": ["a"],
@@ -141,7 +141,7 @@ def test_every_function_of_the_list_is_built_in(spark: SparkSession) -> None:
 def test_parsing_needs_no_session_and_says_the_same_without_one() -> None:
     # As in the job that creates a stream; a process of its own, since this one has a session.
     program = """
-from weir.spark.expressions import check_expression
+from weir.spark.users.expressions import check_expression
 from weir.errors import InvalidInput
 print(check_expression("upper(a) || b", "routing key").columns)
 try:

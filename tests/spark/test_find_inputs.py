@@ -11,10 +11,10 @@ import pytest
 from tests.raises import raises
 from tests.warehouse.object_store import BUCKET, object_store
 from weir.errors import InvalidInput
-from weir.spark import inputs
-from weir.spark.inputs import Inputs, find_inputs
-from weir.spark.text_options import TextOptions
-from weir.spark.unchanged_inputs import check_unchanged
+from weir.spark.inputs import files as inputs
+from weir.spark.inputs.files import Inputs, find_inputs
+from weir.spark.inputs.text_options import TextOptions
+from weir.spark.inputs.unchanged import check_unchanged
 
 
 @pytest.fixture

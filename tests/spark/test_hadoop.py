@@ -31,8 +31,8 @@ from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
-from weir.spark import delete
-from weir.spark.delete import deleter
+from weir.spark.base import delete
+from weir.spark.base.delete import deleter
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation
-from weir.spark.kept_columns import is_kept
+from weir.spark.reads.kept_columns import is_kept
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
-from weir.spark.source import register
-from weir.spark.stream_read import read as read_again
-from weir.spark.transaction import transaction
+from weir.spark.appends.transaction import transaction
+from weir.spark.reads.source import register
+from weir.spark.reads.streams import read as read_again
 
 pytestmark = pytest.mark.release
 

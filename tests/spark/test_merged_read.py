@@ -14,7 +14,7 @@ from tests.chance import random_for
 from tests.raises import raises
 from tests.spark.installation import Installation, to_pandas
 from weir.model.names import StreamName, stream_name
-from weir.spark.reader import Reader
+from weir.spark.consumers.reader import Reader
 
 pytestmark = pytest.mark.drawn(1)
 

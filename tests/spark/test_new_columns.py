@@ -14,7 +14,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.update import update_stream
 from weir.model.names import StreamName
-from weir.spark.transaction import transaction
+from weir.spark.appends.transaction import transaction
 
 pytestmark = pytest.mark.drawn(1)
 

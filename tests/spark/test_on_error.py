@@ -22,8 +22,8 @@ from weir.model.names import StreamName
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.readers import join
 from weir.retention.garbage import sweep
-from weir.spark.failures import caused_by_events, sentence
-from weir.spark.rejected import make_rejected_stream
+from weir.spark.appends.rejected import make_rejected_stream
+from weir.spark.failures.causes import caused_by_events, sentence
 
 pytestmark = pytest.mark.drawn(2)
 

@@ -14,9 +14,9 @@ import pytest
 from tests.raises import raises
 from tests.spark.installation import Installation, setting
 from weir.controller.transactions import Attempt, InputFile
-from weir.spark.input_rows import read_inputs
-from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs
-from weir.spark.text_options import TextOptions
+from weir.spark.inputs.files import BLOCK_BITS, Inputs, find_inputs
+from weir.spark.inputs.rows import read_inputs
+from weir.spark.inputs.text_options import TextOptions
 
 KEYS = 40
 # In the order given: neither that of the names nor that of the sizes.

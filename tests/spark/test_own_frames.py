@@ -8,9 +8,9 @@ from pyspark.errors import PythonException
 
 from tests.raises import raises
 from weir.errors import BatchFailed
-from weir.spark.java import find_java
-from weir.spark.own_frames import own_frames, place_of
-from weir.spark.user_functions import load_function
+from weir.spark.base.java import find_java
+from weir.spark.failures.own_frames import own_frames, place_of
+from weir.spark.users.functions import load_function
 
 MINE = """
 import json

@@ -15,10 +15,10 @@ from tests.raises import raises
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.model.schema import show
-from weir.spark.inputs import Inputs
-from weir.spark.parquet_columns import ParquetColumns, parquet_columns
-from weir.spark.parquet_footer import WrongFooter, read_footer
-from weir.spark.parquet_types import columns_of_elements
+from weir.spark.inputs.files import Inputs
+from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
+from weir.spark.inputs.parquet_footer import WrongFooter, read_footer
+from weir.spark.inputs.parquet_types import columns_of_elements
 
 
 def columns(folder: Path, *names: str) -> ParquetColumns:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation
-from weir.spark import progress
+from weir.spark.base import progress
 
 
 def test_one_long_task_says_how_many_rows_and_bytes_it_is_at(

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.spark.outputs import Output
-from weir.spark.parquet_output import output_frame
-from weir.spark.put_back import put_back
+from weir.spark.consumers.outputs import Output
+from weir.spark.consumers.parquet_output import output_frame
+from weir.spark.consumers.put_back import put_back
 
 pytestmark = pytest.mark.drawn(2, among="consumers as people write them")
 

@@ -16,8 +16,8 @@ from tests.spark.xxh64 import position
 from weir.controller.read_plan import plan_of_bounds, plan_of_stream
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
-from weir.spark import stage
-from weir.spark.native_read import frame_of
+from weir.spark.appends import stage
+from weir.spark.reads.native import frame_of
 
 pytestmark = pytest.mark.drawn(3)
 

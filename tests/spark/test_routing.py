@@ -13,7 +13,7 @@ from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position, xxh64
 from weir.model.key_space import even_split
 from weir.model.segment import Segment, segment_id
-from weir.spark.routing import constant_array, routing_steps, segment_ordinal
+from weir.spark.base.routing import constant_array, routing_steps, segment_ordinal
 
 KEYS = [
     "", "a", "ab", "abcd", "abcdefg", "abcdefgh", "abcdefghi", "N14228", "x" * 31, "x" * 32,

@@ -16,7 +16,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position
 from weir.model.names import StreamName
-from weir.spark import session
+from weir.spark.base import session
 
 pytestmark = pytest.mark.drawn(3)
 

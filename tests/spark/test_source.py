@@ -18,7 +18,7 @@ from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.retention.prune import prune
 from weir.settings import Settings
-from weir.spark.source import WeirSource, register
+from weir.spark.reads.source import WeirSource, register
 
 pytestmark = pytest.mark.drawn(2)
 

@@ -16,8 +16,8 @@ from weir.model.key_space import STEPS
 from weir.model.names import StreamName
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotSegment
-from weir.spark import split_points as module
-from weir.spark.split_points import find_split_points
+from weir.spark.reads import split_points as module
+from weir.spark.reads.split_points import find_split_points
 
 pytestmark = pytest.mark.drawn(2)
 

@@ -13,8 +13,8 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
-from weir.spark import stage
-from weir.spark.ordered_frames import in_order_of
+from weir.spark.appends import stage
+from weir.spark.base.ordered_frames import in_order_of
 from weir.warehouse.paths import attempt_folder
 
 pytestmark = pytest.mark.drawn(2)

@@ -14,7 +14,7 @@ from tests.spark.installation import Installation
 from weir.errors import BadRows
 from weir.reader_groups.table_outputs import Column, read_table
 from weir.settings import Settings
-from weir.spark.table_output import copy_rows, matched
+from weir.spark.consumers.table_output import copy_rows, matched
 
 pytestmark = pytest.mark.drawn(3)
 

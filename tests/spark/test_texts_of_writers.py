@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from tests.chance import random_for
 from tests.spark.installation import PLACE, Installation
-from weir.spark.guess import guess
-from weir.spark.text_options import TextOptions
-from weir.spark.text_values import value as value_of
+from weir.spark.inputs.guess import guess
+from weir.spark.inputs.text_options import TextOptions
+from weir.spark.inputs.text_values import value as value_of
 
 pytestmark = pytest.mark.drawn(1)
 ROWS = 200
@@ -256,7 +256,7 @@ SUGGESTED: list[tuple[list[str], list[str], str]] = [
 def test_later_rows_refute_what_the_first_ones_suggest(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weir.spark.guess.SAMPLE", _FIRST)
+    monkeypatch.setattr("weir.spark.inputs.guess.SAMPLE", _FIRST)
     height = 1 + max(len(some) + len(later) for some, later, _ in SUGGESTED)
     filled = [(some + later + [""] * height)[:height] for some, later, _ in SUGGESTED]
     names = [f"c{i}" for i in range(len(SUGGESTED))]

@@ -8,7 +8,7 @@ from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
-from weir.spark.transaction import Transaction, transaction
+from weir.spark.appends.transaction import Transaction, transaction
 
 pytestmark = pytest.mark.drawn(1)
 

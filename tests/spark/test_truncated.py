@@ -15,7 +15,7 @@ from tests.raises import raises
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.settings import Settings
-from weir.spark.source import WeirSource
+from weir.spark.reads.source import WeirSource
 from weir.warehouse.marker import Marker, write_marker
 
 

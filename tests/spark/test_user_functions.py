@@ -19,7 +19,7 @@ from weir.operations import FUNCTION_PATTERN
 from weir.operations.form import _TEXTS
 from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
 from weir.settings import Settings, load
-from weir.spark.user_functions import check_function_name, load_function
+from weir.spark.users.functions import check_function_name, load_function
 
 SHOP = """
 import functools

@@ -21,7 +21,7 @@ from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.model.names import stream_name
 from weir.settings import Settings
-from weir.spark.full_disks import full_disk
+from weir.spark.failures.full_disks import full_disk
 
 EVENTS = stream_name("s/events")
 TABLE = """CREATE TABLE public.results (k text, n bigint, copy integer, text text);

@@ -20,7 +20,7 @@ from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName
 from weir.spark import Reader
-from weir.spark.failures import caused_by_events
+from weir.spark.failures.causes import caused_by_events
 
 pytestmark = pytest.mark.drawn(2)
 

@@ -1,6 +1,6 @@
 """The event times of rows in pyarrow: of a table that is appended, and of files that were written.
 
-What a column means as a time is the same as in Spark (`weir.spark.event_time`).
+What a column means as a time is the same as in Spark (`weir.spark.appends.event_time`).
 """
 
 import re

@@ -33,9 +33,9 @@ def create_stream(
     """Create a stream of `segments` equal ranges in epoch 0.
 
     `fields`: the schema as Spark's JSON fields; None: that of the first append. `configuration`:
-    the settings of `Configuration`; `weir.spark.expressions` must have checked the routing key. A
-    name that was used before continues with the segment numbers of the deleted stream (semantics
-    1.2).
+    the settings of `Configuration`; `weir.spark.users.expressions` must have checked the routing
+    key. A name that was used before continues with the segment numbers of the deleted stream
+    (semantics 1.2).
 
     Returns `stream`, `stream_id`, `epoch`, `segments` (name, low and high key of each) and
     `deletes` (a line that says what retention will delete). Raises Conflict if the stream exists,

@@ -1,6 +1,6 @@
 """Where to split a segment, so that the pieces carry equal loads. Pure.
 
-Positions of the key space are whole multiples of 2^-53, the *steps* (`weir/spark/routing.py`). A
+Positions of the key space are whole multiples of 2^-53, the *steps* (`weir.spark.base.routing`). A
 double holds each of them exactly, so a key can be cut off to the last bit.
 """
 

@@ -18,7 +18,7 @@ def key_columns(text: str) -> list[str]:
     and if Spark is needed and not installed."""
     column = plain_column(text)
     if column is None:
-        from weir.spark.expressions import check_expression
+        from weir.spark.users.expressions import check_expression
 
         return check_expression(text, "routing key").columns
     check_user_columns([column])
@@ -31,11 +31,11 @@ def check_time(
     fields: Sequence[Field] | None,
     spark: "Callable[[], SparkSession]",
 ) -> None:
-    """Check the event time that a stream is to have as `weir.spark.event_time.check_event_time`
-    does, which is asked about expressions only."""
+    """Check the event time that a stream is to have, as `check_event_time` of
+    `weir.spark.appends.event_time` does, which is asked about expressions only."""
     column = plain_column(text)
     if column is None:
-        from weir.spark.event_time import check_event_time
+        from weir.spark.appends.event_time import check_event_time
 
         return check_event_time(stream, text, fields, spark)
     check_user_columns([column])

@@ -81,7 +81,7 @@ class Job:
         if self._spark is None and self.start_spark is not None:
             self._spark = self.start_spark()
         if self._spark is None:
-            from weir.spark.session import session
+            from weir.spark.base.session import session
 
             self._spark = session(f"weir {self.name}")
         return self._spark
@@ -96,8 +96,8 @@ class Job:
     def function(self, name: str) -> Callable[..., Any]:
         """Load a function of a user as the settings allow it, and say and record its file and its
         version. Raises InvalidInput as `load_function` does."""
-        from weir.spark.function_source import source_file, source_of
-        from weir.spark.user_functions import load_function
+        from weir.spark.users.function_source import source_file, source_of
+        from weir.spark.users.functions import load_function
 
         settings = self.settings
         function = load_function(name, settings.function_packages, settings.function_path)
@@ -219,7 +219,7 @@ def perform(
         if missing := missing_extra(error):
             raise missing from None
         if "py4j" in sys.modules:
-            from weir.spark.lost_files import of_warehouse
+            from weir.spark.failures.lost_files import of_warehouse
 
             if lost := of_warehouse(job.database, job.settings, error):
                 raise lost from error
@@ -281,7 +281,7 @@ def _sentence(error: Exception) -> str:
         state = sqlstate(error) or "no SQLSTATE"
         return f"Postgres refused a statement ({message(error)}, {state})"
     if "py4j" in sys.modules:
-        from weir.spark.unreadable import first_cause, jvm_has_ended
+        from weir.spark.failures.unreadable import first_cause, jvm_has_ended
 
         of_java = type(error).__module__.startswith(("py4j", "pyspark"))
         if of_java or jvm_has_ended(error):

@@ -58,7 +58,7 @@ def _store(
 ) -> StreamStore:
     def start() -> "SparkSession":
         with naming_extras():
-            from weir.spark.session import check_session, session
+            from weir.spark.base.session import check_session, session
 
         if spark is None:
             return session(f"weir {source}")

@@ -24,7 +24,7 @@ from weir.programs.actions import Actions
 from weir.programs.checkpoints import checkpoint
 
 if TYPE_CHECKING:
-    from weir.spark.reader import Reader
+    from weir.spark.consumers.reader import Reader
 
 
 class _Identity(TypedDict):
@@ -107,8 +107,8 @@ class StreamStore(Actions):
         )  # fmt: skip
         if type(rows).__module__.startswith("pyspark."):
             with naming_extras():
-                from weir.spark.append import Appender
-                from weir.spark.session import check_classic
+                from weir.spark.appends.appender import Appender
+                from weir.spark.base.session import check_classic
 
             check_classic(rows)
             app = replace(self, start_spark=lambda: rows.sparkSession)
@@ -177,7 +177,7 @@ class StreamStore(Actions):
         """Return a reader of a group, for a `with` block: it gives batch after batch, as DataFrames
         of Spark. `options`: as in `weir.spark.Reader`. Raises InvalidInput without pyspark."""
         with naming_extras():
-            from weir.spark.reader import Reader
+            from weir.spark.consumers.reader import Reader
 
         return Reader(self.spark, reader_group, installation=self, **options)
 

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 from weir.installation.extras import naming_extras
 
 if TYPE_CHECKING:
-    from weir.spark.adjuncts import AdjunctStoreManager as AdjunctStoreManager
-    from weir.spark.append import Appender as Appender
-    from weir.spark.open_batch import OpenBatch as OpenBatch
-    from weir.spark.parquet_output import output as output
-    from weir.spark.reader import Reader as Reader
-    from weir.spark.source import register as register
-    from weir.spark.stream_read import read as read
+    from weir.spark.adjuncts.manager import AdjunctStoreManager as AdjunctStoreManager
+    from weir.spark.appends.appender import Appender as Appender
+    from weir.spark.consumers.open_batch import OpenBatch as OpenBatch
+    from weir.spark.consumers.parquet_output import output as output
+    from weir.spark.consumers.reader import Reader as Reader
+    from weir.spark.reads.source import register as register
+    from weir.spark.reads.streams import read as read
 
 
 # What programs use, and where it is. It is loaded when first used, because jobs that move no data
 # do not need it.
 _OFFERED = {
-    "AdjunctStoreManager": "weir.spark.adjuncts",
-    "Appender": "weir.spark.append",
-    "OpenBatch": "weir.spark.open_batch",
-    "Reader": "weir.spark.reader",
-    "output": "weir.spark.parquet_output",
-    "read": "weir.spark.stream_read",
-    "register": "weir.spark.source",
+    "AdjunctStoreManager": "weir.spark.adjuncts.manager",
+    "Appender": "weir.spark.appends.appender",
+    "OpenBatch": "weir.spark.consumers.open_batch",
+    "Reader": "weir.spark.consumers.reader",
+    "output": "weir.spark.consumers.parquet_output",
+    "read": "weir.spark.reads.streams",
+    "register": "weir.spark.reads.source",
 }
 __all__ = sorted(_OFFERED)
 

@@ -19,7 +19,7 @@ from weir.database.migrate import check_server, newest_layout
 from weir.database.refusals import LAYOUT, MIGRATE, STANDING
 from weir.errors import WeirError
 from weir.settings import Settings
-from weir.spark.java import find_java
+from weir.spark.base.java import find_java
 from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
 from weir.warehouse.filesystem import filesystem

@@ -274,9 +274,9 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
-    from weir.spark.native_read import frame_of
-    from weir.spark.session import session
-    from weir.spark.unreadable import one_line
+    from weir.spark.base.session import session
+    from weir.spark.failures.unreadable import one_line
+    from weir.spark.reads.native import frame_of
 
     slices, fields = _plan(terminal, given)
     wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))

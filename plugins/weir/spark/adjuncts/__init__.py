@@ -1,0 +1,1 @@
+"""Adjunct stores: build their versions, read them, and join them with events."""

@@ -1,0 +1,189 @@
+"""Build versions of adjunct stores: find out who builds what, let it be written, and publish it."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from weir.adjunct.builds import Build, Running, begin_build
+from weir.adjunct.publication import fail_build, publish_build, renew_build
+from weir.adjunct.stores import AdjunctStore, read_store, read_stores
+from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.controller.ownership import check_warehouse_ownership
+from weir.database.connection import Database
+from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
+from weir.front_ends import do
+from weir.installation.opened import Installation
+from weir.settings import Settings
+from weir.spark.adjuncts.changes import code_of
+from weir.spark.adjuncts.writer import Writer
+from weir.spark.failures.causes import sentence
+from weir.spark.failures.lost_files import saying_why
+from weir.spark.failures.unreadable import jvm_has_ended
+from weir.spark.users.date_patterns import naming_patterns
+from weir.warehouse.marker import check_unused
+
+log = logging.getLogger("weir.adjunct")
+_POLL = 1.0  # seconds between two looks at a build of somebody else
+
+
+def build_version(
+    app: Installation, name: str, cut: Cut | None = None, clock: int | None = None
+) -> AdjunctVersion:
+    """Return a version of a store that is complete to a cut of its stream, and build it if need be.
+
+    Spark is started only if there are events to read. `cut`: None for the tail as it is now.
+    `clock`: the clock of the cut, if the caller has closed one. While another builder is at work,
+    waits for it, for at most the `patience` of the store.
+    Raises NotFound, Truncated for events that were truncated before the store read them, BadRows
+    for events without a key and for those that fail, and Busy if the other builder takes too long.
+    """
+    database = app.database
+    store = database.transaction(lambda c: read_store(c, name))
+    if cut is None:
+        cut, clock = database.transaction(lambda c: _tail(c, store))
+    until = time.monotonic() + store.configuration.patience
+    while True:
+        code = _recording(database, name, None, partial(code_of, store.definition, app.settings))
+        begun = _recording(database, name, None, partial(
+            begin_build, database, name, builder=app.source,
+            lease=app.settings.transaction_lease, code=code, cut=cut, clock=clock,
+        ))  # fmt: skip
+        if isinstance(begun, AdjunctVersion):
+            return begun
+        if isinstance(begun, Build):
+            _build(app, begun)
+        elif time.monotonic() > until:
+            raise Busy(
+                "adjunct_build_running",
+                f"{begun.builder} has been building version {begun.version} of adjunct store "
+                f"{name} for longer than {store.configuration.patience} s; wait, or give the store "
+                "more patience: "
+                f"{do('update_adjunct_store', adjunct_store=name, patience='SECONDS')}.",
+            )
+        else:
+            assert isinstance(begun, Running)
+            time.sleep(_POLL)
+        store = database.transaction(lambda c: read_store(c, name))
+
+
+def _tail(connection: Connection, store: AdjunctStore) -> tuple[Cut | None, int | None]:
+    row = connection.execute(
+        text(
+            """SELECT tail_cut(stream_id) AS cut, last_clock FROM stream
+            WHERE stream_id = :s AND state <> 'deleted'"""
+        ),
+        {"s": store.stream_id},
+    ).one_or_none()
+    return (None, None) if row is None else (dict(row.cut), row.last_clock)
+
+
+def _recording(database: Database, name: str, build: Build | None, work: Any) -> Any:
+    """Do a part of a build, and record in the store why it failed if it does."""
+    try:
+        return work()
+    except (Fenced, Unavailable):
+        raise
+    except Exception as error:
+        if jvm_has_ended(error):  # perhaps because of this store: so it is built last from now on
+            raise
+        try:
+            fail_build(database, name, build, sentence(error))
+        except Exception as another:  # the first one matters
+            log.warning("why a build failed could not be recorded: %s", another)
+        raise
+
+
+def _build(app: Installation, build: Build) -> AdjunctVersion:
+    """Write a version and publish it."""
+    lease = app.settings.transaction_lease
+    of, definition = f"of adjunct store {build.store.name},", build.store.definition
+    computed = {
+        f"key {of}": definition.key,
+        f"value {of}": definition.value,
+        f"delete condition {of}": definition.delete_when,
+    }
+
+    def work() -> AdjunctVersion:
+        check_warehouse_ownership(app.database, app.settings.warehouse)
+        check_unused(app.settings.warehouse, build.folder)
+        with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
+            with (
+                saying_why(app.database, app.settings),
+                naming_patterns({what: text for what, text in computed.items() if text}),
+                Writer(app, build).writing() as writer,
+            ):
+                built = writer.write()
+            version = publish_build(app.database, build, built)
+        app.say(
+            f"version {version.version} of adjunct store {version.store} is published: "
+            f"{version.rows:,} keys, of which {built.upserts:,} are new or changed and "
+            f"{built.deletes:,} were deleted by {built.events:,} events"
+        )
+        return version
+
+    made: AdjunctVersion = _recording(app.database, build.store.name, build, work)
+    return made
+
+
+def with_other_code(
+    database: Database, settings: Settings, built_with: Mapping[str, str | None]
+) -> list[str]:
+    """Return those of some stores whose functions have other code now, or can't be loaded: then a
+    build says why."""
+    stores = database.transaction(lambda c: read_stores(c, list(built_with)))
+
+    def is_other(store: AdjunctStore) -> bool:
+        try:
+            return code_of(store.definition, settings) != built_with[store.name]
+        except Exception:  # to import a function runs any code; the build says how it fails
+            return True
+
+    return [name for name in built_with if name in stores and is_other(stores[name])]
+
+
+def build_stores(app: Installation, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Build a version of each of these stores that is complete to the tail as it is now.
+
+    Returns for each `adjunct_store`, and `version`, `keys`, `bytes` and `files` of the version, or
+    `error`: a store that fails does not stop the others. A store that was deleted is left out.
+    Raises what ended the JVM, because no store can be built without it.
+    """
+    reports: list[dict[str, Any]] = []
+    for name in names:
+        work = partial(build_version, app, name)
+        version, error = app.database.one_of_many(
+            f"adjunct store {name}", partial(_with_weir_errors, work, name)
+        )
+        if version is None and not error:
+            continue  # it was deleted meanwhile
+        report: dict[str, Any] = {"adjunct_store": name}
+        if version is None:
+            report["error"] = error
+        else:
+            report |= {
+                "version": version.version, "keys": version.rows, "bytes": version.bytes,
+                "files": len(version.files),
+            }  # fmt: skip
+        reports.append(report)
+    return reports
+
+
+def _with_weir_errors(work: Callable[[], AdjunctVersion], store: str) -> AdjunctVersion:
+    """Do the work; an error of Spark becomes one of Weir's, so that it stops no other store."""
+    try:
+        return work()
+    except (WeirError, DBAPIError):
+        raise
+    except Exception as error:
+        if jvm_has_ended(error):
+            raise
+        raise BuildFailed(
+            "adjunct_build_failed",
+            f"Spark could not build a version of adjunct store {store} ({sentence(error)}); "
+            "correct the cause, or try again.",
+        ) from error

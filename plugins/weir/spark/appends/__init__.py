@@ -1,0 +1,1 @@
+"""Appends: stage the rows of an attempt, check them, and commit them."""

@@ -1,0 +1,212 @@
+"""Append rows to a stream: write the files first, then commit their paths (semantics 12).
+
+An append is a transaction, which may commit after a scale as in PDP-24.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Connection
+
+from weir.controller.attempts import writing
+from weir.controller.commit import commit
+from weir.controller.staged import Staged, check_written
+from weir.controller.transactions import Attempt, Committed, begin, check_attempt
+from weir.installation.opened import Installation
+from weir.model.names import StreamName, stream_name
+from weir.spark.appends.rejected import check_rejected, make_rejected_stream, rejected_rows
+from weir.spark.appends.stage import ranked, stage
+from weir.spark.base.shared import shared
+from weir.spark.failures.lost_files import saying_why
+from weir.spark.failures.unreadable import naming_files
+from weir.spark.inputs.files import ROW_MASK, Inputs
+from weir.spark.inputs.rows import read_inputs, reading_session
+from weir.spark.inputs.unchanged import check_unchanged
+
+
+@dataclass(frozen=True)
+class Appender:
+    """Appends with Spark to the streams of an installation."""
+
+    installation: Installation
+
+    @classmethod
+    def of(cls, spark: SparkSession, source: str) -> "Appender":
+        """Return an appender for a program of your own, with the settings that jobs have: those of
+        the file that WEIR_CONFIG names, or of `weir.toml`."""
+        return cls(shared(spark, source))
+
+    def append_files(
+        self,
+        name: StreamName,
+        inputs: Inputs,
+        *,
+        again: str = "",
+        complete_until: datetime | str | None = None,
+    ) -> Committed:
+        """Append files in one transaction and return what was committed. The same files again
+        append nothing.
+
+        `again`: an id under which the same files are appended once more on purpose.
+        `complete_until`: the event time before which the writer has appended everything, with them.
+
+        Raises Conflict for a file that another transaction has appended, or that changed since it
+        was appended, and if the stream is sealed; BadRows with the number of bad rows and an
+        example; InvalidInput for columns that do not fit; UnreadableFile for a file that changed
+        while it was read; NotFound; Fenced if another try took over.
+        """
+        app = self.installation
+        opened = begin(
+            app.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
+            fingerprint=inputs.fingerprint, lease=app.settings.transaction_lease,
+            source=app.source, inputs=inputs.named, allow_repeated_files=bool(again),
+            complete_until=complete_until,
+        )  # fmt: skip
+        if isinstance(opened, Committed):
+            app.say(
+                f"nothing appended: transaction {opened.transaction_number} of {name} holds these "
+                f"files already ({opened.events:,} events)"
+            )
+            return opened
+        quarantine = opened.on_bad_rows == "quarantine"
+
+        def rows() -> DataFrame:
+            spark = reading_session(app.spark, inputs)
+            return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
+
+        attempts = [opened]
+        with self.writing(attempts):
+            with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
+                # Spark's tasks number the rows of text files, and a task may read several files.
+                row = "row" if inputs.format == "parquet" else "about row"
+                staged = self._stage(
+                    attempts, rows, inputs.origin, row, decoded=inputs.format != "parquet"
+                )
+            if inputs.guesses_types and not any(one.files for one in staged):
+                app.say("the files have no rows, so no types of columns are fixed")
+                staged = [replace(one, fields=one.attempt.fields) for one in staged]
+            check_unchanged(inputs)
+            return self.commit(staged)
+
+    def append_frame(
+        self,
+        name: StreamName | str,
+        frame: DataFrame,
+        *,
+        writer_id: str,
+        batch_id: str,
+        complete_until: datetime | str | None = None,
+    ) -> Committed:
+        """Append a DataFrame to a stream (`scope/stream`) in the order of its partitions, in one
+        transaction.
+
+        `writer_id` and `batch_id` identify the append. They alone decide: if a DataFrame was
+        committed under them, nothing is appended, even if this one has other rows, because Weir
+        does not compare them (semantics 12). `complete_until`: the event time before which the
+        writer has appended everything with this append (a datetime, a text, or `done`).
+
+        Returns what was committed, now or by an earlier try (`repeated`). Raises BadRows for rows
+        that the stream does not quarantine; InvalidInput for columns that do not fit the stream,
+        and for a wrong `complete_until`; NotFound for a stream that does not exist; Conflict if the
+        stream is sealed, or if the identity was used for files or a table; Fenced if another try
+        took over; InvariantViolation if the warehouse is not this database's.
+        """
+        opened = self.begin_frame(
+            stream_name(str(name)), writer_id, batch_id, complete_until=complete_until
+        )
+        if isinstance(opened, Committed):
+            return opened
+        attempts = [opened]
+        with self.writing(attempts):
+            return self.commit(self.stage_frame(attempts, frame))
+
+    def begin_frame(
+        self,
+        name: StreamName,
+        writer_id: str,
+        batch_id: str,
+        guard: Callable[[Connection], object] | None = None,
+        complete_until: datetime | str | None = None,
+    ) -> Attempt | Committed:
+        """Open a transaction for a DataFrame. Return the attempt, or what an earlier try committed.
+        Raises like `weir.controller.transactions.begin`."""
+        app = self.installation
+        return begin(
+            app.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
+            lease=app.settings.transaction_lease, source=app.source, guard=guard,
+            complete_until=complete_until,
+        )  # fmt: skip
+
+    def writing(self, opened: list[Attempt]) -> AbstractContextManager[None]:
+        """Return a block that writes and commits open attempts (`weir.controller.attempts`), and
+        says why files of the warehouse can't be read or written."""
+        return self._writing(opened)
+
+    @contextmanager
+    def _writing(self, opened: list[Attempt]) -> Iterator[None]:
+        app = self.installation
+        with (
+            saying_why(app.database, app.settings),
+            writing(app.database, app.settings, opened),
+        ):
+            yield
+
+    def stage_frame(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
+        """Write a DataFrame for the one open attempt. Return the appends to commit together.
+
+        If there are rejected rows, the attempt that has them is added to the open ones.
+        """
+        return self._stage(opened, lambda: ranked(frame), lambda seq: ("", seq & ROW_MASK))
+
+    def _stage(
+        self,
+        opened: list[Attempt],
+        rows: Callable[[], DataFrame],
+        origin: Callable[[int], tuple[str, int]],
+        row: str = "row",
+        *,
+        decoded: bool = False,
+    ) -> list[Staged]:
+        app = self.installation
+        staged = stage(
+            app.spark, app.settings.warehouse, opened[-1], rows(), app.say, decoded=decoded
+        )
+        if not staged.rejected:
+            return [staged]
+        check_rejected(app.spark, app.settings, staged, origin, row)
+        return [staged, self._stage_rejected(staged, origin, opened)]
+
+    def _stage_rejected(
+        self, staged: Staged, origin: Callable[[int], tuple[str, int]], opened: list[Attempt]
+    ) -> Staged:
+        """Write the rejected rows for `<stream>.rejected`. Return the append."""
+        app = self.installation
+        main = staged.attempt
+        name = make_rejected_stream(app.database, main.stream)
+        attempt = begin(
+            app.database, name, writer_id=f"rejected by {main.stream_id}",
+            batch_id=str(main.transaction_number), fingerprint="rejected",
+            lease=app.settings.transaction_lease, source=app.source,
+            guard=lambda c: check_attempt(c, main),
+        )  # fmt: skip
+        assert isinstance(attempt, Attempt), name  # it is committed together with the events
+        opened.append(attempt)
+        rows = rejected_rows(app.spark, app.settings, staged, origin, app.source)
+        return stage(app.spark, app.settings.warehouse, attempt, rows, app.say)
+
+    def commit(self, staged: list[Staged]) -> Committed:
+        """Commit staged appends in one transaction and return the first. Raises like
+        `weir.controller.commit.commit`."""
+        app = self.installation
+        check_written(app.settings.warehouse, staged)
+        committed = commit(app.database, *staged)[0]
+        app.say(
+            f"committed {committed.events:,} events in {committed.files} files "
+            f"({committed.bytes:,} bytes) to {committed.stream}"
+            + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")
+            + (f"; {committed.late:,} events are late" if committed.late else "")
+        )
+        return committed

@@ -1,0 +1,369 @@
+"""Staging: write the rows of an attempt to Parquet files below the attempt's own folder.
+
+There is one file per segment and task, with at most a million rows. Nothing is shuffled: the task
+that reads a row writes it to the file of its segment, in the order of the ranks.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from weir.arrow.append import ROWS_PER_FILE
+from weir.arrow.event_time import COLUMN as TIME
+from weir.arrow.event_time import TimeColumn, count_late, range_in_footer, range_of, times_in
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.transactions import Attempt
+from weir.errors import InvalidInput, InvariantViolation
+from weir.installation.opened import Say
+from weir.model import key_space
+from weir.model.event_time import EventTimes
+from weir.model.names import check_user_columns
+from weir.model.new_columns import fitting
+from weir.model.schema import SEQ, Field
+from weir.model.segment import segment_name
+from weir.spark.appends.event_time import Timing, timing_of
+from weir.spark.base.conversion import fit
+from weir.spark.base.exact import exact
+from weir.spark.base.malformed import MALFORMED
+from weir.spark.base.not_utf8 import mark_texts
+from weir.spark.base.ordered_frames import in_order_of, one_after_another
+from weir.spark.base.progress import watched
+from weir.spark.base.routing import (
+    REJECTED_SEGMENT,
+    SEGMENT,
+    TASK,
+    constant_array,
+    routing_steps,
+    segment_ordinal,
+)
+from weir.spark.base.session import (
+    COMPLETE,
+    FAILING_ALONE,
+    active,
+    check_classic,
+    moved,
+    private_session,
+    writing_session,
+)
+from weir.spark.users.date_patterns import naming_patterns
+from weir.spark.users.expressions import Expression, check_expression, with_expression
+from weir.warehouse.file_deletion import delete_here
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.marker import check_unused
+from weir.warehouse.paths import spark_path
+
+log = logging.getLogger("weir.stage")
+
+SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
+MANY_FILES = 256  # ... and if there were more than this many
+# Delta encoding stores the rank in very few bytes; without this, a dictionary is tried first.
+PARQUET = {
+    "parquet.writer.version": "v2",
+    # A sixteenth of the default. Looking up each value in a large dictionary costs most of a write.
+    "parquet.dictionary.page.size": str(1 << 16),
+    f"parquet.enable.dictionary#{SEQ}": "false",
+    f"parquet.enable.dictionary#{TIME}": "false",
+    # The database says which files count; a file _SUCCESS would remain when all others are deleted.
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+# Columns on the way.
+KEY, STEPS, ORDINAL, SORT = "_weir_key", "_weir_steps", "_weir_ordinal", "_weir_sort"
+_COUNTED = "weir counted"
+# The bits of a sort number for the row in its task: the low ones of `monotonically_increasing_id`.
+_ROW_BITS = 33
+_UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
+# The number of files, and of rows of each, whose keys are checked after writing.
+_SAMPLED, _SAMPLED_ROWS = 4, 16
+_PART = re.compile(r"/part-[^/]*(\.c[0-9]+\.)[^/]*$")
+_FILE = re.compile(rf"{SEGMENT}=(-?[0-9]+)/{TASK}=[0-9]+/[^/]+\.parquet$")
+
+
+def ranked(frame: DataFrame) -> DataFrame:
+    """Return a DataFrame with the rank of each row: the order of its partitions, then of their
+    rows."""
+    check_classic(frame)
+    check_user_columns(frame.columns)  # the rank would replace a column of that name
+    return frame.withColumn(SEQ, F.monotonically_increasing_id())
+
+
+def stage(
+    spark: SparkSession,
+    warehouse: str,
+    attempt: Attempt,
+    frame: DataFrame,
+    say: Say = log.info,
+    *,
+    decoded: bool = False,
+) -> Staged:
+    """Write the rows of an attempt and return what was written. `frame` has the rank of each row in
+    `_weir_seq`, and each of its tasks has the rows in the order of their ranks. `decoded`: its
+    texts are from text files, which Spark's parsers decode, so that they can only be UTF-8.
+
+    Malformed rows and rows without a routing key go to a folder of their own and are counted in
+    `rejected`. Raises InvalidInput for columns that do not fit, InvariantViolation if the files do
+    not have the rows that Spark wrote.
+    """
+    columns: list[Field] = frame.schema.jsonValue()["fields"]
+    given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
+    fit_of = fitting(str(attempt.stream), attempt.fields, given, attempt.on_new_column)
+    fit_of.announce(say)
+    fields = fit_of.fields
+    frame = fit(frame, given, fields, MALFORMED)
+    if not decoded:
+        frame = mark_texts(frame, [field["name"] for field in given])
+    known = {field["name"]: field for field in fields}
+    left_open = [field["name"] for field in given if field["name"] not in known]
+    given = [known.get(field["name"], field) for field in given]
+    resolving = private_session(spark)
+    key = _checked_key(attempt, [field["name"] for field in given], resolving)
+    timing = timing_of(attempt, given, resolving)
+    check_unused(warehouse, attempt.folder)
+    writing, frame = writing_session(frame, say)
+    new = attempt.fields is None  # later it is too late to refuse a key
+    keyed = with_expression(frame, key, KEY, _what(attempt), resolving, new=new)
+    if timing is not None and timing.written:
+        for name, value in FAILING_ALONE.items():
+            writing.conf.set(name, value)
+    routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
+    routed = routed.drop(*left_open)
+    computed = {_what(attempt): key.text}
+    if timing is not None:
+        computed[f"event time of stream {attempt.stream},"] = timing.expression.text
+    # The settings of the session say how csv files are read.
+    with active(writing), naming_patterns(computed):
+        rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
+    files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
+    found = sum(file.events for file in files)
+    if found != rows:
+        raise InvariantViolation(
+            "row_count_differs",
+            f"Spark wrote {rows} rows for stream {attempt.stream}, but the files below "
+            f"{attempt.folder} have {found}, so nothing was committed; try again.",
+        )
+    _check_folders(attempt, files)
+    if not key.plain:
+        _check_sample(resolving, warehouse, attempt, key, fields, files)
+    if not files:  # without events no metadata names this folder, so delete what Spark left in it
+        delete_here([(warehouse, attempt.folder)])
+    staged = Staged(
+        attempt,
+        tuple(file for file in files if file.segment_id != REJECTED_SEGMENT),
+        fields,
+        tuple(file for file in files if file.segment_id == REJECTED_SEGMENT),
+        added=fit_of.added,
+        missing=fit_of.missing,
+    )
+    if timing is None:
+        return staged
+    return replace(
+        staged,
+        times=EventTimes(timing.expression.text, late, attempt.complete_until),
+        count_late=partial(count_late, warehouse, staged.files, timing.column),
+    )
+
+
+def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
+    """Check that a folder and the number of a file in it identify one file, as readers assume."""
+    parts = Counter(_PART.sub(r"\1", file.path) for file in files)
+    if parts and (most := parts.most_common(1)[0])[1] > 1:
+        raise InvariantViolation(
+            "folder_written_twice",
+            f"two tasks wrote to folder {most[0]} of stream {attempt.stream}, so nothing was "
+            "committed; this is a defect of Weir, please report it.",
+        )
+
+
+def _what(attempt: Attempt) -> str:
+    return f"routing key of stream {attempt.stream},"
+
+
+def _ids(attempt: Attempt) -> list[int]:
+    """Return the segments of an attempt by range, and last the folder of rejected rows."""
+    by_range = sorted(attempt.segments, key=lambda s: s.key_low)
+    return [*(s.segment_id for s in by_range), REJECTED_SEGMENT]
+
+
+def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
+    """Return the rows with their ranks and the index in `_ids` of their destination, by their keys
+    (`KEY`, semantics 1.6)."""
+    missing = F.col(KEY).isNull()
+    steps = routing_steps(F.col(KEY))
+    rejected: Column = F.lit(False)
+    if attempt.on_missing_key == "spread":  # the order is not promised: the rank decides
+        steps = F.when(missing, routing_steps(F.col(SEQ))).otherwise(steps)
+    else:
+        rejected = missing
+    if MALFORMED in frame.columns:
+        rejected = rejected | F.col(MALFORMED).isNotNull()
+    segments = sorted(attempt.segments, key=lambda s: s.key_low)
+    ordinal = F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal(STEPS, segments))
+    return frame.withColumn(STEPS, steps).withColumn(ORDINAL, ordinal).drop(KEY, STEPS)
+
+
+def _write(
+    routed: DataFrame, warehouse: str, attempt: Attempt, timing: Timing | None, say: Say
+) -> tuple[int, int]:
+    """Write the files. Return how many rows Spark counted on the way, and how many of them were
+    late events."""
+    ids = _ids(attempt)
+    routed = _in_fewer_tasks(routed, len(ids))
+    # One number per (task, segment), so that the number alone names the folder in its transaction.
+    # Rows are counted first, because Spark would compute the number for rows in the plan itself (of
+    # a pandas DataFrame, for example) in the driver, where every task has the number 0.
+    task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
+    late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
+    # The rows of a task come in the order of their ranks.
+    row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    sort = F.shiftleft(F.col(ORDINAL).cast("long"), _ROW_BITS).bitwiseOR(row)
+    out = routed.observe(_COUNTED, F.count(F.lit(1)).alias("rows"), *late).select(
+        "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK),
+        sort.alias(SORT),
+    )  # fmt: skip
+    if timing is not None and not timing.written:
+        out = out.drop(TIME)
+    what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
+    with watched(routed.sparkSession, what, say, where):
+        # Only one file is open at a time, and Spark need not sort again.
+        in_order, query = in_order_of(out.drop(ORDINAL), SORT, SEGMENT, TASK)
+        (
+            in_order.write.options(**PARQUET)
+            .option("maxRecordsPerFile", ROWS_PER_FILE)
+            .partitionBy(SEGMENT, TASK)
+            .parquet(spark_path(warehouse, attempt.folder))
+        )
+    counted = query.observedMetrics().apply(_COUNTED)
+    return int(counted.getLong(0)), int(counted.getLong(1)) if late else 0
+
+
+def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
+    """Shuffle the rows if each task would write many small files, because there is little data or
+    there are many tasks. Each task has its rows in the order of their ranks then, too. Spark
+    estimates the size of the data, unless it comes from outside a plan."""
+    execution: Any = routed._jdf.queryExecution()
+    tasks = _tasks(execution.executedPlan())
+    if tasks * folders <= MANY_FILES:
+        return routed
+    size = int(str(execution.optimizedPlan().stats().sizeInBytes()))
+    if size >= _UNKNOWN:
+        return routed.repartition(ORDINAL).sortWithinPartitions(SEQ)
+    if size >= SMALL_FILE * tasks * folders:
+        return routed
+    fewer = max(1, min(tasks, size // (8 * SMALL_FILE) + 1))
+    return routed.repartition(fewer, ORDINAL).sortWithinPartitions(SEQ)
+
+
+def _tasks(plan: Any) -> int:
+    """Return the maximum number of tasks of a physical plan without running any part of it. Asking
+    Spark for the partitions of a sorted DataFrame would run a part."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "AdaptiveSparkPlanExec":
+        return _tasks(plan.initialPlan())
+    if known := plan.outputPartitioning().numPartitions():
+        return int(known)
+    children = [plan.children().apply(i) for i in range(plan.children().length())]
+    if not children:
+        return int(plan.execute().getNumPartitions())
+    tasks = [_tasks(child) for child in children
+             if child.getClass().getSimpleName() != "BroadcastExchangeExec"]  # fmt: skip
+    return sum(tasks) if kind == "UnionExec" else max(tasks)
+
+
+def _check_sample(
+    resolving: SparkSession,
+    warehouse: str,
+    attempt: Attempt,
+    key: Expression,
+    fields: Sequence[Field],
+    files: Sequence[StagedFile],
+) -> None:
+    """Compute the keys of the first rows of a few files again, from what was written.
+
+    Raises InvariantViolation if a row is in another segment than its key, because then something
+    that Weir does not know changes the meaning of the key.
+    """
+    used = {name.lower() for name in key.columns}
+    read = [field for field in fields if field["name"].lower() in used]
+    struct = StructType.fromJson({"type": "struct", "fields": read})
+    ranges = {segment.segment_id: segment for segment in attempt.segments}
+    parts = []
+    for file in [f for f in files if f.segment_id in ranges][:: max(1, len(files) // _SAMPLED)]:
+        reader = resolving.read.options(**COMPLETE).schema(struct)
+        rows = reader.parquet(exact(spark_path(warehouse, file.path))).limit(_SAMPLED_ROWS)
+        found = with_expression(rows, key, KEY, _what(attempt), resolving).where(
+            f"{KEY} IS NOT NULL"
+        )
+        parts.append(found.select(routing_steps(F.col(KEY)), F.lit(file.segment_id), KEY))
+    for steps, segment_id, value in one_after_another(parts).collect() if parts else ():
+        segment = ranges[segment_id]
+        if not segment.key_low <= steps / key_space.STEPS < segment.key_high:
+            raise InvariantViolation(
+                "key_misplaced",
+                f"Spark placed key {value!r} of stream {attempt.stream} in the wrong segment, "
+                f"{segment_name(segment_id)}, because a setting of this session changes what the "
+                "routing key means, so nothing was committed; append with a session that does not "
+                "have it.",
+            )
+
+
+def read_footers(warehouse: str, folder: str, time: TimeColumn | None = None) -> list[StagedFile]:
+    """Return the Parquet files below an attempt's folder, with the ranges of their event times if
+    they have a column `time`. Their footers are read once, in parallel."""
+    system, base = filesystem(warehouse)
+    infos = system.get_file_info(
+        fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
+    )
+
+    def read(info: fs.FileInfo) -> StagedFile | None:
+        match = _FILE.search(info.path)
+        if match is None:
+            return None
+        with system.open_input_file(info.path) as source:
+            footer = pq.read_metadata(source)
+        if footer.num_rows == 0:
+            return None
+        # By their paths, because a nested field may have the same name.
+        leaves = range(footer.num_columns)
+        column = next(i for i in leaves if footer.schema.column(i).path == SEQ)
+        statistics = [
+            footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)
+        ]
+        segment_id, path = int(match[1]), info.path[len(base) + 1 :]
+        found = StagedFile(
+            segment_id, path, footer.num_rows, info.size, min(s.min for s in statistics),
+            max(s.max for s in statistics),
+        )  # fmt: skip
+        if time is None or segment_id == REJECTED_SEGMENT:
+            return found
+        times = range_in_footer(footer, time) or range_of(times_in(warehouse, path, time))
+        return replace(found, min_time=times.low, max_time=times.high, untimed=times.untimed)
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(read, [i for i in infos if i.type == fs.FileType.File]))
+    return [file for file in found if file is not None]
+
+
+def _checked_key(attempt: Attempt, columns: Sequence[str], resolving: SparkSession) -> Expression:
+    """Return the routing key, checked again before each use. The check at the stream's creation
+    used the rules of that time."""
+    key = check_expression(attempt.routing_key, _what(attempt), resolving)
+    known = {column.lower() for column in columns}
+    for name in key.columns:
+        if name.lower() not in known:
+            raise InvalidInput(
+                "routing_key_column_missing",
+                f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
+                f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])}); add "
+                "it.",
+            )
+    return key

@@ -1,0 +1,1 @@
+"""What all work with Spark stands on: sessions, exact names and values, order, routing."""

@@ -1,0 +1,218 @@
+"""Spark sessions: that of a job, and private sessions with settings that Weir fixes.
+
+The meaning of a routing key and the content of a file must not depend on who appends. So Weir
+resolves a key in one private session and writes in another. It never changes a setting of the
+session that a DataFrame comes from, because other threads use that session at the same time.
+"""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import RDD, SparkContext, StorageLevel
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame, SparkSession
+
+from weir.errors import InvalidInput
+from weir.spark.base.java import find_java
+from weir.spark.failures.full_disks import local_folders, without_local_folders
+
+# Settings that change the meaning of an expression when Spark resolves it. Weir uses these values,
+# and Spark's defaults for all other settings, whatever a cluster or a session sets.
+RESOLVING = {
+    "spark.sql.session.timeZone": "UTC",  # a time that is cast to text, the hour of a time
+    "spark.sql.ansi.enabled": "true",  # an invalid cast or an overflow is an error, not null
+    "spark.sql.caseSensitive": "false",  # no two columns of a stream differ only in case
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",  # the scale of a quotient
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",  # the type of a TIMESTAMP literal
+    "spark.sql.variable.substitute": "false",  # ${...} in a text is not replaced
+    "spark.sql.files.ignoreCorruptFiles": "false",  # a file that can't be read is an error
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+# Settings that change the value of an expression when Spark computes it.
+COMPUTING = {
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # patterns of dates and times
+    "spark.sql.icu.caseMappings.enabled": "true",  # upper, lower and initcap beyond ASCII
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",  # to_json
+    "spark.sql.legacy.castComplexTypesToString.enabled": "false",  # a struct as text
+}
+# Lets an expression fail alone where its failure is caught (TryEval): Spark computes what two
+# expressions have in common before both, where nothing catches it.
+FAILING_ALONE = {"spark.sql.subexpressionElimination.enabled": "false"}
+# Settings that change the content of a data file.
+WRITING = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 ends in 2262 for pyarrow
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # all readers use the same calendar
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "0",  # one file at a time, in the rows' order
+}
+# A private session keeps these settings of the user's session. They change how Spark works, but not
+# its results.
+_KEPT = tuple(
+    f"spark.sql.{name}"
+    for name in """adaptive. autoBroadcastJoinThreshold broadcastTimeout codegen. debug.
+    execution. files.max files.min files.openCost parquet.compression. redaction. shuffle.
+    sources.parallel ui.""".split()
+)
+# What logs that a task or its job failed, or was cancelled.
+_LOG_FAILURES = tuple(
+    f"org.apache.spark.{name}"
+    for name in """executor.Executor scheduler.TaskSetManager scheduler.DAGScheduler
+        sql.execution.datasources.FileFormatWriter util.Utils storage.BlockManager
+        sql.execution.datasources.FileOutputWriter api.python.PythonRunner
+        sql.execution.python.ArrowPythonRunner scheduler.TaskSchedulerImpl
+        sql.execution.exchange.BroadcastExchangeExec""".split()
+)
+# Weir's own scans fail on files that they can't read, whatever the session's settings say.
+COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+
+
+def session(name: str) -> SparkSession:
+    """Return the session under spark-submit, or a new one. Its master is configured outside.
+
+    Raises InvalidInput if it would have to start a Java that is missing or too old, and Unavailable
+    if it can't keep files on this machine.
+    """
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
+    # PySpark logs some errors as a line of JSON, with a traceback of Java's, before it raises them.
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
+    before = signal.getsignal(signal.SIGINT)
+    SparkContext._ensure_initialized()
+    folders = local_folders()
+    try:
+        made = (
+            SparkSession.builder.appName(name)
+            .config("spark.sql.session.timeZone", "UTC")  # in consumers' functions, too
+            .getOrCreate()
+        )
+    except Exception as error:
+        if full := without_local_folders(error, folders):
+            raise full from error
+        raise
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        # PySpark's own handler calls the JVM in the middle of another call, which fails loudly.
+        signal.signal(signal.SIGINT, before)
+    _be_quiet(made)
+    return made
+
+
+def _be_quiet(spark: SparkSession) -> None:
+    """Keep Spark from logging the stack of each failed task, several times: Weir's sentence has the
+    cause, and the lines above it are those of the user's function."""
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    for name in _LOG_FAILURES:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def private_session(spark: SparkSession, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a new session with Spark's defaults, the settings of `RESOLVING` and `COMPUTING`, and
+    `settings`.
+
+    It has no function, view or setting of `spark`, except those that say how Spark works (`_KEPT`).
+    """
+    made = _java(spark).newSession()
+    conf = made.conf()
+    kept = {key: value for key, value in _all(_java(spark)).items() if key.startswith(_KEPT)}
+    for key in _all(made):
+        if key.startswith("spark.sql.") and conf.isModifiable(key):
+            conf.unset(key)
+    for key, value in {**kept, **RESOLVING, **COMPUTING, **(settings or {})}.items():
+        if conf.isModifiable(key):
+            conf.set(key, value)
+    return _python(spark, made)
+
+
+def writing_session(
+    frame: DataFrame, say: Callable[[str], None], computing: Mapping[str, str] = COMPUTING
+) -> tuple[SparkSession, DataFrame]:
+    """Return a session that writes as Weir does (`WRITING`), and the rows of a DataFrame in it,
+    computed as their own session computes them.
+
+    If the DataFrame's session has other settings for what is computed in addition (`computing`:
+    what a routing key needs), or if the rows are to be observed, that session computes the rows
+    first and Spark keeps them on disk.
+    """
+    theirs = frame._jdf.sparkSession()
+    trees: Any = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees  # type: ignore[union-attr]
+    plan = frame._jdf.queryExecution().analyzed()
+    reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in computing.items()
+               if theirs.conf().get(key) != value]  # fmt: skip
+    if plan.containsPattern(trees.TreePattern.COLLECT_METRICS()):
+        reasons.append("observes them")
+    if reasons:
+        say(f"the rows are computed first and kept on disk, as their session {reasons[0]}")
+        frame = frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    made = theirs.cloneSession()
+    for key, value in {**computing, **WRITING}.items():
+        made.conf().set(key, value)
+    return _python(frame.sparkSession, made), frame
+
+
+def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
+    """Return the same rows in another session. What the first session has resolved stays
+    resolved."""
+    jvm: Any = to._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(_java(to), plan), to)
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make Spark's parser use the settings of a session, in this thread, while the block runs."""
+    jvm: Any = spark._jvm
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(_java(spark))
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def check_classic(frame: Any) -> None:
+    """Raise InvalidInput for a DataFrame of Spark Connect, which has no plan in this process."""
+    if not hasattr(frame, "_jdf"):
+        raise InvalidInput(
+            "frame_unsupported",
+            f"the rows are a {type(frame).__module__}.{type(frame).__name__}, but Weir appends "
+            "only DataFrames of a Spark session in this process, not of Spark Connect; use "
+            "spark-submit.",
+        )
+
+
+def check_session(spark: Any) -> None:
+    """Raise InvalidInput for a session of Spark Connect, whose JVM is in another process."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise InvalidInput(
+            "session_unsupported",
+            f"the session is a {type(spark).__module__}.{type(spark).__name__}, but Weir reads and "
+            "writes only with a Spark session in this process, not with Spark Connect; start the "
+            "program with spark-submit, or use weir.read and weir.append, which need no Spark.",
+        )
+
+
+def _java(spark: SparkSession) -> Any:
+    return spark._jsparkSession
+
+
+def _all(java: Any) -> dict[str, str]:
+    settings = java.conf().getAllAsJava()
+    return {str(key): str(value) for key, value in settings.items()}
+
+
+def _python(spark: SparkSession, java: Any) -> SparkSession:
+    # PySpark uses the newest session for RDD.toDF, so restore the user's.
+    before = RDD.toDF
+    try:
+        return SparkSession(spark.sparkContext, java)
+    finally:
+        RDD.toDF = before  # type: ignore[method-assign]  # put back what PySpark replaced

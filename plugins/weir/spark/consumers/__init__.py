@@ -1,0 +1,1 @@
+"""Consumers: readers, their batches, and what a function makes of them."""

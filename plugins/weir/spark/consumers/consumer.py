@@ -1,0 +1,302 @@
+"""Consumers: call a function with each batch of a reader, and handle its failures."""
+
+import inspect
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from sqlalchemy import Connection
+
+from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, check_choice, exited
+from weir.front_ends import do
+from weir.installation.opened import Installation
+from weir.model.names import stream_name
+from weir.reader_groups.batch_history import rejected_of
+from weir.reader_groups.group_streams import group_streams
+from weir.reader_groups.reading import Reading
+from weir.spark.adjuncts.manager import Binding, bind
+from weir.spark.consumers.open_batch import OpenBatch, list_folders
+from weir.spark.consumers.outputs import Output, check_named_once
+from weir.spark.consumers.places import check_last_row_known
+from weir.spark.consumers.reader import Reader
+from weir.spark.failures.causes import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
+from weir.spark.failures.lost_files import of_warehouse
+from weir.spark.failures.own_frames import own_frames
+from weir.spark.users.function_source import source_of
+
+Function = Callable[..., "DataFrame | dict[str, DataFrame]"]
+ON_ERROR = ("stop", "split", "quarantine")
+_LONGEST_PAUSE = 60.0  # seconds before a batch is read again
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A reader of a group, and what it does with the events of each batch.
+
+    `on_error` says what happens after a failure that the events may have caused. "stop": the batch
+    stays open. "split": the batch is halved until the failing event is alone, what comes before it
+    is committed, and the run stops. "quarantine": the same, but the event goes to
+    `<stream>.rejected` and the run continues.
+
+    `parameters`: keyword arguments of the function. `retries`: how often a batch that failed for
+    another reason than the program's text is read again, before `on_error` applies. If `reading`
+    has adjunct stores, the function gets another keyword argument, `adjuncts`: the stores of the
+    batch (`Adjuncts`).
+    """
+
+    installation: Installation
+    group: str
+    reader_id: str
+    function: Function
+    outputs: tuple[Output, ...]
+    reading: Reading
+    on_error: str = "stop"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    retries: int = 0
+
+    def __post_init__(self) -> None:
+        check_named_once(self.outputs)
+        check_choice("on_error", self.on_error, ON_ERROR)
+        if "adjuncts" in self.parameters:
+            raise InvalidInput(
+                "parameters_invalid",
+                "a parameter is named adjuncts, as the argument with the adjunct stores is; choose "
+                "another name.",
+            )
+        check_parameters(self.function, self._keywords({}))
+
+    def run(self) -> dict[str, Any]:
+        """Process batch after batch up to the tail at the start of the run.
+
+        Returns `reader_group`, `batches` (a report of each), and the sums of their `events` and
+        `rejected` events. Raises BatchFailed with the batch and the cause.
+        """
+        self.installation.database.transaction(self._check)
+        behind = self._list_folders()  # also those of a run that was killed after its last commit
+        done: list[dict[str, Any]] = []
+        shown: set[str] = set()  # the frames of the function that failed, which are shown once
+        failed: set[int] = set()  # batches of a single event that failed in this run
+        tried: Counter[int] = Counter()  # how often a batch was read again
+        app = self.installation
+        reader = Reader(
+            app.spark, self.group, reader_id=self.reader_id, function=source_of(self.function),
+            installation=app, reading=self.reading,
+        )  # fmt: skip
+        for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
+            app.spark.conf.set(key, value)
+        with reader:
+            for batch in reader:
+                try:
+                    done.append(self._process(batch))
+                except Exception as error:
+                    self._show_frames(error, shown)
+                    if self._tries_again(batch, error, tried):
+                        continue
+                    if self._give_up(batch, error, failed):
+                        done.append(batch.reject(error))
+        behind += [name for one in done for name in one["unlisted"]]
+        if behind and (unlisted := self._list_folders()):
+            raise BatchFailed(
+                "manifest_not_written",
+                f"reader group {self.group} has committed all its batches, but _manifest.json of "
+                f"{'; '.join(unlisted)}, so its readers do not see the newest files yet; the next "
+                "run writes it again.",
+                retryable=True,
+            )
+        return {
+            "reader_group": self.group,
+            "batches": done,
+            "events": sum(one["events"] for one in done),
+            "rejected": sum(one["rejected"] for one in done),
+        }
+
+    def binding(self, connection: Connection) -> Binding:
+        """Return the stores that it binds, and which streams are not delivered to it. Raises
+        NotFound or InvalidInput."""
+        return bind(connection, self.group, self.reading.adjuncts, self.reading.manager)
+
+    def _check(self, connection: Connection) -> None:
+        """Check the outputs before a batch is opened. Raises NotFound or InvalidInput for a wrong
+        one."""
+        for output in self.outputs:
+            output.check(connection)
+        binding = self.binding(connection)
+        streams = [
+            stream.name
+            for stream in group_streams(connection, self.group)
+            if stream.stream_id not in binding.not_delivered
+        ]
+        for output in self.outputs:
+            output.check_not_input(self.group, streams)
+            if output.publication.ordered:
+                check_last_row_known(connection, streams, self.reading.order, output)
+            if output.kind == "stream":
+                binding.check_output(self.group, output.name)
+        if self.on_error == "quarantine":
+            for name in streams:
+                stream_name(name, reserved=False)  # a stream of rejected rows has none for its own
+
+    def _list_folders(self) -> list[str]:
+        """Write each `_manifest.json`. Return the ones that could not be written, with the
+        reasons."""
+        parquet = [output for output in self.outputs if output.kind == "parquet"]
+        tried = [(one, list_folders(self.installation, self.group, one)) for one in parquet]
+        return [f"{one} could not be written ({why})" for one, why in tried if why]
+
+    def _process(self, batch: OpenBatch) -> dict[str, Any]:
+        kept: list[DataFrame] = []
+        try:
+            for output, frame in self._results(batch, kept):
+                batch.write(output, frame)
+            return batch.commit()
+        finally:
+            for frame in kept:
+                frame.unpersist()
+
+    def _results(self, batch: OpenBatch, kept: list[DataFrame]) -> list[tuple[Output, DataFrame]]:
+        """Call the function. Return for each output its DataFrame; the events are computed once for
+        all of them."""
+        several = len(self.outputs) > 1
+        given = {
+            name: frame.persist() if several else frame for name, frame in batch.frames.items()
+        }
+        if several:
+            kept += given.values()
+        result = self._call(batch, next(iter(given.values())) if len(given) == 1 else given)
+        if isinstance(result, DataFrame):
+            if several:
+                kept.append(result.persist())
+            return [(output, result) for output in self.outputs]
+        names = {output.name for output in self.outputs}
+        if not (isinstance(result, dict) and set(result) == names
+                and all(isinstance(frame, DataFrame) for frame in result.values())):  # fmt: skip
+            got: Any = type(result).__name__
+            if isinstance(result, dict):
+                got = {str(name): type(frame).__name__ for name, frame in result.items()}
+            raise InvalidInput(
+                "result_invalid",
+                f"the function returned {got}; it must return a DataFrame, or a dictionary with a "
+                f"DataFrame for each of {sorted(names)}.",
+            )
+        return [(output, result[output.name]) for output in self.outputs]
+
+    def _call(self, batch: OpenBatch, events: DataFrame | dict[str, DataFrame]) -> Any:
+        """Call the function with the events, or with those of each stream by its name."""
+        try:
+            return self.function(events, **self._keywords(batch.adjuncts))
+        except SystemExit as error:
+            raise exited("the function", error) from error
+
+    def _keywords(self, adjuncts: Mapping[str, DataFrame]) -> dict[str, Any]:
+        return {**self.parameters, **({"adjuncts": adjuncts} if self.reading.adjuncts else {})}
+
+    def _show_frames(self, error: Exception, shown: set[str]) -> None:
+        """Show the lines of the user's code that failed, once in a run: the halves of a batch fail
+        at the same ones."""
+        frames = own_frames(error)
+        where = "\n".join(line for line in frames if line.startswith(" "))
+        if frames and where not in shown:
+            shown.add(where)
+            self.installation.say("\n".join(["the function failed at", *frames]))
+
+    def _tries_again(self, batch: OpenBatch, error: Exception, tried: Counter[int]) -> bool:
+        """Discard what a failed batch has written, so that it is the next one again, if it may be
+        read once more."""
+        if isinstance(error, WeirError) and not isinstance(error, BadRows):
+            return False
+        if tried[batch.batch_id] >= self.retries or is_programs(error):
+            return False
+        tried[batch.batch_id] += 1
+        self.installation.say(
+            f"{batch} failed and is read again ({tried[batch.batch_id]} of {self.retries} "
+            f"retries): {sentence(error)}"
+        )
+        batch.again()
+        time.sleep(min(2.0 ** (tried[batch.batch_id] - 1), _LONGEST_PAUSE))
+        return True
+
+    def _give_up(self, batch: OpenBatch, error: Exception, failed: set[int]) -> bool:
+        """Decide what follows a failure. Return True if the batch's single event is to be rejected,
+        False to continue with the next batch; otherwise raise the error, or BatchFailed.
+
+        `failed` has the batches that failed with their single event before in this run. The number
+        of attempts would not do, because it also counts kills.
+        """
+        if isinstance(error, WeirError) and not isinstance(error, BadRows):
+            raise error
+        app = self.installation
+        if lost := of_warehouse(app.database, app.settings, error):
+            raise lost from error
+        if self.on_error == "stop" or not caused_by_events(error):
+            raise BatchFailed(
+                "batch_failed",
+                f"{batch} failed and stays open{_unknown(batch, error)}: {sentence(error)}",
+                retryable=_is_retryable(error),
+            ) from error
+        if batch.size > 1:
+            batch.split(error)
+            return False
+        if batch.batch_id not in failed:  # it must fail twice, to rule out a passing cause
+            failed.add(batch.batch_id)
+            batch.again()
+            return False
+        if self.on_error == "split":
+            raise BatchFailed(
+                "event_failed",
+                f"{batch} is the single event that fails (all before it are committed): "
+                f"{sentence(error)}",
+                retryable=_is_retryable(error),
+            ) from error
+        self._check_rejected(batch, error)
+        return True
+
+    def _check_rejected(self, batch: OpenBatch, error: Exception) -> None:
+        """Raise BatchFailed if the group has rejected so many events in the last 24 hours that the
+        function, not the events, must be the cause."""
+        most = self.installation.settings.rejected_events
+        rejected = self.installation.database.transaction(lambda c: rejected_of(c, self.group))
+        if rejected >= most:
+            raise BatchFailed(
+                "too_many_rejected",
+                f"{batch} fails, and reader group {self.group} already rejected {rejected:,} "
+                "events in the last 24 hours: the function probably fails for all of them; "
+                f"correct it, or raise rejected_events (now {most:,}). The error: "
+                f"{sentence(error)}",
+                retryable=False,
+            )
+
+
+def check_parameters(function: Callable[..., Any], parameters: Mapping[str, Any]) -> None:
+    """Check that a function can be called with the events and these keyword arguments. Raises
+    InvalidInput."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables written in C do not say what they take
+        return
+    try:
+        signature.bind(None, **parameters)
+    except TypeError as error:
+        raise InvalidInput(
+            "parameters_invalid",
+            f"the function {getattr(function, '__name__', function)}{signature} can't be called "
+            f"with the events and the parameters {sorted(parameters)}: {error}; give a parameter "
+            "for each argument after the first one that has no default.",
+        ) from None
+
+
+def _unknown(batch: OpenBatch, error: Exception) -> str:
+    """Return an explanation for a column that was not found, or nothing."""
+    if not batch.without_columns or type(error).__name__ != "AnalysisException":
+        return ""
+    return (
+        f" ({', '.join(batch.without_columns)} never had an event, so its columns are not known "
+        "yet: look at the DataFrame's columns first, or "
+        f"{do('update_stream', stream=batch.without_columns[0], more_columns='COLUMN TYPE')})"
+    )
+
+
+def _is_retryable(error: Exception) -> bool:
+    return bool(getattr(error, "retryable", not is_programs(error)))

@@ -1,0 +1,293 @@
+"""A batch that a reader is reading: its events, its outputs, and its commit."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from weir.arrow.ranks import rows_in_first_half
+from weir.controller.read_plan import Slices
+from weir.controller.staged import check_written
+from weir.controller.transactions import Attempt
+from weir.errors import Conflict, InvalidInput
+from weir.installation.opened import Installation
+from weir.model.event_time import as_datetime
+from weir.model.names import stream_name
+from weir.reader_groups.batch_plan import BatchPlan
+from weir.reader_groups.batches import Function, commit_batch
+from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.outputs import write_manifest
+from weir.reader_groups.splits import split_batch
+from weir.spark.adjuncts.manager import Adjuncts
+from weir.spark.appends.rejected import failed_events, make_rejected_stream
+from weir.spark.consumers.batch_outputs import BatchOutputs
+from weir.spark.consumers.outputs import Output
+from weir.spark.failures.causes import sentence
+from weir.spark.failures.lost_files import saying_why
+from weir.spark.reads.merged import merged_frame
+from weir.spark.reads.native import frame_of
+
+log = logging.getLogger("weir.reader")
+
+
+def list_folders(app: Installation, group: str, output: Output) -> str:
+    """Write the `_manifest.json` of a Parquet output. Return why that failed, or nothing.
+
+    What was committed stays committed without it. The next commit or run writes the whole file
+    again.
+    """
+    try:
+        write_manifest(app.database, group, output.name, output.root, output.path)
+    except Exception as error:  # the commit is done, so no error may make it fail
+        why = sentence(error)
+        app.say(
+            f"_manifest.json of {output} and group {group} could not be written ({why}): until it "
+            "is, it lacks what was committed since; the view weir.parquet_outputs has it"
+        )
+        return why
+    return ""
+
+
+class OpenBatch:
+    """A batch that this reader is reading. What is written for it becomes visible when it is
+    committed, all at once."""
+
+    def __init__(
+        self,
+        app: Installation,
+        batch: Batch,
+        plan: BatchPlan,
+        adjuncts: Adjuncts,
+        *,
+        order: str,
+        on_end: Callable[[], None],
+        function: Function | None = None,
+    ) -> None:
+        """`plan`: what is to be read for it; `on_end`: what it calls when it is over; `function`:
+        what makes its results."""
+        self._app, self._batch, self.adjuncts = app, batch, adjuncts
+        self._plan, self._order, self._on_end, self._function = plan, order, on_end, function
+        self.ended = False  # committed, split, or discarded for another try
+        manager = adjuncts.manager
+        self._all_events = {one.name: self._frame(one) for one in plan.streams}
+        self.frames: dict[str, DataFrame] = {
+            name: manager.delivered(name, frame) for name, frame in self._all_events.items()
+        }
+        self._outputs = BatchOutputs(self._app, batch, order, self._all_events)
+
+    def __str__(self) -> str:
+        """Return which batch it is and what it reads, for sentences."""
+        return (
+            f"batch {self.batch_id} of group {self._batch.group} "
+            f"({self._plan.shown(self._batch.bounds)}; attempt {self.attempt})"
+        )
+
+    @property
+    def opened(self) -> list[Attempt]:
+        """Its appends, whose leases are to be renewed until it is over."""
+        return [] if self.ended else list(self._outputs.opened)
+
+    @property
+    def without_columns(self) -> list[str]:
+        """Streams that never had an event and have no declared columns."""
+        return self._plan.without_columns
+
+    @property
+    def batch_id(self) -> int:
+        """The number of the batch in its group."""
+        return self._batch.batch_id
+
+    @property
+    def identity(self) -> str:
+        """A name for the batch's results, unique everywhere.
+
+        It always stands for the same events, however often they are read, and never for others,
+        even if the group is deleted and created again.
+        """
+        return self._batch.identity
+
+    @property
+    def attempt(self) -> int:
+        """The number of times that the batch was begun, including this one."""
+        return self._batch.attempt
+
+    @property
+    def size(self) -> int:
+        """The number of events between its bounds."""
+        return self._batch.events
+
+    @property
+    def bound(self) -> datetime | None:
+        """Of an aligned group, the moment up to which every event of its streams is in this batch
+        or in an earlier one, and after which none is. None for other groups. The parts of a batch
+        that was split have the moment of the whole."""
+        return as_datetime(self._batch.bound)
+
+    @property
+    def complete_until(self) -> datetime | None:
+        """The event time before which the group has read everything once this batch is committed,
+        but for late events: the smallest that the writers of its streams state. None if they state
+        nothing, and if events of the batch were truncated. Events that the group has passed without
+        reading them hold it back for ever. The same for every attempt."""
+        return None if self._plan.lost else as_datetime(self._batch.complete_until)
+
+    def events(self, stream: str = "") -> DataFrame:
+        """Return the events with `_segment`, `_offset` and `_clock`.
+
+        If the group reads several streams, `stream` names one of them. Raises InvalidInput if it
+        names none.
+        """
+        if not stream and len(self.frames) == 1:
+            return next(iter(self.frames.values()))
+        if stream not in self.frames:
+            raise InvalidInput(
+                "stream_not_read",
+                f"reader group {self._batch.group} reads {', '.join(self.frames)}; name one of "
+                "them.",
+            )
+        return self.frames[stream]
+
+    def merged(self, columns: Sequence[str] | None = None) -> DataFrame:
+        """Return the events of all streams of the group in write order: by clock, then by the
+        streams' names. `_stream` has the name; the other columns are as in `weir.spark.read`.
+
+        Raises InvalidInput for a column that no stream has, or that has several types.
+        """
+        app = self._app
+        with saying_why(app.database, app.settings):
+            return merged_frame(app.spark, app.settings.warehouse, self._plan.streams, columns)
+
+    def adjunct(self, name: str) -> DataFrame:
+        """Return the table of an adjunct store, in the version that all attempts at this batch
+        read: `_weir_key`, the columns of the value, and `_clock`. Raises InvalidInput if the store
+        is not bound."""
+        return self.adjuncts[name]
+
+    def enrich(
+        self,
+        events: DataFrame,
+        name: str,
+        on: str | Column,
+        how: str = "left",
+        *,
+        as_of: bool | str = False,
+        valid_from: str = "",
+        prefix: str = "",
+    ) -> DataFrame:
+        """Return events with the value columns of an adjunct store. See `Adjuncts.enrich`."""
+        return self.adjuncts.enrich(
+            events, name, on, how, as_of=as_of, valid_from=valid_from, prefix=prefix
+        )
+
+    def _frame(self, read: Slices) -> DataFrame:
+        """Return the events of one stream."""
+        app = self._app
+        with saying_why(app.database, app.settings):
+            return frame_of(
+                app.spark, app.settings.warehouse, read.stream_id, read.slices, read.fields,
+                order=self._order,
+            )  # fmt: skip
+
+    def write(self, output: str | Output, frame: DataFrame) -> None:
+        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with
+        the options of `Output.parse`. It becomes visible with the commit. Write each output once;
+        the DataFrame is computed at once, and written without its places unless they are asked for.
+
+        Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
+        Conflict if the batch is over or the output was written, Fenced if the batch was taken over,
+        what `why_unread` returns for a file that can't be read, and Unavailable for a full disk.
+        """
+        self._check_open()
+        app = self._app
+        if isinstance(output, str):
+            output = Output.parse(output, app.settings.output_roots)
+        with saying_why(app.database, app.settings):
+            self._outputs.write(output, frame)
+
+    def _check_open(self) -> None:
+        if self.ended:
+            raise Conflict(
+                "batch_over",
+                f"{self} is over, because it was committed or its Reader's with block ended; "
+                "write and commit each batch once, inside the block.",
+            )
+
+    def commit(self, rejected: int = 0) -> dict[str, Any]:
+        """Publish what was written and move the positions, in one transaction. Return what was
+        done.
+
+        `rejected`: how many of its events failed. Raises Fenced if the batch was taken over,
+        Conflict if it is over, BadRows if rows violate a constraint of their table, and
+        InvalidInput if a right is missing there.
+        """
+        self._check_open()
+        app, written, lost = self._app, self._outputs, self._plan.lost
+        check_written(app.settings.warehouse, written.staged)
+        committed = commit_batch(
+            app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
+            tables=written.tables, outputs=[one for _, one in written.parquet], lost=lost,
+            rejected=rejected, function=self._function,
+        )  # fmt: skip
+        self._end()
+        app.say(f"batch {self.batch_id} of {self._batch.group} committed")
+        unlisted = [o.name for o, _ in written.parquet if list_folders(app, self._batch.group, o)]
+        return {
+            "batch": self.batch_id,
+            "attempt": self.attempt,
+            "events": self.size,
+            "rejected": rejected,
+            "adjuncts": self.adjuncts.versions,
+            "streams": [one.report() for one in committed],
+            "parquet": [f"{one['root']}/{one['path']}" for _, one in written.parquet],
+            "unlisted": unlisted,
+            "tables": [{"table": one.table, "rows": one.rows} for one in written.tables],
+        }
+
+    def _end(self) -> None:
+        self.ended = True
+        self._on_end()
+
+    def close(self, *, discard: bool) -> None:
+        """End it for this reader: a commit from now on would publish nothing of it. `discard`: also
+        discard what was written."""
+        if discard:
+            self.discard()
+        self.ended = True
+
+    def discard(self) -> None:
+        """Discard what was written as far as possible now; the rest becomes garbage."""
+        self._outputs.discard()
+
+    def again(self) -> None:
+        """Discard this attempt. The reader's next batch is the same one."""
+        self.discard()
+        self._end()
+
+    def split(self, error: Exception) -> None:
+        """Discard this attempt because of an error, and replace the batch by two with half of its
+        events each, which are the reader's next batches. The batch must have at least two events.
+        """
+        self.discard()
+        warehouse = self._app.settings.warehouse
+        ranks = partial(rows_in_first_half, warehouse) if self._order == "stream" else None
+        split_batch(self._app.database, self._batch, sentence(error), ranks)
+        self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
+        self._end()
+
+    def reject(self, error: Exception) -> dict[str, Any]:
+        """Write the batch's events, which failed with this error, to `<stream>.rejected` of their
+        streams instead of to the outputs, and commit it. Return what was done."""
+        self.discard()
+        rejected = 0
+        for name, frame in self._all_events.items():
+            bounds = [b for b in self._batch.bounds if self._plan.names[b.stream_id] == name]
+            if events := sum(b.end - b.start for b in bounds):
+                stream = make_rejected_stream(self._app.database, stream_name(name))
+                self._outputs.append(
+                    stream, failed_events(frame, self._batch.group, sentence(error))
+                )
+                rejected += events
+        return self.commit(rejected - sum(self._plan.lost.values()))

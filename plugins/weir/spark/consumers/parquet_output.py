@@ -1,0 +1,138 @@
+"""Parquet folders as outputs of batches: how they are partitioned, and what of them counts."""
+
+from itertools import groupby
+from operator import attrgetter
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from weir.database.connection import Database
+from weir.errors import InvalidInput, NotFound
+from weir.reader_groups.outputs import committed_outputs
+from weir.settings import Settings, load
+from weir.spark.base.exact import exact, quoted
+from weir.spark.base.session import COMPLETE, check_session, moved, private_session
+from weir.spark.consumers.outputs import Output
+from weir.warehouse.paths import spark_path
+
+# Types whose values a folder's name keeps exactly.
+_NAMED = (BooleanType, ByteType, DateType, IntegerType, LongType, ShortType, StringType)
+_FOLDERS = ("batch", "attempt")  # that are above the files in any case
+_SAME_FOLDER = (
+    "",
+    "__HIVE_DEFAULT_PARTITION__",
+)  # texts whose folder Spark names like that of null
+_UNTYPED = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
+
+
+def partitions_of(output: Output, frame: DataFrame) -> str:
+    """Return the columns by which a result is partitioned, with their types as SQL. Raises
+    InvalidInput for columns that it does not have or that can't name folders."""
+    known = {field.name: field.dataType for field in frame.schema.fields}
+    for name in output.partition_by:
+        if name not in known:
+            raise InvalidInput(
+                "column_unknown",
+                f"the result for {output} has no column {name!r}, by which it is to be "
+                f"partitioned (it has {', '.join(list(known)[:8])}); correct partition_by.",
+            )
+        if not isinstance(known[name], _NAMED):
+            raise InvalidInput(
+                "column_type_differs",
+                f"column {name!r} of the result for {output} is "
+                f"{known[name].simpleString()}, which can't name folders; partition by strings, "
+                "whole numbers, booleans or dates.",
+            )
+    if clash := [name for name in known if name.lower() in _FOLDERS]:
+        raise InvalidInput(
+            "column_name_reserved",
+            f"the result for {output} has a column {clash[0]!r}, as folders of partitioned "
+            "outputs are named; rename it.",
+        )
+    schema = StructType([f for n in output.partition_by for f in frame.schema if f.name == n])
+    return ", ".join(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}" for f in schema)
+
+
+def named_folders(output: Output, frame: DataFrame) -> DataFrame:
+    """Return a result with null for the texts that Spark gives the folder of null. Otherwise a task
+    that has both would create the files of that folder twice, and fail."""
+    texts = {field.name for field in frame.schema if isinstance(field.dataType, StringType)}
+    if not texts & set(output.partition_by):
+        return frame
+    return frame.select(
+        *(
+            F.when(~column.isin(*_SAME_FOLDER), column).alias(name)
+            if name in texts and name in output.partition_by
+            else column
+            for name, column in zip(frame.columns, quoted(frame.columns), strict=True)
+        )
+    )
+
+
+def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
+    """Return the committed rows of a Parquet output of a group as a DataFrame, each once.
+
+    `name`: as the consumer names it, `parquet:late` or `late`. Columns that some batches lack are
+    null there. The settings are those of jobs. Raises NotFound if nothing was committed yet.
+    """
+    check_session(spark)
+    settings = load()
+    with Database.of(settings) as database:
+        return output_frame(spark, database, settings, name, reader_group)
+
+
+def output_frame(
+    spark: SparkSession, database: Database, settings: Settings, name: str, reader_group: str
+) -> DataFrame:
+    """Return what `output` does, for a program that has a database."""
+    written = name if name.startswith("parquet:") else f"parquet:{name}"
+    named = Output.parse(written, settings.output_roots).name
+    folders = database.transaction(lambda c: committed_outputs(c, reader_group, named))
+    frames = []
+    for partitions, several in groupby(folders, attrgetter("partitions")):
+        rows = list(several)
+        paths = [exact(spark_path(row.root, row.path)) for row in rows]
+        reading = private_session(spark, _UNTYPED)
+        read = reading.read.option("mergeSchema", "true").options(**COMPLETE)
+        if partitions:  # below folders of the group, whose names are columns, too
+            base = rows[0].path.rpartition("/batch=")[0]
+            read = read.option("basePath", spark_path(rows[0].root, base))
+        try:
+            frame = read.parquet(*paths)
+        except AnalysisException as error:
+            if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":  # no row was written
+                continue
+            raise
+        if partitions:
+            schema = StructType.fromDDL(partitions)
+            assert isinstance(schema, StructType), partitions
+            types = {f.name: f.dataType for f in schema.fields}
+            columns = [c for c in frame.columns if c not in _FOLDERS]
+            frame = frame.select(
+                *(
+                    column.cast(types[c]).alias(c) if c in types else column
+                    for c, column in zip(columns, quoted(columns), strict=True)
+                )
+            )
+        frames.append(moved(frame, spark))
+    if not frames:
+        raise NotFound(
+            "output_not_found",
+            f"no rows of output {written} of reader group {reader_group} are committed; check both "
+            "names, or run the consumer.",
+        )
+    found = frames[0]
+    for frame in frames[1:]:
+        found = found.unionByName(frame, allowMissingColumns=True)
+    return found

@@ -1,0 +1,1 @@
+"""What goes wrong in Spark: unreadable files, full disks, and whose error an error is."""

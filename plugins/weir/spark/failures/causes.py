@@ -1,0 +1,164 @@
+"""Classify failures: decide whether the events of a batch may be the cause, and describe the
+failure.
+
+A failure counts as caused by the events only if that is known. An outage, a full disk, a missing
+right, a missing file or a mistake in the program fails for every event alike; rejecting events
+because of it would reject all of them.
+"""
+
+import builtins
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException, PythonException
+from sqlalchemy import exc
+
+from weir.errors import BadRows, WeirError, chain, is_mistake
+from weir.reader_groups.refused_rows import of_rows
+from weir.spark.failures.unreadable import first_cause, jvm_has_ended
+
+LONGEST = 500  # characters of another error that a sentence quotes
+# Spark's SQLSTATEs: data, constraints, raise_error and assert_true.
+_OF_EVENTS = re.compile(r"22|23|P0001")
+# A Java function failed; the JVM's exceptions behind this condition say why.
+_JAVA_FUNCTION = "FAILED_EXECUTE_UDF"
+_NOT_THE_EVENTS_IN_JAVA = {
+    "java.io.IOException",
+    "java.sql.SQLException",
+    "java.util.concurrent.TimeoutException",
+    "java.lang.ReflectiveOperationException",  # a class that does not exist
+    "java.lang.Error",
+}
+# Some libraries raise no OSError when something is unavailable. The class names of database drivers
+# follow PEP 249; those of other services mostly say it in words.
+_SAYS_AWAY = re.compile(
+    r"(Interface|Internal|NotSupported|Operational|Programming)Error"
+    r"|.*(Connect|Time(d)?_?out|Unavailable)\w*",
+    re.IGNORECASE,
+)
+_TRACEBACK = "Traceback (most recent call last):"
+_NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::|$)")
+# When this is off, Spark's error includes the exceptions from which another was raised.
+WHOLE_TRACEBACKS = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}
+
+
+def caused_by_events(error: BaseException) -> bool:
+    """Return whether a smaller batch may succeed: whether the error, and every error that led to
+    it, is of a kind that events cause."""
+    return all(_of_events(one) for one in _chain(error))
+
+
+def is_programs(error: Exception) -> bool:
+    """Return whether the error is a mistake in the program's text, in this process or on
+    executors."""
+    if not isinstance(error, PythonException):
+        return is_mistake(error)
+    found = _classes(error)
+    return bool(found) and found[-1] is not None and is_mistake(found[-1])
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield what `chain` does, without what only transports an error."""
+    for one in chain(error):
+        yield one
+        if isinstance(one, (PySparkException, BadRows)):
+            return
+
+
+def _of_events(error: BaseException) -> bool:
+    if isinstance(error, exc.DBAPIError):
+        return False  # errors of the tables that a batch writes to are BadRows by now
+    if isinstance(error, PythonException):
+        classes = _classes(error)
+        return bool(classes) and all(found and _class_of_events(found) for found in classes)
+    if isinstance(error, PySparkException):
+        if error.getCondition() == _JAVA_FUNCTION:
+            return not _NOT_THE_EVENTS_IN_JAVA & set(_java_classes(error))
+        return bool(_OF_EVENTS.match(error.getSqlState() or ""))
+    state = getattr(error, "pgcode", None) or getattr(error, "sqlstate", None)
+    if isinstance(state, str):  # from a Postgres driver that the function uses
+        return of_rows(state)
+    return _class_of_events(type(error))
+
+
+def _class_of_events(found: type) -> bool:
+    """Return whether exceptions of a class may be caused by events."""
+    if issubclass(found, BadRows):
+        return True
+    if not issubclass(found, Exception) or is_mistake(found):
+        return False
+    if issubclass(found, (WeirError, OSError, MemoryError, Py4JError, PySparkException)):
+        return False
+    return not any(_SAYS_AWAY.fullmatch(parent.__name__) for parent in found.__mro__)
+
+
+def sentence(error: Exception) -> str:
+    """Return what went wrong, in one line."""
+    if isinstance(error, PythonException):
+        message = next(reversed(_raised(error)), "")
+    elif isinstance(error, Py4JJavaError) or jvm_has_ended(error):
+        # Its own first line only names an object of this session.
+        message = first_cause(error)
+    else:
+        message = error.sentence if isinstance(error, WeirError) else str(error).strip()
+        if not isinstance(error, (WeirError, PySparkException)):
+            message = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return (message.splitlines() or [type(error).__name__])[0][:LONGEST]
+
+
+def _raised(error: PythonException) -> list[str]:
+    """Return what a Python worker raised, preceded by its causes.
+
+    Of each traceback that is the line that names the exception: the first line that is not
+    indented.
+    """
+    lines = iter(str(error).splitlines())
+    found = [
+        line
+        for header in lines
+        if header == _TRACEBACK
+        if (line := next((after for after in lines if after and not after.startswith(" ")), ""))
+    ]
+    # With hideTraceback there is one line after Spark's own.
+    return found or str(error).splitlines()[1:2]
+
+
+def _classes(error: PythonException) -> list[type | None]:
+    names = [_NAME.match(line) for line in _raised(error)]
+    return [_class_named(name[1]) if name else None for name in names]
+
+
+def _class_named(name: str) -> type | None:
+    """Return the class of an exception that a worker named, or None if this process does not know
+    it."""
+    module, _, rest = name.rpartition(".")
+    if not module:
+        given = getattr(builtins, name, None) or getattr(sys.modules["__main__"], name, None)
+        return given if isinstance(given, type) else None
+    while module:
+        try:
+            found: Any = importlib.import_module(module)
+        except Exception:  # the name may end with a class inside a class
+            module, _, part = module.rpartition(".")
+            rest = f"{part}.{rest}"
+            continue
+        for part in rest.split("."):
+            found = getattr(found, part, None)
+        return found if isinstance(found, type) else None
+    return None
+
+
+def _java_classes(error: PySparkException) -> Iterator[str]:
+    """Yield the class names, including those of superclasses, of a Java exception and its
+    causes."""
+    one = getattr(error, "_origin", None)
+    while one is not None:
+        found = one.getClass()
+        while found is not None:
+            yield found.getName()
+            found = found.getSuperclass()
+        one = one.getCause()

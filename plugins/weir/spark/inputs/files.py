@@ -1,0 +1,243 @@
+"""Input files: the ones that the paths of an append name, in order, and what identifies them."""
+
+import errno
+import hashlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pyarrow import fs
+
+from weir.controller.transactions import InputFile
+from weir.errors import InvalidInput, check_choice
+from weir.front_ends import called
+from weir.model.names import check_text, shortened
+from weir.spark.inputs.file_formats import AUTO, FORMATS, TABS, format_of
+from weir.spark.inputs.partition_columns import is_partition, partitions_of
+from weir.spark.inputs.text_options import TextOptions
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import below_root
+
+# The bits of the rank for the file, for the block of a split text file, and for the row.
+FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33
+ROW_MASK = (1 << ROW_BITS) - 1
+# In seconds: how far the clocks of a store and of this machine may differ, and a second.
+_FRESH = 60
+_AT_ONCE = 16  # requests for ETags
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files to append in the order given, and what identifies them."""
+
+    root: str
+    files: tuple[InputFile, ...]
+    format: str
+    how: TextOptions  # of csv files; the zone and the formats of times hold for json, too
+    modified: tuple[str, ...]
+    infer: str = "types"  # for csv files of a stream without columns; or "strings"
+    prefix: str = ""  # of the recorded paths, for files below a root that is not the first
+    folders: tuple[str, ...] = ()  # that were named, below the root
+    tags: tuple[tuple[str, str], ...] = ()  # path and ETag of those that are just written
+
+    @property
+    def named(self) -> list[InputFile]:
+        """Return the files under the names by which a transaction records them."""
+        return [InputFile(self.prefix + file.path, file.bytes) for file in self.files]
+
+    @property
+    def batch_id(self) -> str:
+        """Return a hash of the ordered paths below the input root. The same files are the same
+        batch."""
+        return hashlib.sha256(json.dumps([f.path for f in self.named]).encode()).hexdigest()[:32]
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a hash of sizes and modification times. Changed files are another input."""
+        how = {**self.how.changed, **({} if self.infer == "types" else {"infer": self.infer})}
+        seen = [[f.bytes for f in self.files], self.modified, self.format, how]
+        return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def guesses_types(self) -> bool:
+        """Return whether the types of new columns come from the values in the files."""
+        return self.format == "json" or (self.format == "csv" and self.infer == "types")
+
+    @property
+    def block_shift(self) -> int:
+        """The number of low bits of the first byte that are left out of the number of a block of a
+        split text file."""
+        largest = max(file.bytes for file in self.files)
+        return max(22, (largest >> BLOCK_BITS).bit_length())
+
+    def origin(self, seq: int) -> tuple[str, int]:
+        """Return the file and the row in it (for a split text file, in its block) of a rank."""
+        return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ROW_MASK
+
+
+def find_inputs(
+    paths: Sequence[str],
+    roots: Sequence[str],
+    format_: str = AUTO,
+    how: TextOptions | None = None,
+    infer: str = "types",
+) -> Inputs:
+    """Return the files that the paths name, checked. A folder stands for all files in it, by name.
+    A folder of folders whose names hold a column (`dt=2026-01-01`) stands for their files. The
+    format `auto` is derived from the names' endings; .tsv is csv with tabs, whatever the
+    options.
+
+    Raises InvalidInput for a path outside the input roots, for one that does not exist or that
+    Spark would not read, and for an empty list.
+    """
+    check_choice(called("format"), format_, (AUTO, *FORMATS))
+    if not paths:
+        raise InvalidInput("no_input", "no input file is named; give at least one path.")
+    found: list[tuple[str, int, str]] = []
+    folders: list[str] = []
+    root = ""
+    for given in paths:
+        check_text("the path", given)
+        this_root, relative = below_root(given.strip(), roots, "input path")
+        if root and this_root != root:
+            raise InvalidInput(
+                "input_roots_differ",
+                "the files of one append lie below different input roots; append the files of "
+                "each root separately.",
+            )
+        root = this_root
+        there = _look(root, relative, roots)
+        if [path for path, _, _ in there] != [relative]:
+            folders.append(relative)
+        found += there
+    if len({path for path, _, _ in found}) < len(found):
+        raise InvalidInput("file_named_twice", "an input file is named twice; name each file once.")
+    if len(found) > 1 << FILE_BITS:
+        raise InvalidInput(
+            "too_many_files",
+            f"the append has {len(found):,} files, but may have at most {1 << FILE_BITS:,}; append "
+            "them in several runs.",
+        )
+    partitions_of([path for path, _, _ in found])
+    if format_ == AUTO:
+        format_ = format_of([path for path, _, _ in found])
+    if format_ == TABS:
+        format_, how = "csv", replace(how or TextOptions(), separator="\t")
+    return Inputs(
+        root,
+        tuple(InputFile(path, size) for path, size, _ in found),
+        format_,
+        how or TextOptions(),
+        tuple(modified for _, _, modified in found),
+        infer=infer,
+        prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
+        folders=tuple(folders),
+        tags=tags_of(root, [path for path, _, modified in found if _is_fresh(modified)]),
+    )
+
+
+def _is_fresh(modified: str) -> bool:
+    """Return whether a file could be written again without another time: it has one in whole
+    seconds, as object stores give it, and that is hardly over. Any other file gets a later one."""
+    seconds, rest = divmod(int(modified), 10**9)
+    return rest == 0 and seconds > time.time() - _FRESH
+
+
+def tags_of(root: str, paths: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the path and the ETag of files that have one, by a request for each, in parallel."""
+    system, base = filesystem(root)
+
+    def tag(path: str) -> tuple[str, str]:
+        try:
+            with system.open_input_file(f"{base}/{path}") as source:
+                facts = {key.lower(): value for key, value in (source.metadata() or {}).items()}
+        except OSError:  # it is gone, which others say
+            return path, ""
+        return path, bytes(facts.get("etag", b"")).decode()
+
+    if not paths or isinstance(system, fs.LocalFileSystem):
+        return ()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return tuple(one for one in pool.map(tag, paths) if one[1])
+
+
+def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int, str]]:
+    system, base = filesystem(root)
+    try:
+        info = system.get_file_info(f"{base}/{relative}")
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise InvalidInput(
+            "file_name_invalid",
+            f"the input path {shortened(relative)} is longer than a file name may be; shorten it.",
+        ) from None
+    if info.type == fs.FileType.NotFound:
+        raise InvalidInput(
+            "file_not_found",
+            f"the input file {shortened(relative)} does not exist in {root}; check its path.",
+        )
+    infos = [info]
+    if info.type == fs.FileType.Directory:
+        listed = system.get_file_info(fs.FileSelector(info.path))
+        try:
+            infos = sorted(
+                (i for i in listed if not i.base_name.startswith((".", "_"))), key=lambda i: i.path
+            )
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                "file_name_invalid",
+                f"the input folder {relative!r} has a file whose name {error.object!r} is not "
+                "UTF-8; rename it.",
+            ) from None
+        if folders := [i for i in infos if i.type != fs.FileType.File]:
+            if len(folders) == len(infos) and all(is_partition(i.base_name) for i in folders):
+                return _below(root, relative, [i.base_name for i in folders], roots)
+            for i in folders:
+                raise InvalidInput(
+                    "folder_in_folder",
+                    f"the input folder {relative!r} contains another folder, {i.base_name!r}; "
+                    "name the folders one by one, in the order in which to read them.",
+                )
+        if not infos:
+            raise InvalidInput(
+                "folder_empty",
+                f"the input folder {relative!r} in {root} has no files; name one that has.",
+            )
+        for i in infos:  # a link in the folder must not point outside the root
+            below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")
+    for i in infos:
+        # Spark silently leaves such files out, and can't open a file with a colon in its name.
+        if i.base_name.startswith((".", "_")) or i.base_name.endswith("._COPYING_"):
+            why = "files whose names begin with . or _ are hidden"
+        elif ":" in i.base_name:
+            why = "Spark can't open a file with a colon in its name"
+        else:
+            continue
+        raise InvalidInput(
+            "file_name_invalid",
+            f"the input file {i.base_name!r} can't be read, because {why}; rename it.",
+        )
+    return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
+
+
+def _below(
+    root: str, relative: str, folders: Sequence[str], roots: Sequence[str]
+) -> list[tuple[str, int, str]]:
+    """Return the files in folders whose names hold a column. One without files counts as none."""
+    found = []
+    for folder in folders:
+        try:
+            found += _look(root, f"{relative}/{folder}".lstrip("/"), roots)
+        except InvalidInput as error:
+            if error.code != "folder_empty":
+                raise
+    if not found:
+        raise InvalidInput(
+            "folder_empty",
+            f"the input folder {relative!r} in {root} has no files; name one that has.",
+        )
+    return found

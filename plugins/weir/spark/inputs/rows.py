@@ -1,0 +1,117 @@
+"""Input files as a DataFrame in which every row has its rank: (index of the file, row in the file).
+
+Spark packs parts of files by size, so the files Jan, Feb, Mar come out as Mar, Feb, Jan. Here one
+task reads small neighbouring files and sorts their rows by rank, a large file is split as usual,
+and the parts are concatenated, so every task has one contiguous range of ranks.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from weir.model.schema import SEQ, Field
+from weir.spark.base.nanoseconds import AS_LONG
+from weir.spark.base.ordered_frames import one_after_another
+from weir.spark.base.session import private_session
+from weir.spark.inputs.columns import ROW, Columns, columns_of
+from weir.spark.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK, Inputs
+from weir.spark.inputs.partition_columns import partitions_of, with_partitions
+from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
+from weir.warehouse.paths import spark_path
+
+_LEAST, _MOST = 4 << 20, 128 << 20  # about so many bytes are read by one task
+_OPENING = 8 << 10  # the cost of opening a file, in bytes
+# The columns from which the rank is computed.
+_ON_THE_WAY = (FILE, BLOCK, ROW, "_weir_path", "_weir_file", "_weir_id")
+log = logging.getLogger("weir.inputs")
+
+
+def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
+    """Return the session in which `read_inputs` works, so that no setting of a cluster changes what
+    is read. Blocks of a split text file must not be smaller than the rank can tell apart."""
+    conf: Any = spark._jsparkSession.sessionState().conf()
+    least = 1 << inputs.block_shift
+    zone = {"spark.sql.session.timeZone": inputs.how.time_zone}
+    return private_session(
+        spark,
+        {
+            **(zone if inputs.format in ("csv", "json") else {}),
+            "spark.sql.legacy.javaCharsets": "true",  # all encodings of `text_options`
+            # Java does not compile methods of more bytes, which is twenty times as slow.
+            "spark.sql.codegen.hugeMethodLimit": "8000",
+            "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
+            "spark.sql.files.openCostInBytes": str(max(least, conf.filesOpenCostInBytes())),
+            **AS_LONG,
+        },
+    )
+
+
+def read_inputs(
+    spark: SparkSession,
+    inputs: Inputs,
+    known: list[Field] | None,
+    *,
+    quarantine: bool = False,
+    say: Callable[[str], None] = log.info,
+) -> DataFrame:
+    """Return the rows of the files with their rank (`_weir_seq`), one contiguous range of ranks
+    per task.
+
+    `known`: the stream's schema, if it has one. If rows may not fit it, they also have
+    `_weir_malformed`. `quarantine`: mark rows that do not fit the schema there, where otherwise the
+    whole input would be refused before it is read. Raises InvalidInput naming a file that cannot be
+    read unchanged.
+    """
+    columns = columns_of(spark, inputs, known, quarantine, say)
+    weights = [file.bytes + _OPENING for file in inputs.files]
+    target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
+    groups: list[list[int]] = []
+    size = 0
+    for i, weight in enumerate(weights):
+        if not groups or columns.apart or size + weight > target or weight >= target:
+            groups.append([])
+            size = 0
+        groups[-1].append(i)
+        size += weight
+    parts = [_read_group(spark, inputs, group, columns) for group in groups]
+    rows, partitions = one_after_another(parts), partitions_of([one.path for one in inputs.files])
+    if partitions:
+        say(f"columns from the names of folders: {', '.join(partitions)}")
+        rows = with_partitions(rows, partitions, known, BLOCK_BITS + ROW_BITS)
+    return rows
+
+
+def _read_group(
+    spark: SparkSession, inputs: Inputs, group: list[int], columns: Columns
+) -> DataFrame:
+    paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
+    frame = columns.rows(columns.scan(spark, group))
+    # A row of a text file has its number in its part of the file. An object of a json file has one
+    # of its own, also if it is not alone on its line.
+    number = "_weir_id"
+    frame = frame.withColumn(number, F.monotonically_increasing_id())
+    if len(group) == 1:
+        return frame.select("*", _rank(F.lit(group[0]), inputs).alias(SEQ)).drop(*_ON_THE_WAY)
+    # One task reads them all, in any order; sorting by rank restores the order given.
+    index = spark.createDataFrame(
+        list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
+        "_weir_path string, _weir_file long",
+    )
+    joined = frame.join(F.broadcast(index), one_slash(F.col(FILE)) == F.col("_weir_path"), "left")
+    file = F.coalesce(
+        F.col("_weir_file"), F.raise_error(F.concat(F.lit("unknown input file "), FILE))
+    ).cast("long")
+    ranked = joined.select("*", _rank(file, inputs).alias(SEQ)).drop(*_ON_THE_WAY)
+    return ranked.coalesce(1).sortWithinPartitions(SEQ)
+
+
+def _rank(file: Column, inputs: Inputs) -> Column:
+    if inputs.format == "parquet":
+        row = F.col(ROW)
+    else:  # the number in a task increases within each block; see `reading_session` for the blocks
+        block = F.shiftleft(F.shiftright(F.col(BLOCK), inputs.block_shift), ROW_BITS)
+        row = block + F.col("_weir_id").bitwiseAND(F.lit(ROW_MASK))
+    return F.shiftleft(file.cast("long"), BLOCK_BITS + ROW_BITS) + row

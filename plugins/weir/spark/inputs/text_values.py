@@ -1,0 +1,153 @@
+"""The one rule by which a text becomes a value: exactly, or not at all (semantics 12.3).
+
+A value is kept if it says what the text says: the same digits, the same day, the same instant. Of a
+column whose type was guessed, the text itself must come back from the value.
+"""
+
+import re
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from weir.spark.inputs.text_options import TextOptions
+
+INTEGERS = ("byte", "short", "integer", "long")
+# The end of a text. `$` is also before a newline at the end, which a cast would drop.
+END = r"(?![\s\S])"
+_INTEGER = rf"^(?:0|-?[1-9][0-9]{{0,18}}){END}"
+# A number as in JSON. Of a guessed column, as programs write a double back.
+NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?" + END
+CANONICAL = (
+    r"^-?(?:(?:0|[1-9][0-9]*)(?:\.(?:0|[0-9]*[1-9]))?"
+    r"|[1-9](?:\.[0-9]*[1-9])?e[+-][0-9]{2,3}"  # as Python writes it
+    r"|[1-9]\.(?:0|[0-9]*[1-9])E-?[0-9]{1,3})" + END  # as Java does
+)
+_INFINITE = r"^(?:[nN][aA][nN]|[+-]?(?:[iI]nf|INF|Infinity))" + END
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
+ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
+TIMESTAMP = rf"^{_DAY}[ T]{_CLOCK} ?{ZONE}?{END}"
+_LOCAL = rf"^{_DAY}(?:[ T]{_CLOCK})?{END}"
+_INSTANT = rf"^{_DAY}(?:[ T]{_CLOCK} ?{ZONE}?)?{END}"
+_SURE = 15  # so many digits every double keeps
+
+
+def value(text: Column, kind: str, how: TextOptions, guessed: bool = False) -> Column:
+    """Return the value of a text in a type of Spark, null if the type can't keep it.
+
+    `guessed`: the text itself must come back.
+    """
+    if kind in INTEGERS:
+        plain = number(text, how)
+        return _cast(plain, _INTEGER, kind)
+    if kind in ("double", "float"):
+        return _approximate(number(text, how), kind, guessed)
+    if kind.startswith("decimal"):
+        return _decimal(number(text, how), kind, guessed)
+    if kind == "boolean":
+        shown = text if guessed else F.lower(text)
+        return F.when(shown == "true", F.lit(True)).when(shown == "false", F.lit(False))
+    if kind == "date":
+        return _date(text, how)
+    if kind == "timestamp":
+        return _timestamp(text, how, guessed)
+    if kind == "timestamp_ntz":
+        if how.timestamp_format:
+            return _timestamp(text, how, guessed).cast(kind)
+        return _cast(text, _LOCAL, kind)
+    if kind == "binary":
+        return text.cast("binary")
+    found = text.try_cast(kind)
+    return found if kind == "string" else F.when(found.cast("string") == text, found)
+
+
+def _cast(text: Column, pattern: str, kind: str) -> Column:
+    """Return the value of a text that matches a pattern, null for others. Spark makes an exception
+    of each text that it can't cast, which takes longer than all else."""
+    return F.when(text.rlike(pattern), text.try_cast(kind))
+
+
+def number(text: Column, how: TextOptions) -> Column:
+    """Return a number's text with a decimal point and without separators of thousands, null if it
+    is not written in that way."""
+    if how.decimal == "." and not how.thousands:
+        return text
+    point, group = re.escape(how.decimal), re.escape(how.thousands)
+    whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
+    written = rf"^-?{whole}(?:{point}[0-9]+)?(?:[eE][+-]?[0-9]+)?{END}"
+    plain = F.translate(text, how.decimal + how.thousands, ".")
+    return F.when(text.rlike(written), plain).when(text.rlike(_INFINITE), text)
+
+
+def digits(text: Column) -> Column:
+    """Return the digits of a number that count: without sign, point, exponent, and outer zeros."""
+    return F.btrim(F.regexp_replace(text, "[eE].*|[^0-9]", ""), F.lit("0"))
+
+
+def keeps_digits(text: Column, found: Column, sure: int = _SURE) -> Column:
+    """Return whether a double or float, found in a number's text, has all its digits. Its shortest
+    text has the same ones, or they are few enough for any such number.
+
+    (Java before 19 does not always give the shortest text.)
+    """
+    given = digits(text)
+    size = F.abs(found)
+    common = (size > 1e-300) & (size < 1e300) if sure == _SURE else (size > 1e-30) & (size < 1e30)
+    return ((F.length(given) <= sure) & common) | (given == digits(found.cast("string")))
+
+
+def _approximate(plain: Column, kind: str, guessed: bool) -> Column:
+    found = _cast(plain, CANONICAL if guessed else NUMBER, kind)
+    sure = _SURE if kind == "double" else 6
+    short = (F.length(plain) <= sure) & ~plain.contains("e") & ~plain.contains("E")
+    kept = found.isNotNull() & (short | keeps_digits(plain, found, sure))
+    special = "^(?:NaN|-?Infinity)" + END if guessed else _INFINITE
+    return F.when(kept, found).when(
+        plain.rlike(special), F.regexp_replace(plain, "(?i)inf$", "Infinity").try_cast(kind)
+    )
+
+
+def _decimal(plain: Column, kind: str, guessed: bool) -> Column:
+    found = _cast(plain, NUMBER, kind)
+    kept = found.cast("string") == plain
+    if not guessed:
+        same = digits(plain) == digits(found.cast("string"))
+        kept = kept | same
+    return F.when(kept, found)
+
+
+def _date(text: Column, how: TextOptions) -> Column:
+    if how.date_format:
+        found = F.try_to_timestamp(text, F.lit(how.date_format)).cast("date")
+        back = F.date_format(found, how.date_format)
+    else:
+        found = _cast(text, f"^{_DAY}$", "date")
+        back = found.cast("string")
+    return F.when((back == text) & (F.year(found).between(1, 9999)), found)
+
+
+def _timestamp(text: Column, how: TextOptions, guessed: bool) -> Column:
+    if how.timestamp_format:
+        found = F.try_to_timestamp(text, F.lit(how.timestamp_format))
+        back = F.date_format(found, how.timestamp_format)
+        return F.when((back == text) & F.year(found).between(1, 9999), found)
+    found = _cast(text, TIMESTAMP if guessed else _INSTANT, "timestamp")
+    kept = ~text.startswith("0000")
+    # Of a text of this pattern; a minus of the day is before the eleventh character.
+    with_zone = text.endswith("Z") | F.contains(text, F.lit("+")) | (F.locate("-", text, 11) > 0)
+    if how.time_zone != "UTC":  # a time that a change of the clocks leaves out does not come back
+        local = F.translate(F.left(text, F.lit(16)), "T", " ")
+        shown = F.left(found.cast("string"), F.length(local))
+        kept = kept & (with_zone | (shown == local))
+    if guessed:
+        there = F.translate(F.regexp_extract(text, ZONE + "$", 0), ":", "")
+        shown = F.translate(F.date_format(found, "xxx"), ":", "")
+        utc = (there == "Z") & (shown == "+0000")
+        kept = kept & (~with_zone | utc | (there == shown))
+    return F.when(kept, found)
+
+
+def leaves(kind: Any) -> bool:
+    """Return whether a type in Spark's JSON form is no struct, list or map."""
+    return isinstance(kind, str)

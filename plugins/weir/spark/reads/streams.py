@@ -1,0 +1,129 @@
+"""Read streams as a DataFrame from programs: one, or several in one order."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Connection
+
+from weir.controller.locks import read_stream
+from weir.controller.missing import Missing, missing_between
+from weir.controller.queries import Cut
+from weir.controller.read_plan import Slices, plan, plan_of_stream
+from weir.controller.times import Moment, Span, close_now, close_span, parse_span
+from weir.database.connection import Database
+from weir.errors import InvalidInput
+from weir.model.names import StreamName, stream_name
+from weir.settings import Settings, load
+from weir.spark.base.exact import quoted
+from weir.spark.base.session import check_session
+from weir.spark.failures.lost_files import saying_why
+from weir.spark.reads.merged import merged_frame
+from weir.spark.reads.native import PLACES, frame_of
+
+
+def read(
+    streams: str | Sequence[str],
+    *,
+    order: str = "",
+    start: Cut | None = None,
+    end: Cut | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    columns: Sequence[str] | None = None,
+    spark: SparkSession | None = None,
+    settings: Settings | None = None,
+) -> DataFrame:
+    """Return the events of a stream with `_segment`, `_offset` and `_clock`, or those of several
+    streams in one order.
+
+    One stream, by its name: `order` is "segment" (default: the events of each routing key are in
+    order, in one task), "stream" (write order) or "none" (fastest). `start` and `end` are stream
+    cuts; by default, head and tail.
+
+    A list of streams: in write order over all of them, by clock, then by the names of the streams;
+    the column `_stream` has the name. `columns`: those that all streams have with the same type, or
+    the named ones, null where a stream lacks one. The read ends at one moment in all streams, which
+    is closed: a later read begins with the same events.
+
+    `since` and `until` take what was committed after one time and up to another (in UTC, unless
+    they have another offset), as far as it can still be read. The later one is closed first, so the
+    same times give the same events again. `spark`: by default the active session; `settings`: those
+    of jobs (`WEIR_CONFIG`, or `weir.toml`).
+
+    Warns with `weir.TruncatedWarning`, per stream, how many events after `since` were truncated;
+    without a start if there is no event left to return.
+
+    Raises NotFound for a stream that does not exist; InvalidInput for a wrong order, cut, time or
+    column; Truncated if events after `start` were truncated.
+    """
+    span = parse_span(since, until)
+    span.check_alone(start, end)
+    spark = spark or SparkSession.active()
+    check_session(spark)
+    settings = settings or load()
+    one = isinstance(streams, str)
+    names = [stream_name(name) for name in ([streams] if isinstance(streams, str) else streams)]
+    if not one:
+        _check_several(names, order, start, end)
+    with Database.of(settings) as database:
+        close_span(database, names, span)
+        if not one and span.until is None:  # the streams end at one moment
+            span = Span(span.since, close_now(database, names))
+        first, last = span.since or start, span.until or end
+
+        def found(connection: Connection) -> tuple[list[Slices], list[Missing]]:
+            planned, missing = [], []
+            for name in names:
+                if first is None and last is None:
+                    stream_id, slices, fields = plan_of_stream(connection, name)
+                else:
+                    stream_id = read_stream(connection, name).stream_id
+                    slices, fields = plan(connection, name, first, last)
+                planned.append(Slices(str(name), stream_id, slices, fields))
+                if start is None and end is None:
+                    lacks = missing_between(connection, name, *span, empty=not slices)
+                    missing += [lacks] if lacks else []
+            return planned, missing
+
+        planned, missing = database.snapshot(found)
+    for lacks in missing:
+        lacks.warn()
+    with saying_why(database, settings):
+        if not one:
+            return merged_frame(spark, settings.warehouse, planned, columns)
+        [read] = planned
+        frame = frame_of(
+            spark, settings.warehouse, read.stream_id, read.slices, read.fields,
+            order=order or "segment",
+        )  # fmt: skip
+    if columns is None:
+        return frame
+    if unknown := [name for name in columns if name not in frame.columns]:
+        raise InvalidInput(
+            "column_unknown",
+            f"stream {names[0]} has no column {unknown[0]!r}; choose among its columns: "
+            f"{', '.join(field['name'] for field in read.fields)}.",
+        )
+    return frame.select(*quoted([*columns, *(name for name in PLACES if name not in columns)]))
+
+
+def _check_several(
+    names: Sequence[StreamName], order: str, start: Cut | None, end: Cut | None
+) -> None:
+    """Check the arguments of a read of a list of streams. Raises InvalidInput."""
+    if not names or len(set(names)) < len(names):
+        raise InvalidInput(
+            "argument_invalid",
+            f"the streams are {', '.join(map(str, names)) or 'none'}; name at least one, and each "
+            "once.",
+        )
+    if order not in ("", "stream"):
+        raise InvalidInput(
+            "argument_invalid",
+            f"order is {order!r}; several streams are read in the order 'stream' only.",
+        )
+    if start is not None or end is not None:
+        raise InvalidInput(
+            "argument_invalid",
+            "start and end are cuts of one stream; for several streams, give since and until.",
+        )

@@ -1,0 +1,1 @@
+"""What users write: SQL expressions, types, and functions that are named `module:function`."""

@@ -1,0 +1,186 @@
+"""The rooms of `weir` in their order, and what is in a file of a room: its imports, its SQL."""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from tests.controller.statements import WRITE, inlined, read_by
+
+REPOSITORY = Path(__file__).parents[1]
+PLUGINS = REPOSITORY / "plugins"
+LIBRARY = PLUGINS / "weir"
+
+# The rooms from bottom to top, with the tables of each: a room reads and writes its own, and those
+# of the rooms below it. `weir.errors`, `weir.front_ends` and `weir.settings` lie below all of them.
+# A large room has rooms itself. What lies beside these is a floor on which they stand, or, if it is
+# named after them, the door in front of them.
+ROOMS = {
+    "model": "",
+    "database": "request",
+    "warehouse": "",
+    "installation": "",
+    "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
+        time_index transaction transaction_input stream_writer capture_queue retention_queue
+        retention_decision""",
+    "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
+        reader reader_batch batch_input adjunct_pin checkpoint parquet_output""",
+    "scaling": "scale_decision scale_evaluation scale_measurement hot_key",
+    "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
+        adjunct_version_file""",
+    "retention": "stream_cut",
+    "recovery": "",
+    "history": "job_run",
+    "arrow": "",
+    "spark.failures": "",
+    "spark.base": "",
+    "spark.users": "",
+    "spark.inputs": "",
+    "spark.reads": "",
+    "spark.appends": "",
+    "spark.adjuncts": "",
+    "spark.consumers": "",
+    "spark": "",
+    "operations": "",
+    "declarations": "",
+    "programs": "",
+    "jobs": "",
+    "airflow": "",
+    "local": "",
+    "terminal": "",
+}
+ORDER = list(ROOMS)
+ROOM_OF_TABLE = {table: room for room, tables in ROOMS.items() for table in tables.split()}
+
+
+def shown(path: Path) -> str:
+    """The path below plugins/ or the repository."""
+    return str(path.relative_to(PLUGINS if path.is_relative_to(PLUGINS) else REPOSITORY))
+
+
+def folder_of(room: str) -> Path:
+    """The folder of a room."""
+    return REPOSITORY / "spark_jobs" if room == "jobs" else LIBRARY / room.replace(".", "/")
+
+
+def files_of(room: str) -> list[Path]:
+    """The files of a room, without those of the rooms in it."""
+    return sorted(folder_of(room).glob("*.py"))
+
+
+def room_of(module: str) -> str | None:
+    """The room that a module lies in; None: in none."""
+    parts = module.split(".")[1:] if module.startswith("weir.") else []
+    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((name for name in names if name in ROOMS), None)
+
+
+def exported() -> dict[str, str]:
+    """From what `weir` itself offers to the module that has it."""
+    tree = ast.parse((LIBRARY / "__init__.py").read_text())
+    return {
+        f"weir.{alias.name}": str(node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+EXPORTED = exported()
+_MODULE = re.compile(rf"weir\.({'|'.join(ORDER)})(\.\w+)*")
+
+
+def imports_of(source: str) -> Iterator[str]:
+    """The modules that a text imports, anywhere in it, and those that it names in full, as for
+    importlib or after `import weir`; `from a import b` may be the module a.b."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "there is a relative import"
+            assert node.module is not None
+            for name in (f"{node.module}.{alias.name}" for alias in node.names):
+                room = room_of(name) != room_of(node.module)
+                yield EXPORTED.get(name, name) if room or node.module == "weir" else node.module
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("weir."):
+            yield EXPORTED.get(ast.unparse(node), ast.unparse(node))
+        elif isinstance(node, ast.Constant) and _MODULE.fullmatch(str(node.value)):
+            yield str(node.value)
+
+
+def sql_of(source: str) -> Iterator[str]:
+    """The strings of a text, and those that it adds up; other values in one are left out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.JoinedStr, ast.BinOp)):
+            parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant)]
+            parts.sort(key=lambda part: (part.lineno, part.col_offset))
+            yield " ".join(str(part.value) for part in parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def upward_imports(room: str, source: str) -> list[str]:
+    """What a file of a room imports from the rooms above it."""
+    above = ORDER[ORDER.index(room) + 1 :]
+    return [module for module in imports_of(source) if room_of(module) in above]
+
+
+def upward_writes(room: str, source: str) -> list[str]:
+    """The tables that a file of a room writes to although they belong to a room above it, itself or
+    by a function that it calls."""
+    mine = ORDER[: ORDER.index(room) + 1]
+    written = [table for text in sql_of(source) for table in WRITE.findall(inlined(text))]
+    return [table for table in written if ROOM_OF_TABLE.get(table) not in mine]
+
+
+def upward_reads(room: str, source: str) -> dict[str, str]:
+    """The tables that a file of a room reads although they belong to a room above it, itself or by
+    a function or a view that it names; by table, the statement."""
+    above = ORDER[ORDER.index(room) + 1 :]
+    return {
+        table: text
+        for text in sql_of(source)
+        for table in read_by(text)
+        if ROOM_OF_TABLE.get(table) in above
+    }
+
+
+def below(module: str, packages: set[str]) -> bool:
+    """Whether a module is one of the packages or inside one."""
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def modules() -> dict[str, Path]:
+    """The files of the library, by the names under which they are imported."""
+    found = {}
+    for path in sorted(LIBRARY.rglob("*.py")):
+        name = ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imported_by(source: str, known: Collection[str]) -> set[str]:
+    """The modules among the known ones that a text imports, wherever it does."""
+    found = set(imports_of(source))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found & set(known)
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules each of which imports, by way of others, all others of its group."""
+    reached: dict[str, set[str]] = {}
+    for name in imports:
+        seen: set[str] = set()
+        ahead = list(imports[name])
+        while ahead:
+            if (one := ahead.pop()) not in seen:
+                seen.add(one)
+                ahead += imports[one]
+        reached[name] = seen
+    return sorted(
+        sorted(other for other in imports if name in reached[other] and other in reached[name])
+        for name in imports
+        if name in reached[name] and name == min({o for o in reached[name] if name in reached[o]})
+    )

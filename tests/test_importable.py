@@ -1,0 +1,227 @@
+"""What each room of `weir` needs: whoever lacks a package of others can import the rest.
+
+Checked on every import statement, and by really importing everything in a process in which the
+forbidden packages can't be imported.
+"""
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.rooms import (
+    LIBRARY,
+    ORDER,
+    PLUGINS,
+    REPOSITORY,
+    below,
+    files_of,
+    imports_of,
+    shown,
+)
+
+# Who may import a package of others. The JVM's file systems are pyarrow's for all above them.
+ONLY = {
+    "pyspark": {"spark", "jobs", "terminal"},
+    "py4j": {"spark", "jobs"},
+    "airflow": {"airflow"},
+}
+ALLOWED = {
+    ("weir/warehouse/hadoop.py", "pyspark"),
+    ("weir/warehouse/hadoop.py", "pyspark.errors.exceptions.captured"),
+    ("weir/warehouse/hadoop.py", "py4j.java_gateway"),
+    ("weir/warehouse/hadoop.py", "py4j.protocol"),
+    # A type, for the type checker only.
+    ("weir/installation/opened.py", "pyspark.sql"),
+    ("weir/operations/expressions.py", "pyspark.sql"),
+    ("weir/operations/runner.py", "pyspark.sql"),
+    ("weir/programs/opening.py", "pyspark.sql"),
+}
+# What one room may not import, though it is below: they are never installed in the same place.
+APART = {
+    "airflow": {"weir.spark", "weir.jobs"},
+    "local": {"weir.spark", "weir.jobs", "weir.airflow"},
+    "terminal": {"weir.airflow"},
+}
+# The one door to the database, and the owner's door, through which migrations come: it has another
+# login and another way of failing, and must work when the tables of the first one don't exist yet.
+DOORS = {"weir/database/connection.py", "weir/database/migrate.py"}
+# Asks the driver how a connection string is read, and opens nothing.
+READING = {"weir/database/connection_string.py"}
+
+
+def test_the_model_does_nothing_but_compute() -> None:
+    allowed = {"weir.model", "weir.errors", "weir.front_ends", "xxhash", *sys.stdlib_module_names}
+    allowed -= {"os", "pathlib", "socket"}
+    for path in files_of("model"):
+        for module in imports_of(path.read_text()):
+            assert below(module, allowed), f"{shown(path)} imports {module}"
+
+
+def test_packages_of_others_are_imported_by_their_rooms_only() -> None:
+    found = {
+        (shown(path), module)
+        for room in ORDER
+        for path in files_of(room)
+        for module in imports_of(path.read_text())
+        if any(
+            below(module, {package}) and room.split(".")[0] not in rooms
+            for package, rooms in ONLY.items()
+        )
+        or below(module, APART.get(room, set()))
+    }
+    assert found == ALLOWED
+
+
+def test_dags_and_the_plugin_import_airflow_and_weir_airflow_only() -> None:
+    files = [*sorted((REPOSITORY / "dags").glob("*.py")), *sorted(PLUGINS.glob("*.py"))]
+    assert len(files) > 10
+    for path in files:
+        for module in imports_of(path.read_text()):
+            assert below(module, {"airflow", "weir.airflow"}), f"{shown(path)} imports {module}"
+
+
+def test_only_two_modules_open_a_connection() -> None:
+    opening = set()
+    folders = [LIBRARY, *(REPOSITORY / name for name in ("spark_jobs", "dags", "sql"))]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        drivers = {"psycopg2", "psycopg", "asyncpg", "pg8000"}
+        named = {
+            getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None)
+            for node in ast.walk(ast.parse(path.read_text()))
+        }
+        if any(below(module, drivers) for module in imports_of(path.read_text())) or named & {
+            "create_engine", "create_async_engine", "engine_from_config", "get_sync_engine",
+        }:  # fmt: skip
+            opening.add(shown(path))
+    assert opening == DOORS | READING
+
+
+_BLOCKING = """
+import importlib, json, os, runpy, sys
+blocked = set(sys.argv[1].split(","))
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in blocked:
+            raise ImportError(f"{name} is blocked")
+sys.meta_path.insert(0, Blocker())
+wrong = {}
+for name in json.load(sys.stdin):
+    try:
+        runpy.run_path(name) if os.sep in name else importlib.import_module(name)
+    except Exception as error:
+        wrong[name] = repr(error)
+print(json.dumps(wrong))
+"""
+
+
+def import_without(
+    blocked: str, names: list[str], home: Path, path: Path = PLUGINS
+) -> dict[str, str]:
+    """Import modules and run files in a new process; returns what failed, and why."""
+    done = subprocess.run(
+        [sys.executable, "-c", _BLOCKING, blocked],
+        input=json.dumps(names),
+        env={"PYTHONPATH": str(path), "AIRFLOW_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    wrong: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return wrong
+
+
+def module_names(*rooms: str) -> list[str]:
+    """The names under which the files of rooms are imported; jobs are run as files."""
+    names = []
+    for path in (path for room in rooms for path in files_of(room)):
+        if path.is_relative_to(PLUGINS):
+            name = ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
+            names.append(name.removesuffix(".__init__"))
+        else:
+            names.append(str(path))
+    needs_a_jvm = {"weir.warehouse.hadoop"}
+    return [n for n in names if not n.endswith("__main__") and n not in needs_a_jvm]
+
+
+def test_the_library_is_importable_without_airflow_and_pyspark(tmp_path: Path) -> None:
+    names = module_names(*(room for room in ORDER if not room.startswith(("spark", "airflow"))))
+    assert import_without("airflow,pyspark", names, tmp_path) == {}
+
+
+def test_what_runs_in_spark_is_importable_without_airflow(tmp_path: Path) -> None:
+    assert (
+        import_without(
+            "airflow", module_names(*(room for room in ORDER if room.startswith("spark"))), tmp_path
+        )
+        == {}
+    )
+
+
+def test_operators_and_dags_are_importable_without_pyspark(tmp_path: Path) -> None:
+    dags = [str(path) for path in sorted((REPOSITORY / "dags").glob("*.py"))]
+    assert import_without("pyspark", [*module_names("airflow"), *dags], tmp_path) == {}
+
+
+def test_the_blocking_of_packages_works(tmp_path: Path) -> None:
+    assert set(
+        import_without("pyspark", ["weir.spark.base.session", "weir.operations.runner"], tmp_path)
+    ) == {"weir.spark.base.session"}
+
+
+_LOAD_PLUGINS = """
+import json, os, sys
+import airflow.plugins_manager as manager
+from airflow import settings
+settings.prepare_syspath_for_config_and_plugins()
+before = dict(sys.modules)
+manager.ensure_plugins_loaded()
+folder = os.path.realpath(sys.argv[1]) + os.sep
+print(json.dumps({
+    "plugins": [plugin["name"] for plugin in manager.get_plugin_info()],
+    "errors": manager.get_import_errors(),
+    "replaced": [name for name in before if sys.modules.get(name) is not before[name]],
+    "executed": [name for name, module in sys.modules.items()
+                 if os.path.realpath(getattr(module, "__file__", None) or "").startswith(folder)],
+}))
+"""
+
+
+def load_plugins(folder: Path, home: Path) -> dict[str, object]:
+    """What Airflow's own plugin loader makes of a folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD_PLUGINS, folder],
+        env={
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",  # which are plugins as well
+            "PATH": "/usr/bin:/bin",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_benchmarks_import_only_what_there_is() -> None:
+    importlib.import_module("benchmarks.__main__")  # which imports all of them
+
+
+def test_airflows_plugin_loader_finds_one_plugin_and_replaces_no_module(tmp_path: Path) -> None:
+    found = load_plugins(PLUGINS, tmp_path)
+    assert found["errors"] == {}
+    assert found["plugins"] == ["weir"]
+    assert found["replaced"] == []
+    executed = found["executed"]
+    assert isinstance(executed, list)
+    assert [name for name in executed if name.split(".")[0] != "weir"] == ["weir_plugin"]
+
+
+def test_nothing_beside_the_package_and_the_plugin_is_on_airflows_path() -> None:
+    names = {path.stem for path in PLUGINS.iterdir() if not path.name.startswith((".", "__"))}
+    assert names == {"weir", "weir_plugin"}
+    assert not names & sys.stdlib_module_names
