@@ -26,13 +26,13 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, begin
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
-from weir.reader_groups.batches import commit_batch, open_in
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.readers import join
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.batches.lifecycle import commit_batch, open_in
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.readers import join
 from weir.settings import Settings
 from weir.spark.reads.native import frame_of, read_stream_frame
 from weir.spark.reads.source import register

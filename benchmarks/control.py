@@ -21,8 +21,8 @@ from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.operations import Checkpoints
 from weir.operations.runner import Job
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.retention.capture import capture
 from weir.retention.garbage import sweep
 from weir.retention.release import read_alerts

@@ -11,12 +11,12 @@ import psycopg2
 from benchmarks.batches import LEASE, ROWS, Stream
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from weir.reader_groups.alignment import end_of_run
-from weir.reader_groups.batches import commit_batch, open_in
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.readers import join
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batches.alignment import end_of_run
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.batches.lifecycle import commit_batch, open_in
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.readers import join
 
 MANY = 1000  # segments
 STREAMS = 8

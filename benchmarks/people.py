@@ -14,7 +14,7 @@ from benchmarks.setting import Setting
 from tests.watching import count_statements
 from weir.declarations.apply import Checks, apply
 from weir.declarations.declared import Declared, read_text
-from weir.reader_groups.publication import Publication
+from weir.reader_groups.outputs.publication import Publication
 
 COLUMNS = ["k", "v", "label"]
 TYPES = [20, 701, 25]  # bigint, double precision, text

@@ -10,10 +10,10 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.read_plan import plan_of_bounds
 from weir.database.connection import Database
+from weir.reader_groups.batches.next import next_batch
+from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_tails
-from weir.reader_groups.next_batch import next_batch
-from weir.reader_groups.readers import join, renew
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.groups.readers import join, renew
 from weir.settings import Settings
 
 

@@ -23,12 +23,12 @@ from weir.errors import InvariantViolation
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.batches import commit_batch, open_in
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.readers import join
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.batches.lifecycle import commit_batch, open_in
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.readers import join
 from weir.retention.capture import capture
 from weir.retention.run import retain
 

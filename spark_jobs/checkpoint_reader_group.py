@@ -5,7 +5,7 @@ from typing import Any
 
 from weir.operations import CheckpointReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
+from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
 
 
 def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import Checkpoints
 from weir.operations.runner import Job, complete, main
-from weir.reader_groups.lag import read_lag
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
-from weir.reader_groups.readers import expire
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
+from weir.reader_groups.groups.lag import read_lag
+from weir.reader_groups.groups.readers import expire
 
 
 def run(job: Job, _arguments: Checkpoints) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from weir.model.names import stream_name
 from weir.operations import CreateReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group
 
 
 def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:

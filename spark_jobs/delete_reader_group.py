@@ -6,7 +6,7 @@ from typing import Any
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import DeleteReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.groups import delete_reader_group
+from weir.reader_groups.groups.lifecycle import delete_reader_group
 
 
 def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from weir.operations import ForkReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.groups import fork_reader_group
+from weir.reader_groups.groups.lifecycle import fork_reader_group
 
 
 def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from weir.model.amounts import parse_size
 from weir.operations import Process
 from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, main
-from weir.reader_groups.groups import end_of_group
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.groups.lifecycle import end_of_group
 
 
 def run(job: Job, _arguments: Process) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import ReaderOffline
 from weir.operations.runner import Job, main
-from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.groups.readers import reader_offline
 
 
 def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:

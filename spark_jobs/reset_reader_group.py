@@ -6,7 +6,7 @@ from typing import Any
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import ResetReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
 
 
 def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:

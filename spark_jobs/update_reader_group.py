@@ -6,7 +6,7 @@ from typing import Any
 from weir.errors import InvalidInput
 from weir.operations import UpdateReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 
 
 def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.history.job_runs import prune_runs
 from weir.operations import Upkeep
 from weir.operations.runner import Job, complete, main
-from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.outputs import sweep_manifests
-from weir.reader_groups.periodic_checkpoints import prune_checkpoints
-from weir.reader_groups.table_outputs import sweep_staging
+from weir.reader_groups.batches.history import prune_batches
+from weir.reader_groups.checkpoints.periodic import prune_checkpoints
+from weir.reader_groups.outputs.records import sweep_manifests
+from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 

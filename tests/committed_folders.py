@@ -1,7 +1,7 @@
 """Which folders of a Parquet output count."""
 
 from weir.database.connection import Database
-from weir.reader_groups.outputs import committed_outputs
+from weir.reader_groups.outputs.records import committed_outputs
 
 
 def committed_folders(database: Database, group: str, output: str) -> list[str]:

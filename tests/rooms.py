@@ -13,8 +13,8 @@ LIBRARY = PLUGINS / "weir"
 
 # The rooms from bottom to top, with the tables of each: a room reads and writes its own, and those
 # of the rooms below it. `weir.errors`, `weir.front_ends` and `weir.settings` lie below all of them.
-# A large room has rooms itself. What lies beside these is a floor on which they stand, or, if it is
-# named after them, the door in front of them.
+# A large room has rooms itself: what lies beside them is the floor on which they stand, or, where
+# it comes after them, the door in front of them.
 ROOMS = {
     "model": "",
     "database": "request",
@@ -25,6 +25,10 @@ ROOMS = {
         retention_decision""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch batch_input adjunct_pin checkpoint parquet_output""",
+    "reader_groups.outputs": "",
+    "reader_groups.groups": "",
+    "reader_groups.checkpoints": "",
+    "reader_groups.batches": "",
     "scaling": "scale_decision scale_evaluation scale_measurement hot_key",
     "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
         adjunct_version_file""",

@@ -1,5 +1,5 @@
 -- What fits into the budget of a batch (semantics 16.2), of the segments and offsets that it could read. If
--- everything does, one row says so, with its bytes: its stream is NULL. `in_unit`: see weir.reader_groups.budget.
+-- everything does, one row says so, with its bytes: its stream is NULL. `in_unit`: see budget.py of the reader groups.
 --
 -- Each OFFSET 0 makes Postgres probe an index for each row, whatever it believes of the average stream.
 CREATE OR REPLACE FUNCTION weir_internal.what_fits(

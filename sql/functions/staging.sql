@@ -106,7 +106,7 @@ COMMENT ON FUNCTION weir_internal.lend_staging(text) IS 'Lets weir_publisher rea
 -- Puts every row of the pieces into the table, or raises an error. It runs as weir_publisher, which may only read
 -- the rows that are lent to it and do to tables what was granted to it. The triggers of the table, and the function that the output names, run with the rights of that role, and cannot change
 -- the role inside a function like this one. in_path is the search path for them. in_how: {mode, key, newest, call,
--- batch}, as weir.reader_groups.publication describes it.
+-- batch}, as weir.reader_groups.outputs.publication describes it.
 CREATE OR REPLACE FUNCTION weir_internal.publish_staging(in_name text, in_table text, in_pieces text[], in_path text, in_how jsonb)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -25,7 +25,7 @@ from weir.database.connection import Database
 from weir.local.installation import Installation
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.settings import load
 
 pytestmark = pytest.mark.timeout(600)

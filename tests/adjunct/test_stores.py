@@ -12,7 +12,7 @@ from weir.adjunct.stores import define_store, delete_store
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.retention.run import retain
 from weir.warehouse.paths import adjunct_folder
 

@@ -22,7 +22,7 @@ from weir.airflow.layout import EXAMPLES, SECTIONS
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
 from weir.operations import JOBS, Process
-from weir.reader_groups.consumers import declare_consumer
+from weir.reader_groups.groups.consumers import declare_consumer
 
 FOLDER = Path(__file__).parents[2] / "dags"
 # Minutes of the hour at which they start: not all at once.

@@ -26,8 +26,8 @@ from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
-from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.reads.source import WeirSource

@@ -10,7 +10,7 @@ from tests.conformance.cases import CASES
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group, Reader
 from weir.database.connection import Database
-from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
 
 # By case, and by the place in its list of answers (or its key): Weir's answer and the reason.
 Different = Mapping[str, Mapping[int | str, tuple[Any, str]]]

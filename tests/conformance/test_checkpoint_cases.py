@@ -25,11 +25,11 @@ from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
-from weir.reader_groups.periodic_checkpoints import prune_checkpoints
-from weir.reader_groups.readers import reader_offline
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
+from weir.reader_groups.checkpoints.periodic import prune_checkpoints
+from weir.reader_groups.groups.readers import reader_offline
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 
 case = ANSWERS = Answers()
 

@@ -22,10 +22,10 @@ from tests.reader_groups.support import Group, Reader
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.readers import reader_offline
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.readers import reader_offline
+from weir.reader_groups.groups.update import update_reader_group
 
 case = ANSWERS = Answers()
 

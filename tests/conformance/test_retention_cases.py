@@ -15,7 +15,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.retention.capture import capture
 from weir.retention.release import release
 from weir.retention.run import retain

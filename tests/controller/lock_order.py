@@ -42,18 +42,28 @@ OWNER = {
 
 # What may write without its owner's lock, and why that does no harm.
 EXCEPTIONS = {
-    "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
-    "groups.create_reader_group": "the same, and its streams are locked",
-    "stores.define_store": "the same, and its stream is locked",
-    "publication.renew_build": "one row, as long as this attempt holds it",
-    "expiry.prune_versions": "they are over, and nobody changes or reads them",
-    "capture.capture": "adds what it read in the same statement, and that stays true",
-    "run.scale_by_load": "decisions to do nothing, which say on what they rest",
-    "periodic_checkpoints.prune_checkpoints": "a newer one follows them; a reset to them fails",
-    "batch_history.prune_batches": "they are over, and nobody changes or waits for them",
-    "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
-    "transactions.ping_all": "the same for each, in the order in which they are committed",
-    "readers.renew": "one row, as long as this reader holds it, before those of its appends",
+    "controller.streams.create_stream": "nobody else sees the rows yet; the unique name decides",
+    "reader_groups.groups.lifecycle.create_reader_group": "the same, and its streams are locked",
+    "adjunct.stores.define_store": "the same, and its stream is locked",
+    "adjunct.publication.renew_build": "one row, as long as this attempt holds it",
+    "adjunct.expiry.prune_versions": "they are over, and nobody changes or reads them",
+    "retention.capture.capture": "adds what it read in the same statement, and that stays true",
+    "scaling.run.scale_by_load": "decisions to do nothing, which say on what they rest",
+    "reader_groups.checkpoints.periodic.prune_checkpoints": (
+        "a newer one follows them; a reset to them fails"
+    ),
+    "reader_groups.batches.history.prune_batches": (
+        "they are over, and nobody changes or waits for them"
+    ),
+    "controller.transactions.ping": (
+        "one row, as long as this attempt holds it; it asks for no other lock"
+    ),
+    "controller.transactions.ping_all": (
+        "the same for each, in the order in which they are committed"
+    ),
+    "reader_groups.groups.readers.renew": (
+        "one row, as long as this reader holds it, before those of its appends"
+    ),
 }
 
 
@@ -119,4 +129,5 @@ class Watch:
 
 
 def called(operation: Callable[..., Any]) -> str:
-    return f"{operation.__module__.rsplit('.')[-1]}.{operation.__name__}"
+    """What the lists here call an operation."""
+    return f"{operation.__module__.removeprefix('weir.')}.{operation.__name__}"

@@ -26,9 +26,13 @@ from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, ping_all
 from weir.database.connection import Database
 from weir.model.names import stream_name
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.lifecycle import (
+    create_reader_group,
+    delete_reader_group,
+    fork_reader_group,
+)
+from weir.reader_groups.groups.reset import reset_reader_group
 
 
 def two_commits(lane: Lane) -> Scene:

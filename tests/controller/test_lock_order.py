@@ -46,27 +46,20 @@ from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
-from weir.reader_groups import (
-    alignment,
-    batch_history,
-    batches,
-    checkpoints,
-    consumers,
-    groups,
-    halves_by_rank,
-    lag,
-    next_batch,
-    outputs,
-    periodic_checkpoints,
-    readers,
-    reset,
-    splits,
-    table_outputs,
-)
-from weir.reader_groups import update as group_update
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.pins import Pin
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches import alignment, halves_by_rank, splits
+from weir.reader_groups.batches import history as batch_history
+from weir.reader_groups.batches import lifecycle as batches
+from weir.reader_groups.batches import next as next_batch
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.checkpoints import lifecycle as checkpoints
+from weir.reader_groups.checkpoints import periodic as periodic_checkpoints
+from weir.reader_groups.groups import consumers, lag, readers, reset
+from weir.reader_groups.groups import lifecycle as groups
+from weir.reader_groups.groups import update as group_update
+from weir.reader_groups.groups.pins import Pin
+from weir.reader_groups.outputs import records as outputs
+from weir.reader_groups.outputs import tables as table_outputs
 from weir.recovery import recover
 from weir.retention import capture, delete_stream, garbage, manual_truncation, prune, release
 from weir.retention import run as retention_run
@@ -78,8 +71,8 @@ def operations() -> set[str]:
     modules = [recover]
     packages = (weir.controller, weir.reader_groups, weir.adjunct, weir.retention, weir.scaling)
     for package in packages:
-        names = [found.name for found in pkgutil.iter_modules(package.__path__)]
-        modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+        found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        modules += [importlib.import_module(one.name) for one in found]
     given = (
         transactions.ping, transactions.ping_all, readers.renew, batches.open_in,
         alignment.end_of_run, publication.renew_build,

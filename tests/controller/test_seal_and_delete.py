@@ -14,7 +14,7 @@ from weir.controller.staged import announce
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.errors import Fenced, NotFound
-from weir.reader_groups.groups import delete_reader_group
+from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain

@@ -10,10 +10,10 @@ from tests.reader_groups.support import budget, open_batch
 from tests.watching import count_statements
 from weir.controller.commit import commit
 from weir.database.connection import Database
-from weir.reader_groups.batches import commit_batch
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.readers import join
+from weir.reader_groups.batches.lifecycle import commit_batch
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.readers import join
 from weir.retention.run import retain
 
 

@@ -33,13 +33,12 @@ from weir.controller.transactions import Attempt, begin
 from weir.database.background import KeepAlive
 from weir.database.connection import Database, copy_in
 from weir.model.names import StreamName
-from weir.reader_groups.batch_ownership import check_held
-from weir.reader_groups.batches import commit_batch
+from weir.reader_groups.batch import Batch, check_held
+from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import record_output, write_manifest
-from weir.reader_groups.readers import join, renew
-from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
+from weir.reader_groups.groups.readers import join, renew
+from weir.reader_groups.outputs.records import record_output, write_manifest
+from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 

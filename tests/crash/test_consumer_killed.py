@@ -15,7 +15,7 @@ from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.operations.runner import main
-from weir.reader_groups.table_outputs import sweep_staging
+from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 
 pytestmark = pytest.mark.drawn(1, among="killed jobs")

@@ -12,15 +12,19 @@ from tests.reader_groups.support import LEASE, Group, open_batch
 from tests.reader_groups.support import budget as events
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.batches import commit_batch
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
-from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
-from weir.reader_groups.outputs import record_output
-from weir.reader_groups.periodic_checkpoints import checkpoint_all, prune_checkpoints, settle_all
-from weir.reader_groups.readers import expire, join, leave, reader_offline
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.splits import split_batch
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.batches.lifecycle import commit_batch
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
+from weir.reader_groups.checkpoints.periodic import checkpoint_all, prune_checkpoints, settle_all
+from weir.reader_groups.groups.lifecycle import (
+    create_reader_group,
+    delete_reader_group,
+    fork_reader_group,
+)
+from weir.reader_groups.groups.readers import expire, join, leave, reader_offline
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
+from weir.reader_groups.outputs.records import record_output
 
 
 @pytest.fixture(scope="module")

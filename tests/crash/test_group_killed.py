@@ -29,7 +29,7 @@ from tests.crash.jobs import wait_for
 from tests.reader_groups.support import Group
 from weir.database.connection import Database
 from weir.errors import Fenced
-from weir.reader_groups.outputs import write_manifest
+from weir.reader_groups.outputs.records import write_manifest
 from weir.settings import Settings
 
 KEYS = 29

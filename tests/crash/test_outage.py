@@ -23,7 +23,7 @@ from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.model.names import stream_name
-from weir.reader_groups.readers import expire as expire_readers
+from weir.reader_groups.groups.readers import expire as expire_readers
 from weir.settings import Settings
 from weir.spark import Reader
 

@@ -16,10 +16,10 @@ from weir.controller.streams import create_in
 from weir.database.connection import Database
 from weir.history.lineage import Step, lineage_of
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.batches import Function
-from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.batches.history import prune_batches
+from weir.reader_groups.batches.lifecycle import Function
+from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
 
 Range = tuple[str, str, int, int]  # stream, segment, from, to
 Thing = tuple[str, str, str, str | None, int | None, int | None]

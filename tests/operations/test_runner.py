@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.history.job_runs import RunId, prune_runs, read_outcome
 from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, hand_over, main
-from weir.reader_groups.consumers import declare_consumer
+from weir.reader_groups.groups.consumers import declare_consumer
 
 
 @pytest.fixture

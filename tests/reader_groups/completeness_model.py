@@ -17,9 +17,9 @@ from weir.database.connection import Database
 from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.splits import split_batch
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.groups.reset import reset_reader_group
 
 Times = Sequence[int | None]
 Event = tuple[int, int, int]  # stream, segment, offset

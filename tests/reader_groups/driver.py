@@ -26,11 +26,10 @@ from weir.database.connection import Database
 from weir.errors import Fenced
 from weir.model.bisection import halve
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.batch_ownership import check_held
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import record_output
-from weir.reader_groups.splits import split_batch
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.batch import Batch, check_held
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.groups.update import update_reader_group
+from weir.reader_groups.outputs.records import record_output
 
 ROOT, OUTPUT = "/output", "folder"
 TABLES = """reader_group reader_group_stream reader reader_batch reader_group_segment

@@ -17,12 +17,16 @@ from tests.reader_groups.support import Group
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound, Truncated, WeirError
 from weir.model.segment import segment_name
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
-from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
-from weir.reader_groups.periodic_checkpoints import settle_all
-from weir.reader_groups.readers import reader_offline
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
+from weir.reader_groups.checkpoints.periodic import settle_all
+from weir.reader_groups.groups.lifecycle import (
+    create_reader_group,
+    delete_reader_group,
+    fork_reader_group,
+)
+from weir.reader_groups.groups.readers import reader_offline
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 
 REFUSED = object()
 StartingPoint = tuple[str, Cuts | type[WeirError]]  # as it is written, and what it means

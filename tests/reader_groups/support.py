@@ -14,16 +14,16 @@ from weir.controller.transactions import Committed
 from weir.database.connection import Database, copy_in
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import StreamCut, check_valid
-from weir.reader_groups.batches import commit_batch, open_in
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.batches.lifecycle import commit_batch, open_in
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.group_streams import group_tails
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.readers import join, leave, renew
-from weir.reader_groups.reading import Reading
-from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.readers import join, leave, renew
+from weir.reader_groups.groups.update import update_reader_group
+from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
 
 LEASE = 60.0
 ALL = 10**12

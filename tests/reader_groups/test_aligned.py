@@ -15,10 +15,10 @@ from tests.reader_groups.support import ALL, Group, Reader, spans
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
 from weir.database.connection import Database
-from weir.reader_groups.alignment import end_of_run
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.alignment import end_of_run
+from weir.reader_groups.batches.splits import split_batch
 from weir.reader_groups.group_streams import group_tails
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.splits import split_batch
 
 Run = dict[str, Any]
 

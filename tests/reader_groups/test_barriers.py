@@ -7,11 +7,11 @@ import pytest
 from tests.controller.support import Lane, run, unique, while_held
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
-from weir.reader_groups.groups import fork_reader_group
-from weir.reader_groups.periodic_checkpoints import prune_checkpoints, settle_all
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
+from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_all
+from weir.reader_groups.groups.lifecycle import fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 
 
 @pytest.fixture

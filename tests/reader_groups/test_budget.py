@@ -16,9 +16,9 @@ from tests.reader_groups.support import ALL, Group, Reader, spans
 from tests.sql.history import scaled_again_and_again
 from tests.watching import count_statements
 from weir.database.connection import Database
-from weir.reader_groups.budget import _FIT, Budget
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.budget import _FIT, Budget
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.positions import read_graphs, read_positions
 
 

@@ -18,10 +18,10 @@ from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.operations import Checkpoints
 from weir.operations.runner import Job
-from weir.reader_groups.lag import read_lag
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
+from weir.reader_groups.groups.lag import read_lag
+from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
-from weir.reader_groups.reset import reset_reader_group
 from weir.settings import Settings
 from weir.warehouse.marker import MARKER
 

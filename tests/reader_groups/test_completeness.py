@@ -21,7 +21,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.event_time import DONE, as_datetime
 from weir.model.names import stream_name
-from weir.reader_groups.lag import group_completeness
+from weir.reader_groups.groups.lag import group_completeness
 
 
 @pytest.mark.parametrize("case", range(cases(30)))

@@ -9,9 +9,9 @@ from tests.raises import raises
 from tests.reader_groups.support import Group, spans
 from weir.controller.missing import missing_of_bounds
 from weir.controller.seal import seal_stream
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.delete_stream import delete_stream
 
 

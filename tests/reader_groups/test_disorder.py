@@ -12,8 +12,8 @@ from tests.reader_groups.support import Group, Reader, spans
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.reader_groups import positions
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.groups.reset import reset_reader_group
 
 MINUTE = 60_000_000
 

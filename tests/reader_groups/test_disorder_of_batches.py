@@ -10,7 +10,7 @@ from tests.controller.support import Lane
 from tests.reader_groups.support import Group
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.batch import Batch
 
 Event = tuple[int, int, int]  # stream, segment, offset
 

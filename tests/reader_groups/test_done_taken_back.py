@@ -15,7 +15,7 @@ from weir.controller.staged import announce
 from weir.controller.transactions import Committed, begin
 from weir.database.connection import Database
 from weir.model.event_time import DONE, as_datetime
-from weir.reader_groups.batches import commit_batch
+from weir.reader_groups.batches.lifecycle import commit_batch
 
 Fact = tuple[str, str, Any]  # how it was said (append, state, retry), by whom, and what
 

@@ -19,9 +19,9 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Truncated
 from weir.model.event_time import say_time
-from weir.reader_groups.groups import create_reader_group, fork_reader_group
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group, fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.manual_truncation import truncate_before
 
 Unknown = dict[int, int]  # by stream: the clock up to which no event times are known

@@ -14,16 +14,16 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.model.names import stream_name
+from weir.reader_groups.batch import Batch
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.groups import (
+from weir.reader_groups.groups.lifecycle import (
     create_reader_group,
     delete_reader_group,
     end_of_group,
     fork_reader_group,
 )
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import record_output
-from weir.reader_groups.pins import Pin
+from weir.reader_groups.groups.pins import Pin
+from weir.reader_groups.outputs.records import record_output
 from weir.retention.garbage import sweep
 from weir.retention.run import retain
 from weir.warehouse.marker import Marker, write_marker

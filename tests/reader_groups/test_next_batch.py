@@ -13,10 +13,10 @@ from tests.controller.support import Lane, run
 from tests.reader_groups.support import ALL, Group, Reader
 from tests.reader_groups.support import budget as events
 from weir.database.connection import Database
-from weir.reader_groups import next_batch as module
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.next_batch import next_batch
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches import next as module
+from weir.reader_groups.batches.next import next_batch
+from weir.reader_groups.batches.reading import Reading
 
 T = TypeVar("T")
 

@@ -15,13 +15,13 @@ from tests.reader_groups.support import Group
 from weir.controller.transactions import abort
 from weir.errors import Fenced
 from weir.model.segment import segment_name
-from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import PART, record_output, write_manifest
-from weir.reader_groups.readers import reader_offline
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.splits import split_batch
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.history import prune_batches
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.groups.readers import reader_offline
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.outputs.records import PART, record_output, write_manifest
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from tests.reader_groups.support import Group, Reader, spans
 from weir.database.connection import Database
 from weir.model.key_space import KeyRange
 from weir.model.names import stream_name
-from weir.reader_groups.pins import Pin
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.pins import Pin
+from weir.reader_groups.groups.update import update_reader_group
 
 
 def pin(group: Group, *pins: str, **changes: Any) -> None:

@@ -13,9 +13,9 @@ from tests.reader_groups.support import Execute, Group
 from weir.database.connection import copy_in
 from weir.errors import Fenced, WeirError
 from weir.model.segment import segment_name
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.publication import Publication
-from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.outputs.publication import Publication
+from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
 
 UPSERT = Publication("upsert", ("k",))
 Row = tuple[Any, ...]

@@ -8,7 +8,7 @@ from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.errors import Fenced
-from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.groups.readers import reader_offline
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from tests.controller.support import Lane, rows, while_held
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.errors import Fenced
-from weir.reader_groups.readers import expire, renew_alone
+from weir.reader_groups.groups.readers import expire, renew_alone
 
 
 @pytest.fixture

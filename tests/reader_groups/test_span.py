@@ -10,10 +10,10 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group, fork_reader_group
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.lifecycle import create_reader_group, fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.manual_truncation import in_words, truncate_before
 from weir.retention.prune import prune
 

@@ -13,10 +13,10 @@ from tests.reader_groups.support import Group, Reader, spans
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
 from weir.model.segment import segment_name
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.splits import split_batch
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.reset import reset_reader_group
 
 
 @pytest.fixture

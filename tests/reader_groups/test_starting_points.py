@@ -8,8 +8,8 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.reader_groups.groups import create_reader_group, fork_reader_group
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group, fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.manual_truncation import truncate_before
 from weir.retention.release import release
 

@@ -11,8 +11,8 @@ from tests.reader_groups.support import Execute, Group, numbers, stage_numbers
 from weir.database.connection import copy_in
 from weir.errors import Fenced
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.table_outputs import (
+from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.outputs.tables import (
     StagedTable,
     drop_staging,
     make_staging,

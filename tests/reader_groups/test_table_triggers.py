@@ -11,8 +11,8 @@ from tests.raises import raises
 from tests.reader_groups.support import Execute, Group, numbers, stage_numbers
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.publication import Publication
-from weir.reader_groups.table_outputs import publish_tables
+from weir.reader_groups.outputs.publication import Publication
+from weir.reader_groups.outputs.tables import publish_tables
 
 
 def trigger(table: str, body: str, timing: str = "BEFORE INSERT") -> list[str]:

@@ -8,7 +8,7 @@ from tests.controller.support import Lane, at_once, staged
 from tests.raises import raises
 from tests.reader_groups.support import Group, spans
 from weir.errors import Fenced
-from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.batch import check_held
 
 
 @pytest.fixture

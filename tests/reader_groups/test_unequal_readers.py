@@ -13,8 +13,8 @@ from tests.chance import cases, random_for
 from tests.controller.support import Lane, run
 from tests.reader_groups.support import Group
 from weir.model.assignment import assign, relative_rates
+from weir.reader_groups.batches.plan import FIRST_PART
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.plan import FIRST_PART
 from weir.reader_groups.positions import read_rates
 
 PAUSE = 1.0  # seconds after which a reader without a batch looks again

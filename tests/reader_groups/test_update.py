@@ -6,7 +6,7 @@ from tests.controller.support import Lane
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.errors import Truncated
-from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from tests.controller.support import BYTES_PER_EVENT, Lane, run, unique
 from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.readers import leave, reader_offline
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.splits import split_batch
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.groups.readers import leave, reader_offline
+from weir.reader_groups.groups.reset import reset_reader_group
 
 
 def see(group: Group, view: str, where: str = "true") -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from tests.reader_groups.support import ALL
 from weir.database.connection import Database
 from weir.model.bounds import Bound, Graph, SegmentState, bounds_of_stream
 from weir.model.segment import Segment
-from weir.reader_groups.budget import Budget, Fit, Unit, fit
+from weir.reader_groups.batches.budget import Budget, Fit, Unit, fit
 
 WORLDS = 20_000 if FULL else cases(10_000)
 
@@ -173,7 +173,7 @@ class World:
 def planned(
     worlds: Sequence[World], graphs: Sequence[Graph], budget: Budget, unit: Unit
 ) -> list[Bound]:
-    """What `weir.reader_groups.plan` does, with `first_units` in place of the database."""
+    """What `weir.reader_groups.batches.plan` does, with `first_units` in place of the database."""
 
     def bounds(within: Fit) -> list[Bound]:
         return [

@@ -13,7 +13,7 @@ from tests.reader_groups.support import ALL, Group, Reader, spans
 from weir.arrow.ranks import rows_in_first_half
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
-from weir.reader_groups.splits import split_batch
+from weir.reader_groups.batches.splits import split_batch
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.batch import Batch
 
 Event = tuple[int, int]
 DAY = 86400

@@ -20,11 +20,11 @@ from weir.controller.transactions import Attempt, abort
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, InvalidInput, Truncated
-from weir.reader_groups.batches import commit_batch
-from weir.reader_groups.groups import delete_reader_group, fork_reader_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.lifecycle import commit_batch
+from weir.reader_groups.groups.lifecycle import delete_reader_group, fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release

@@ -12,13 +12,13 @@ from tests.reader_groups.support import Group
 from tests.retention.support import consume, decide
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.reader_groups.groups import (
+from weir.reader_groups.groups.lifecycle import (
     create_reader_group,
     delete_reader_group,
     fork_reader_group,
 )
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.choose import choosing
 from weir.retention.release import release

@@ -20,8 +20,8 @@ from weir.errors import Truncated
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import stream_name
 from weir.operations import CreateReaderGroup, CreateStream, parse
-from weir.reader_groups.groups import create_in, create_reader_group
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.groups.lifecycle import create_in, create_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.starting_points import find_cuts
 from weir.settings import Settings
 

@@ -10,9 +10,9 @@ from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, consume, decide, pass_time
 from weir.controller.update import update_stream
-from weir.reader_groups.groups import fork_reader_group
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.lifecycle import fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.release import release
 from weir.retention.run import retain

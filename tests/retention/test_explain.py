@@ -14,7 +14,7 @@ from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
 from weir.retention.release import read_alerts

@@ -20,7 +20,7 @@ from weir.controller.ownership import check_warehouse_ownership, read_installati
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.database.connection import Database
-from weir.reader_groups.outputs import sweep_manifests
+from weir.reader_groups.outputs.records import sweep_manifests
 from weir.retention import garbage
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep

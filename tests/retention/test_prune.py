@@ -19,8 +19,8 @@ from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
 from weir.operations.runner import main
-from weir.reader_groups.groups import fork_reader_group
-from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.groups.lifecycle import fork_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release

@@ -17,11 +17,11 @@ from weir.database.connection import Database
 from weir.errors import DatabaseFailed
 from weir.history.job_runs import prune_runs
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.periodic_checkpoints import prune_checkpoints, settle_all
-from weir.reader_groups.readers import expire as expire_readers
-from weir.reader_groups.table_outputs import sweep_staging
+from weir.reader_groups.batches.history import prune_batches
+from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_all
+from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.groups.readers import expire as expire_readers
+from weir.reader_groups.outputs.tables import sweep_staging
 from weir.recovery.recover import recover
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream

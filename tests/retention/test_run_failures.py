@@ -15,9 +15,9 @@ from weir.controller.seal import seal_stream
 from weir.database import connection as storage
 from weir.database import session
 from weir.model.names import stream_name
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
+from weir.reader_groups.groups.readers import expire
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
-from weir.reader_groups.readers import expire
 from weir.retention.prune import prune
 from weir.retention.run import retain
 

@@ -8,11 +8,11 @@ from tests.controller.support import Lane, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.retention.support import consume, decide
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.periodic_checkpoints import checkpoint_all, settle_all
-from weir.reader_groups.reset import reset_reader_group
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.checkpoints.periodic import checkpoint_all, settle_all
+from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.release import release
 from weir.retention.run import retain
 

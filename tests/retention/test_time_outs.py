@@ -8,9 +8,9 @@ from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, consume, decide, pass_time
-from weir.reader_groups.periodic_checkpoints import checkpoint_all
-from weir.reader_groups.readers import expire
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.checkpoints.periodic import checkpoint_all
+from weir.reader_groups.groups.readers import expire
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.release import release
 from weir.retention.run import retain

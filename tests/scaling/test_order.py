@@ -13,7 +13,7 @@ from tests.reader_groups.support import Group, budget, open_batch
 from tests.scaling.support import by_rate, equal_ranges, pass_time
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
-from weir.reader_groups.batches import commit_batch
+from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.scaling.run import scale_by_load
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker

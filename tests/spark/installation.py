@@ -22,8 +22,8 @@ from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.reading import Options, Reading
+from weir.reader_groups.batches.reading import Options, Reading
+from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
 from weir.spark.appends.appender import Appender

@@ -10,9 +10,9 @@ from tests.crash.jobs import write_config
 from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.operations.runner import main
-from weir.reader_groups.batches import commit_batch
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.readers import join
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.batches.lifecycle import commit_batch
+from weir.reader_groups.groups.readers import join
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,8 @@ from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.model.names import StreamName
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.readers import join
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.groups.readers import join
 from weir.retention.garbage import sweep
 from weir.spark.appends.rejected import make_rejected_stream
 from weir.spark.failures.causes import caused_by_events, sentence

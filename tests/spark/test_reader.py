@@ -17,10 +17,10 @@ from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
-from weir.reader_groups.budget import Budget
-from weir.reader_groups.readers import join
-from weir.reader_groups.table_outputs import sweep_staging
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.groups.readers import join
+from weir.reader_groups.groups.update import update_reader_group
+from weir.reader_groups.outputs.tables import sweep_staging
 from weir.spark import OpenBatch, Reader
 
 pytestmark = pytest.mark.drawn(2)

@@ -32,7 +32,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.ports import free_port
 from weir.model.names import stream_name
 from weir.operations.runner import job_path
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.settings import Settings
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release]

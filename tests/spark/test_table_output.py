@@ -12,7 +12,7 @@ from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.errors import BadRows
-from weir.reader_groups.table_outputs import Column, read_table
+from weir.reader_groups.outputs.tables import Column, read_table
 from weir.settings import Settings
 from weir.spark.consumers.table_output import copy_rows, matched
 

@@ -19,8 +19,8 @@ from weir.local import binaries, logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.model.names import stream_name
-from weir.reader_groups.pins import Pin
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.pins import Pin
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.delete_stream import delete_stream
 
 SEEDS = Path(__file__).parent / "seeds"

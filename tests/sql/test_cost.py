@@ -17,8 +17,8 @@ from weir.controller.cuts import AROUND
 from weir.controller.read_plan import OF_BOUNDS
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.outputs import NEWEST
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+from weir.reader_groups.outputs.records import NEWEST
 from weir.scaling.evaluate import RECORD
 
 EPOCHS = 4000

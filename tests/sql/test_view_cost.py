@@ -9,7 +9,7 @@ from tests.controller.support import Lane, rows, unique
 from tests.reader_groups.support import Group
 from tests.sql.history import lived_through, scaled_again_and_again
 from tests.sql.test_cost import analyze, cost, dearer
-from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
 
 EPOCHS = 4000
 FEW = 40

@@ -19,9 +19,8 @@ from weir.controller.epochs import close
 from weir.controller.locks import LockedStream
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
-from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_streams_and_group
-from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.positions import place_at
 from weir.reader_groups.starting_points import find_cuts
 

@@ -22,9 +22,9 @@ from weir.front_ends import called, do
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
-from weir.reader_groups.groups import create_in, delete_in
+from weir.reader_groups.groups.lifecycle import create_in, delete_in
+from weir.reader_groups.groups.span import find_span
 from weir.reader_groups.locks import lock_group_and_streams
-from weir.reader_groups.span import find_span
 from weir.reader_groups.starting_points import find_cuts
 from weir.warehouse.paths import adjunct_folder
 

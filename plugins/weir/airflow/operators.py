@@ -25,7 +25,7 @@ from weir.model.names import stream_name
 from weir.operations import JOBS, parse
 from weir.operations.consumers import changed_settings
 from weir.operations.runner import hand_over, job_path
-from weir.reader_groups.consumers import declared_consumer
+from weir.reader_groups.groups.consumers import declared_consumer
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")

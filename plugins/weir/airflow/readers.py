@@ -21,7 +21,7 @@ from weir.front_ends import speaking
 from weir.history.job_runs import RunId
 from weir.operations import JOBS, Process, parse
 from weir.operations.consumers import changed_settings, with_declared
-from weir.reader_groups.readers import leave
+from weir.reader_groups.groups.readers import leave
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")

@@ -21,10 +21,10 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field, same_type, show
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.consumers import declare_consumer
-from weir.reader_groups.groups import create_in, create_reader_group
-from weir.reader_groups.span import find_span
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.consumers import declare_consumer
+from weir.reader_groups.groups.lifecycle import create_in, create_reader_group
+from weir.reader_groups.groups.span import find_span
+from weir.reader_groups.groups.update import update_reader_group
 from weir.retention.choose import choosing
 
 Planned = tuple[str, list[Field]]  # the routing key and the columns that a stream is to have

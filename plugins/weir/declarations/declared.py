@@ -21,7 +21,7 @@ from weir.operations import (
     parse,
 )
 from weir.operations.consumers import changed_settings
-from weir.reader_groups.pins import Pin, check_disjoint
+from weir.reader_groups.groups.pins import Pin, check_disjoint
 
 # The arguments of the forms that the name of an entry stands for.
 _NAMED_BY = {

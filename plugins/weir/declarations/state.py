@@ -13,7 +13,7 @@ from weir.model.key_space import KeyRange
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.pins import Pin
+from weir.reader_groups.groups.pins import Pin
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.operations.form import parse
 from weir.operations.runs import Process
-from weir.reader_groups.consumers import declared_consumer
+from weir.reader_groups.groups.consumers import declared_consumer
 
 
 def changed_settings(form: Process) -> dict[str, Any]:

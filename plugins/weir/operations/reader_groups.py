@@ -16,7 +16,7 @@ from weir.operations.form import (
     truncated_argument,
 )
 from weir.operations.setting import REMOVED, Setting, settings_of
-from weir.reader_groups.pins import Pin
+from weir.reader_groups.groups.pins import Pin
 
 MOST_STREAMS = 1_000
 WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}

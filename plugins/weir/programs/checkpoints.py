@@ -10,7 +10,8 @@ from sqlalchemy import text
 from weir.database.connection import Database
 from weir.errors import Conflict, NotFound
 from weir.model.names import stream_name
-from weir.reader_groups import checkpoints, groups
+from weir.reader_groups.checkpoints import lifecycle as checkpoints
+from weir.reader_groups.groups import lifecycle as groups
 
 PAUSE = 0.5  # seconds between two looks at a checkpoint that waits
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedStream
 from weir.controller.update import Choosing
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.releases import (
+from weir.reader_groups.groups.releases import (
     Released,
     more_lost,
     released,

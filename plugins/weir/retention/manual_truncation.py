@@ -16,7 +16,7 @@ from weir.errors import InvalidInput, NotFound
 from weir.front_ends import give, leave_out
 from weir.model.names import StreamName
 from weir.model.stream_cut import StreamCut, first_behind
-from weir.reader_groups.data_loss import unread_events_lost, warn_of_lost
+from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 from weir.reader_groups.starting_points import find_cuts
 

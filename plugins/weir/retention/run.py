@@ -20,7 +20,7 @@ from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.stream_cut import StreamCut
-from weir.reader_groups.data_loss import unread_events_lost, warn_of_lost
+from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 
 log = logging.getLogger("weir.retention")

@@ -18,7 +18,7 @@ from weir.front_ends import speaking
 from weir.model.names import StreamName, stream_name
 from weir.operations import JOBS, Apply, CreateReaderGroup, CreateStream, Ingest, Process, parse
 from weir.operations.runner import Job, by_hand, perform, record_failure, work_of
-from weir.reader_groups.groups import delete_reader_group
+from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
 from weir.terminal.look import Terminal

@@ -27,8 +27,8 @@ from weir.controller.streams import schema_by_id
 from weir.errors import InvalidInput, NotFound, check_choice
 from weir.front_ends import do
 from weir.installation.opened import Installation
+from weir.reader_groups.batch import Batch
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.new_batch import Batch
 from weir.spark.adjuncts.as_of import join_as_of
 from weir.spark.adjuncts.build import build_version
 from weir.spark.adjuncts.changes import changes_of_nothing

@@ -15,10 +15,9 @@ from weir.controller.transactions import Attempt
 from weir.errors import Conflict
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
-from weir.reader_groups.batch_ownership import check_held
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import record_output
-from weir.reader_groups.table_outputs import (
+from weir.reader_groups.batch import Batch, check_held
+from weir.reader_groups.outputs.records import record_output
+from weir.reader_groups.outputs.tables import (
     ORDER,
     Column,
     StagedTable,

@@ -14,9 +14,9 @@ from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, check_cho
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.model.names import stream_name
-from weir.reader_groups.batch_history import rejected_of
+from weir.reader_groups.batches.history import rejected_of
+from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.reading import Reading
 from weir.spark.adjuncts.manager import Binding, bind
 from weir.spark.consumers.open_batch import OpenBatch, list_folders
 from weir.spark.consumers.outputs import Output, check_named_once

@@ -16,11 +16,11 @@ from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
-from weir.reader_groups.batch_plan import BatchPlan
-from weir.reader_groups.batches import Function, commit_batch
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import write_manifest
-from weir.reader_groups.splits import split_batch
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.lifecycle import Function, commit_batch
+from weir.reader_groups.batches.read_plan import BatchPlan
+from weir.reader_groups.batches.splits import split_batch
+from weir.reader_groups.outputs.records import write_manifest
 from weir.spark.adjuncts.manager import Adjuncts
 from weir.spark.appends.rejected import failed_events, make_rejected_stream
 from weir.spark.consumers.batch_outputs import BatchOutputs

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from weir.controller.locks import read_stream
 from weir.errors import InvalidInput, either
 from weir.model.names import stream_name
-from weir.reader_groups.publication import INSERT, Publication, columns_of
-from weir.reader_groups.table_outputs import read_table, table_name
+from weir.reader_groups.outputs.publication import INSERT, Publication, columns_of
+from weir.reader_groups.outputs.tables import read_table, table_name
 from weir.warehouse.paths import below_root
 
 _TEXT = re.compile(r"(.*?)((?: +[a-z_]+=\S+)*)", re.DOTALL)

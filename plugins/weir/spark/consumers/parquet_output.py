@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
-from weir.reader_groups.outputs import committed_outputs
+from weir.reader_groups.outputs.records import committed_outputs
 from weir.settings import Settings, load
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.session import COMPLETE, check_session, moved, private_session

@@ -10,7 +10,7 @@ from weir.errors import InvalidInput
 from weir.front_ends import do, give
 from weir.model.names import shortened
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.table_outputs import ORDER
+from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.consumers.outputs import Output
 from weir.spark.reads.kept_columns import is_kept
 from weir.spark.reads.native import PLACES

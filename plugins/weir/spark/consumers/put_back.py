@@ -24,10 +24,10 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, reader_group_name, stream_name
 from weir.model.schema import Field, without_metadata
+from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.reading import Reading
-from weir.reader_groups.update import update_reader_group
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.update import update_reader_group
 from weir.spark.base.exact import EXACT, quoted
 from weir.spark.consumers.consumer import Consumer
 from weir.spark.consumers.outputs import Output

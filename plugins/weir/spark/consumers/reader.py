@@ -28,12 +28,12 @@ from weir.errors import (
     InvalidInput,
 )
 from weir.installation.opened import Installation
-from weir.reader_groups.alignment import end_of_run
-from weir.reader_groups.batch_plan import plan_batch
-from weir.reader_groups.batches import Function
-from weir.reader_groups.next_batch import next_batch
-from weir.reader_groups.readers import join, leave, renew, renew_alone
-from weir.reader_groups.reading import Options, Reading
+from weir.reader_groups.batches.alignment import end_of_run
+from weir.reader_groups.batches.lifecycle import Function
+from weir.reader_groups.batches.next import next_batch
+from weir.reader_groups.batches.read_plan import plan_batch
+from weir.reader_groups.batches.reading import Options, Reading
+from weir.reader_groups.groups.readers import join, leave, renew, renew_alone
 from weir.spark.adjuncts.manager import Adjuncts, Binding, bind
 from weir.spark.base.session import check_session
 from weir.spark.base.shared import shared

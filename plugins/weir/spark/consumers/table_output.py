@@ -30,8 +30,8 @@ from sqlalchemy import exc
 from weir.database.connection import Database, copy_in
 from weir.database.refusals import sqlstate
 from weir.errors import DatabaseFailed, Fenced, InvalidInput, Unavailable
-from weir.reader_groups.refused_rows import bad_rows, of_rows
-from weir.reader_groups.table_outputs import Column
+from weir.reader_groups.outputs.refused_rows import bad_rows, of_rows
+from weir.reader_groups.outputs.tables import Column
 from weir.settings import Settings
 from weir.spark.base.exact import as_json, quoted
 from weir.spark.base.session import moved, private_session

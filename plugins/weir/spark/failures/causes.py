@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException, PythonException
 from sqlalchemy import exc
 
 from weir.errors import BadRows, WeirError, chain, is_mistake
-from weir.reader_groups.refused_rows import of_rows
+from weir.reader_groups.outputs.refused_rows import of_rows
 from weir.spark.failures.unreadable import first_cause, jvm_has_ended
 
 LONGEST = 500  # characters of another error that a sentence quotes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from weir.reader_groups.batches import Function
+from weir.reader_groups.batches.lifecycle import Function
 
 DIGITS = 16
 

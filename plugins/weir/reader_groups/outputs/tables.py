@@ -15,11 +15,10 @@ from sqlalchemy import Connection, exc, text
 
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
-from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.publication import INSERT, Publication, check_publication
-from weir.reader_groups.refused_rows import refused
+from weir.reader_groups.outputs.publication import INSERT, Publication, check_publication
+from weir.reader_groups.outputs.refused_rows import refused
 
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,62})\.([A-Za-z_][A-Za-z0-9_]{0,62})")
 ORDER = ("_weir_clock", "_weir_place")  # columns of a staging table whose rows are ordered

@@ -16,9 +16,8 @@ from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.new_batch import Batch
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import delete_leftovers
 

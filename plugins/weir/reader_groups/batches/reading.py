@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
-from weir.reader_groups.budget import Budget
+from weir.reader_groups.batches.budget import Budget
 from weir.settings import Settings
 
 Manager = Callable[[Mapping[str, str]], Any]  # from the stores to an `AdjunctStoreManager`

@@ -14,11 +14,11 @@ from weir.model.bounds import Bound, Graph, bounds_of_stream
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.segment import Segment
 from weir.model.stream_cut import StreamCut
-from weir.reader_groups.budget import ALL, Fit, Unit, fit
-from weir.reader_groups.clock_limits import clock_limits, ends_at
+from weir.reader_groups.batches.budget import ALL, Fit, Unit, fit
+from weir.reader_groups.batches.clock_limits import clock_limits, ends_at
+from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
-from weir.reader_groups.reading import Reading
 
 FIRST_PART = 8  # the part of the budget for a reader's first batch, if others share a backlog
 

@@ -20,7 +20,7 @@ from weir.model.names import check_text, reader_label
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import read_text
 from weir.reader_groups.locks import LockedGroup, lock_group
-from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.positions import advance
 from weir.reader_groups.starting_points import by_stream
 

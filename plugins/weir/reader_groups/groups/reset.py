@@ -13,12 +13,12 @@ from weir.errors import Conflict
 from weir.front_ends import give
 from weir.model.stream_cut import at_or_before, meet
 from weir.reader_groups.event_time_points import say_between
-from weir.reader_groups.groups import loaded_ends
+from weir.reader_groups.groups.lifecycle import loaded_ends
+from weir.reader_groups.groups.releases import releasing
+from weir.reader_groups.groups.span import without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
-from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.positions import placing
-from weir.reader_groups.releases import releasing
-from weir.reader_groups.span import without_truncated
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 

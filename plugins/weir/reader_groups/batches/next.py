@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
-from weir.reader_groups.batches import open_in
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.reading import Reading
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.lifecycle import open_in
+from weir.reader_groups.batches.reading import Reading
 
 log = logging.getLogger("weir.reader_groups")
 

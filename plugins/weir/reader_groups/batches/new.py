@@ -1,15 +1,16 @@
 """Open a new batch: give the reader its fair share of the group, and fix what it reads next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection, text
 
 from weir.model.assignment import assign, relative_rates, unread_events
-from weir.model.bounds import Bound, Graph, recorded
+from weir.model.bounds import Graph, recorded
+from weir.reader_groups.batch import Batch
+from weir.reader_groups.batches.plan import Wanted, cut_to_stop_at, plan, present
+from weir.reader_groups.groups.pins import read_pins, reserved
 from weir.reader_groups.locks import LockedGroup
-from weir.reader_groups.pins import read_pins, reserved
-from weir.reader_groups.plan import Wanted, cut_to_stop_at, plan, present
 from weir.reader_groups.positions import (
     Key,
     Position,
@@ -19,29 +20,6 @@ from weir.reader_groups.positions import (
     read_positions,
     read_rates,
 )
-
-
-@dataclass(frozen=True)
-class Batch:
-    """An open batch, and the token under which a reader holds it. `bound`: of an aligned group, the
-    clock up to which it has everything."""
-
-    group_id: int
-    group: str
-    batch_id: int
-    reader_id: str
-    token: int
-    attempt: int
-    bounds: tuple[Bound, ...]
-    events: int
-    on_gap: str
-    bound: int | None = None
-    complete_until: int | None = None  # an event time; as the writers of its streams state
-
-    @property
-    def identity(self) -> str:
-        """The name of its results. A group that is created again under the same name has others."""
-        return f"{self.group_id}.{self.batch_id}"
 
 
 def open_new(

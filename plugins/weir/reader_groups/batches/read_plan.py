@@ -11,8 +11,8 @@ from weir.errors import Truncated
 from weir.front_ends import do
 from weir.model.bounds import Bound
 from weir.model.segment import segment_name
+from weir.reader_groups.batch import Batch
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.new_batch import Batch
 
 _SHOWN = 5  # the most segments of a batch that a sentence names
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
-from weir.reader_groups.checkpoint_records import record_positions, release_checkpoints
-from weir.reader_groups.checkpoints import checkpoint, settle_group_in
+from weir.reader_groups.checkpoints.lifecycle import checkpoint, settle_group_in
+from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints
 from weir.reader_groups.locks import lock_free_groups
 
 # Groups per transaction. Their streams are locked for its duration, about 50 ms, and appends wait

@@ -15,20 +15,20 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.model.bounds import Bound
-from weir.reader_groups.alignment import check_closed
-from weir.reader_groups.batch_ownership import check_held
-from weir.reader_groups.checkpoints import is_waiting, settle_group
-from weir.reader_groups.data_loss import skip_gaps
-from weir.reader_groups.groups import end_cuts
+from weir.reader_groups.batch import Batch, check_held
+from weir.reader_groups.batches.alignment import check_closed
+from weir.reader_groups.batches.data_loss import skip_gaps
+from weir.reader_groups.batches.new import open_new
+from weir.reader_groups.batches.plan import Wanted
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.batches.splits import open_parts
+from weir.reader_groups.checkpoints.lifecycle import is_waiting, settle_group
+from weir.reader_groups.groups.lifecycle import end_cuts
+from weir.reader_groups.groups.readers import LEASE_EXPIRED, check_token, release_expired
 from weir.reader_groups.locks import LockedGroup, lock_group, lock_reader, lock_streams_and_group
-from weir.reader_groups.new_batch import Batch, open_new
-from weir.reader_groups.outputs import discard_outputs
-from weir.reader_groups.plan import Wanted
+from weir.reader_groups.outputs.records import discard_outputs
+from weir.reader_groups.outputs.tables import StagedTable, publish_tables
 from weir.reader_groups.positions import advance
-from weir.reader_groups.readers import LEASE_EXPIRED, check_token, release_expired
-from weir.reader_groups.reading import Reading
-from weir.reader_groups.splits import open_parts
-from weir.reader_groups.table_outputs import StagedTable, publish_tables
 
 
 class Function(NamedTuple):

@@ -18,11 +18,11 @@ from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
 from weir.reader_groups.event_time_points import say_between
+from weir.reader_groups.groups.releases import releasing
+from weir.reader_groups.groups.span import find_span, without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
-from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
-from weir.reader_groups.releases import releasing
-from weir.reader_groups.span import find_span, without_truncated
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 

@@ -9,7 +9,7 @@ from weir.model.bounds import Bound, Graph, readable_until
 from weir.model.clock import SECOND
 from weir.model.stream_cut import StreamCut
 from weir.reader_groups import positions as at
-from weir.reader_groups.budget import Fit
+from weir.reader_groups.batches.budget import Fit
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
 

@@ -20,12 +20,12 @@ from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
 from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.groups import enter_streams, loaded_ends
+from weir.reader_groups.groups.lifecycle import enter_streams, loaded_ends
+from weir.reader_groups.groups.pins import Pin, check_disjoint, replace_pins
+from weir.reader_groups.groups.releases import releasing
+from weir.reader_groups.groups.span import find_span, without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
-from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
-from weir.reader_groups.releases import releasing
-from weir.reader_groups.span import find_span, without_truncated
 from weir.reader_groups.starting_points import Cuts
 
 _STORE = text(

@@ -1,12 +1,35 @@
-"""Check that a batch still belongs to the attempt that reads it."""
+"""An open batch, and the check that it still belongs to the attempt that reads it."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.errors import Fenced
 from weir.model.bounds import Bound
-from weir.reader_groups.new_batch import Batch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """An open batch, and the token under which a reader holds it. `bound`: of an aligned group, the
+    clock up to which it has everything."""
+
+    group_id: int
+    group: str
+    batch_id: int
+    reader_id: str
+    token: int
+    attempt: int
+    bounds: tuple[Bound, ...]
+    events: int
+    on_gap: str
+    bound: int | None = None
+    complete_until: int | None = None  # an event time; as the writers of its streams state
+
+    @property
+    def identity(self) -> str:
+        """The name of its results. A group that is created again under the same name has others."""
+        return f"{self.group_id}.{self.batch_id}"
 
 
 class Held(NamedTuple):

@@ -20,7 +20,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
 from weir.model.names import reader_group_name
-from weir.reader_groups.checkpoint_records import record_positions, release_checkpoints
+from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import advance
 

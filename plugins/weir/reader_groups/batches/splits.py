@@ -12,11 +12,10 @@ from sqlalchemy import Connection, text
 from weir.database.connection import Database
 from weir.model.bisection import halve
 from weir.model.bounds import Bound, recorded
-from weir.reader_groups.batch_ownership import held_or_split
-from weir.reader_groups.halves_by_rank import Ranks, halve_by_rank
+from weir.reader_groups.batch import Batch, held_or_split
+from weir.reader_groups.batches.halves_by_rank import Ranks, halve_by_rank
 from weir.reader_groups.locks import LockedGroup, lock_group
-from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.outputs.records import discard_outputs
 
 
 def split_batch(database: Database, batch: Batch, error: str, ranks: Ranks | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Batches: planned, opened, split when they fail, and committed."""

@@ -1,0 +1,1 @@
+"""Checkpoints: positions of a group under a name, and the events that they release."""

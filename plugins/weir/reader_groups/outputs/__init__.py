@@ -1,0 +1,1 @@
+"""What batches write: Parquet folders and tables, recorded, and published by their commits."""
