@@ -60,7 +60,7 @@ psql: setup ## read the views by SQL (ROLE=owner: change them), and say where ot
 lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check
-	@$(PYTHON) -m mypy plugins/weir spark_jobs dags
+	@$(PYTHON) -m mypy plugins spark_jobs dags examples benchmarks docs sql
 
 docs: setup ## docs/sql.md from the database's catalogue
 	@$(PYTHON) -m docs.generate_sql

@@ -255,7 +255,7 @@ def since_checkpoint(setting: Setting) -> Figure:
 
 
 def rows_of(settings: Settings, one: FileSlice, fields: list[Field]) -> int:
-    return read_slice(settings, one, fields, ["key", "value"]).num_rows
+    return int(read_slice(settings, one, fields, ["key", "value"]).num_rows)
 
 
 def _commit_in_bulk(setting: Setting, stream: Stream, commits: int) -> None:

@@ -113,19 +113,22 @@ _VIEWS = {
     "sealed_size": "sealed_segment_shard WHERE stream = :stream AND segment = :segment",
     "truncation": "truncation_record WHERE stream = :stream",
 }
-_QUERIES |= {
-    f"view_{name}": Query(
+
+
+def _of_view(name: str, asked: str) -> Query:
+    return Query(
         f"one question of the view {asked.split()[0]} ({name})",
-        lambda c, h, given, asked=asked: c.execute(
+        lambda c, h, given: c.execute(
             text(f"SELECT * FROM {asked}"),  # noqa: S608 - one of the constants above
             given,
         ).all(),
-        lambda c, h, epoch, asked=asked: {
+        lambda c, h, epoch: {
             key: value for key, value in _about(c, h, epoch).items() if f":{key}" in asked
         },
     )
-    for name, asked in _VIEWS.items()
-}
+
+
+_QUERIES |= {f"view_{name}": _of_view(name, asked) for name, asked in _VIEWS.items()}
 
 
 def _about(connection: Connection, history: History, epoch: int) -> dict[str, Any]:

@@ -86,8 +86,7 @@ def declared(setting: Setting) -> Figure:
     10, in statements."""
     many, few = 500, 10
     checks = Checks(
-        lambda key: [key],
-        lambda text, used: [],
+        lambda columns, key: None,
         lambda *event_time: None,
         lambda *definition: None,
         lambda *consumer: None,

@@ -11,10 +11,10 @@ from xxhash import xxh64_intdigest
 from benchmarks.data_path import appended
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from weir.model.key_space import even_split
+from weir.model.key_space import STEPS, even_split
 from weir.model.names import StreamName
 from weir.model.segment import Segment
-from weir.model.split_points import STEPS, HotSegment, Load, split_points
+from weir.model.split_points import HotSegment, Load, split_points
 from weir.spark.base.routing import routing_steps
 from weir.spark.reads.split_points import find_split_points
 from weir.warehouse.paths import spark_path

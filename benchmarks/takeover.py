@@ -4,6 +4,7 @@ import multiprocessing
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection as Pipe
+from multiprocessing.context import SpawnProcess
 
 from benchmarks.batches import ALL, FEW, ROWS, Stream, content, rows_of
 from benchmarks.figure import Figure
@@ -29,7 +30,8 @@ def takeover(setting: Setting) -> Figure:
 
     def ours() -> float:
         group = stream.made_group()
-        readers, pipes = [], []
+        readers: list[SpawnProcess] = []
+        pipes: list[Pipe] = []
         for name in ("first", "second"):
             here, there = context.Pipe()
             reader = context.Process(

@@ -5,8 +5,10 @@ Weir's source or of its wheel; the image of docker-compose.yaml has them.
 """
 
 import re
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
+from typing import cast
 
 REPOSITORY = Path(__file__).parents[1]
 NOTICE = REPOSITORY / "NOTICE"
@@ -25,7 +27,7 @@ _LONG = 60  # longer than any name of a licence
 
 def licence(name: str) -> str:
     """Return the licence of an installed package."""
-    about = metadata.metadata(name)
+    about = cast(Message, metadata.metadata(name))  # the protocol that it is typed by lacks `get`
     classified = [
         one.rsplit(" :: ", 1)[1]
         for one in about.get_all("Classifier") or ()
