@@ -79,7 +79,7 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
         assert {name: odd[name] for name in ODD} == ODD
 
 
-ODD = {"day": "+29349-01-26", "at": "+148108-07-06T14:00:27.387904+00:00", "text": "caf\\xe9"}
+ODD = {"day": "+29349-01-26", "at": "+148108-07-06T14:00:27.387904+00:00", "text": "Y2Fm6Q=="}
 
 
 def append_odd(folder: Path) -> None:
@@ -89,7 +89,7 @@ def append_odd(folder: Path) -> None:
             "key": ["a"],
             "day": pa.array([10_000_000], pa.int32()).cast(pa.date32()),
             "at": pa.array([2**62], pa.int64()).cast(pa.timestamp("us", "UTC")),
-            "text": pa.array([b"caf\xe9"], pa.binary()).view(pa.string()),
+            "text": pa.array([b"caf\xe9"], pa.binary()),
         }
     )
     settings = load({**os.environ, "WEIR_CONFIG": str(folder / "weir.toml")})

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg2
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
@@ -17,10 +18,11 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.errors import BatchFailed, InvalidInput
+from weir.errors import BatchFailed, DatabaseFailed, InvalidInput
 from weir.model.names import StreamName
 from weir.spark import Reader
 from weir.spark.failures.causes import caused_by_events
+from weir.spark.failures.unreadable import first_cause
 
 pytestmark = pytest.mark.drawn(2)
 
@@ -86,7 +88,7 @@ def test_a_table_that_takes_no_row_stops_the_run(
     grant = "GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher"
     execute(test_database.owner_dsn, f"{made}; {grant}")
     group = weir.group(stream)
-    with pytest.raises((BatchFailed, InvalidInput), match=says):
+    with pytest.raises((BatchFailed, DatabaseFailed, InvalidInput), match=says):
         weir.consumer(group, same, "table:public.results", on_error="quarantine").run()
     assert weir.query("SELECT FROM public.results") == []
     assert_nothing_happened(weir)
@@ -283,3 +285,11 @@ def test_so_many_rejected_events_in_a_day_stop_every_run(
             weir.consumer(group, fails, "parquet:out", on_error="quarantine").run()
     assert list(weir.facts(stream.rejected)["place"]) == [ROWS, ROWS + 1]
     assert weir.value("SELECT unread_events FROM lag") == 1
+
+
+def test_a_call_that_java_does_not_answer_says_that_the_jvm_has_ended() -> None:
+    for name in ("None.None", "o12.collect"):  # py4j raises this when its connection breaks
+        unanswered = Py4JError(f"An error occurred while calling {name}")
+        assert "Spark's JVM has ended" in first_cause(unanswered)
+    answered = Py4JError("An error occurred while calling o12.none. Trace:\nno such method\n")
+    assert "Spark's JVM" not in first_cause(answered)

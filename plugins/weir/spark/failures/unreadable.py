@@ -22,6 +22,7 @@ _FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parque
                "shaded.parquet.", "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
 _NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException",
                    "java.util.concurrent.TimeoutException"}  # fmt: skip
+_NO_ANSWER = re.compile(r"An error occurred while calling \S+")  # Java's answer would follow
 _MOST_SUSPECTS = 100  # files that are read again, one by one, if Spark does not say which failed
 LONGEST = 300  # characters of another error that a sentence quotes
 
@@ -53,6 +54,8 @@ def jvm_has_ended(error: BaseException) -> bool:
     seen: set[int] = set()
     while one is not None and id(one) not in seen:
         seen.add(id(one))
+        if isinstance(one, Py4JError) and _NO_ANSWER.fullmatch(str(one)):
+            return True
         if isinstance(one, Py4JNetworkError):
             return True
         trace = one.__traceback__ if isinstance(one, ConnectionError) else None
