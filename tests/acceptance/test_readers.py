@@ -17,7 +17,7 @@ import pytest
 
 import weir
 from tests.committed_folders import committed_folders
-from tests.controller.support import rows
+from tests.world.streams import rows
 from weir.adjunct.lookup import look_up
 from weir.adjunct.stores import define_store
 from weir.controller.streams import create_stream

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controller.support import database_for_many
+from tests.world.streams import database_for_many
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 

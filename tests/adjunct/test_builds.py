@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.adjunct.support import LEASE, Store
-from tests.controller.support import Lane, at_once, rows, unique
 from tests.raises import raises
 from tests.watching import count_statements
+from tests.world.adjunct import LEASE, Store
+from tests.world.streams import Lane, at_once, rows, unique
 from weir.adjunct.builds import REST, Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
 from weir.adjunct.stores import delete_store

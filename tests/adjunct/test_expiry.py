@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adjunct.support import Store
-from tests.controller.support import Lane, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.adjunct import Store
+from tests.world.groups import Group
+from tests.world.streams import Lane, run, unique
 from weir.adjunct.expiry import expire_versions, prune_versions
 from weir.adjunct.stores import delete_store
 from weir.adjunct.versions import AdjunctFile

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import weir
-from tests.adjunct.support import Store
-from tests.controller.support import Lane
 from tests.raises import raises
+from tests.world.adjunct import Store
+from tests.world.streams import Lane
 from weir.adjunct import lookup
 from weir.adjunct.lookup import key_text, look_up
 from weir.adjunct.versions import AdjunctFile

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.adjunct.support import Store
-from tests.controller.support import Lane, rows, unique
 from tests.raises import raises
+from tests.world.adjunct import Store
+from tests.world.streams import Lane, rows, unique
 from weir.adjunct.stores import define_store, delete_store
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition

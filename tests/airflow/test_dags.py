@@ -14,8 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.airflow.assets import APPENDED
 from weir.airflow.forms import form
 from weir.airflow.layout import EXAMPLES, SECTIONS

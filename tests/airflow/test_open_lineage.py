@@ -3,8 +3,8 @@ until it asks. Its provider is installed only by tests/acceptance/test_open_line
 
 import sys
 
-from tests.controller.support import Lane, staged
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, staged
 from weir.airflow.open_lineage import Thing, things_of
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.support import Lane, run, unique
 from tests.crash.jobs import write_config
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, run, unique
 from weir.airflow.readers import ReaderTask, over
 from weir.database.connection import Database
 from weir.history.job_runs import RunId

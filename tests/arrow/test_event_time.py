@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import weir
-from tests.controller.support import Lane
 from tests.raises import raises
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.settings import Settings
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import weir
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.arrow import append as appending
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread

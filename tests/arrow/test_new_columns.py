@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import weir
-from tests.controller.support import Lane
 from tests.raises import raises
+from tests.world.streams import Lane
 from weir.controller.streams import schema_by_id
 from weir.controller.update import update_stream
 from weir.database.connection import Database

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, event
 
 import weir
-from tests.controller.support import Lane
 from tests.raises import raises
+from tests.world.streams import Lane
 from weir.arrow.schema import to_arrow
 from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan as plan_of

@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 import weir
 from tests.chance import random_for
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane
 from tests.raises import raises
-from tests.reader_groups.support import Group
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.reader_groups.groups.lifecycle import delete_reader_group

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.conformance.cases import CASES
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group, Reader
+from tests.world.groups import Group, Reader
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 

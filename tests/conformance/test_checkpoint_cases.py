@@ -18,9 +18,9 @@ from tests.conformance.groups import (
     read_to,
 )
 from tests.conformance.world import theirs
-from tests.controller.support import Lane, database_for_many, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, database_for_many, unique
 from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.local.embedded_postgres import EmbeddedPostgres

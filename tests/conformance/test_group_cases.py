@@ -17,8 +17,8 @@ from tests.conformance.groups import (
     released,
 )
 from tests.conformance.world import ours
-from tests.controller.support import Lane, database_for_many, run, unique
-from tests.reader_groups.support import Group, Reader
+from tests.world.groups import Group, Reader
+from tests.world.streams import Lane, database_for_many, run, unique
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres

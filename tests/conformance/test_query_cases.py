@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from tests.conformance.cases import BY_A_QUERY, CASES, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
-from tests.controller.support import database_for_many
 from tests.raises import raises
+from tests.world.streams import database_for_many
 from weir.controller import queries
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.cases import CASES, FILE, IN_RETENTION, listed
 from tests.conformance.world import World, cut_of, ours, theirs
-from tests.controller.support import BYTES_PER_EVENT, Lane, database_for_many, run, unique
+from tests.world.streams import BYTES_PER_EVENT, Lane, database_for_many, run, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from tests.conformance.cases import FILE
-from tests.controller.support import Lane
+from tests.world.streams import Lane
 from weir.controller import queries
 from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
 from weir.controller.locks import lock_stream

@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 
 from tests.controller.model import GRID, Event, Model, Written, as_json
-from tests.controller.support import FIELDS, Lane, unique
+from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream

@@ -15,8 +15,8 @@ from sqlalchemy import event
 
 from tests.controller.operations import Operation
 from tests.controller.statements import LOCK, WRITE, inlined
-from tests.controller.support import rows, waiting_for_a_lock
 from tests.watching import watch_alone
+from tests.world.streams import rows, waiting_for_a_lock
 from weir.database.connection import Database
 from weir.model.names import StreamName
 

@@ -5,7 +5,7 @@ again, as the same request.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.controller.support import Lane, staged, unique
+from tests.world.streams import Lane, staged, unique
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream

@@ -19,8 +19,8 @@ from tests.controller.operations import (
     truncating,
     updating,
 )
-from tests.controller.support import Lane, run, unique
-from tests.reader_groups.support import Group, budget, open_batch
+from tests.world.groups import Group, budget, open_batch
+from tests.world.streams import Lane, run, unique
 from weir.controller.expiry import expire
 from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, ping_all

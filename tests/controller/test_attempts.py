@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.support import Lane
+from tests.world.streams import Lane
 from weir.controller.attempts import writing
 from weir.controller.transactions import Attempt
 from weir.database.connection import Database

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.controller.support import FIELDS, Lane, staged
+from tests.world.streams import FIELDS, Lane, staged
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
 from weir.controller.transactions import abort

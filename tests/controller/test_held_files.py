@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.controller.support import Lane
 from tests.raises import raises
+from tests.world.streams import Lane
 from weir.controller.transactions import Attempt, Committed, abort
 from weir.errors import Conflict
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from sqlalchemy import Connection
 
-from tests.controller.support import Lane, at_once, staged, unique, while_held
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, at_once, staged, unique, while_held
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream

@@ -16,8 +16,8 @@ from tests.controller.operations import (
     committing,
     truncating,
 )
-from tests.controller.support import Lane, staged
-from tests.reader_groups.support import Group, budget, open_batch
+from tests.world.groups import Group, budget, open_batch
+from tests.world.streams import Lane, staged
 from weir.controller.commit import commit
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated

@@ -15,15 +15,15 @@ import weir.controller
 import weir.reader_groups
 import weir.retention
 import weir.scaling
-from tests.adjunct.support import Store
 from tests.conftest import TestDatabase
 from tests.controller.lock_order import EXCEPTIONS, OWNER, Watch, called, faults
 from tests.controller.operations import equal_ranges
 from tests.controller.statements import functions
-from tests.controller.support import FIELDS, Lane, rows, run, staged
 from tests.crash.jobs import execute
-from tests.reader_groups.support import LEASE, Group, budget
-from tests.scaling.support import made, write
+from tests.world.adjunct import Store
+from tests.world.groups import LEASE, Group, budget
+from tests.world.scaling import made, write
+from tests.world.streams import FIELDS, Lane, rows, run, staged
 from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
 from weir.adjunct import pins as version_pins

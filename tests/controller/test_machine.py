@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 from tests.chance import cases
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model, as_json
-from tests.controller.support import Lane
 from tests.raises import raises
+from tests.world.streams import Lane
 from weir.controller.commit import commit
 from weir.controller.transactions import abort
 from weir.database.connection import Database

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group
 from tests.watching import count_statements
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.controller.read_plan import plan_of_bounds, plan_of_stream
 from weir.database.connection import Database
 from weir.retention.run import retain

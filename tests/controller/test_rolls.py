@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.controller.support import Lane, at_once, staged
 from tests.raises import raises
+from tests.world.streams import Lane, at_once, staged
 from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.staged import announce

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.model.names import stream_name

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, at_once, rows, staged, unique, while_held
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, at_once, rows, staged, unique, while_held
 from weir.controller import queries
 from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, staged, unique
-from tests.reader_groups.support import budget, open_batch
 from tests.watching import count_statements
+from tests.world.groups import budget, open_batch
+from tests.world.streams import Lane, staged, unique
 from weir.controller.commit import commit
 from weir.database.connection import Database
 from weir.reader_groups.batches.lifecycle import commit_batch

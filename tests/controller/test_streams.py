@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.controller.support import FIELDS, Lane, rows, unique
 from tests.raises import raises
+from tests.world.streams import FIELDS, Lane, rows, unique
 from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream, schema_of
 from weir.database.connection import Database

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.controller.support import Lane, run, staged, while_held
 from tests.raises import raises
+from tests.world.streams import Lane, run, staged, while_held
 from weir.controller import queries
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, rows, run, staged, unique
 from tests.raises import raises
+from tests.world.streams import Lane, rows, run, staged, unique
 from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.seal import seal_stream

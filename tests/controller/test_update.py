@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import FIELDS, Lane, unique
 from tests.raises import raises
+from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.update import update_stream
 
 BY_RATE = {"scaling": "event_rate", "target_rate": 100}

@@ -20,10 +20,10 @@ from sqlalchemy import event
 from tests.chance import some
 from tests.controller.interleave import plain, state_of
 from tests.controller.operations import Operation
-from tests.controller.support import Lane
 from tests.crash.forks import Child
 from tests.reader_groups.states import state_of_group, told
 from tests.watching import watch_alone
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.model.names import StreamName
 

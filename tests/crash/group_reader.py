@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 import weir
 from tests.committed_folders import committed_folders
-from tests.controller.support import rows
 from tests.crash.jobs import execute
-from tests.reader_groups.support import budget as only_events
-from tests.reader_groups.support import open_batch
+from tests.world.groups import budget as only_events
+from tests.world.groups import open_batch
+from tests.world.streams import rows
 from weir.arrow import append as tables
 from weir.arrow.read import read_slice
 from weir.controller.read_plan import plan_of_bounds

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.adjunct.support import LEASE, Store
-from tests.controller.support import Lane, database_for_many, rows, run, unique
 from tests.crash.fault_points import Scene, kill_everywhere
+from tests.world.adjunct import LEASE, Store
+from tests.world.streams import Lane, database_for_many, rows, run, unique
 from weir.adjunct.builds import begin_build
 from weir.adjunct.expiry import expire_versions
 from weir.adjunct.publication import fail_build, publish_build

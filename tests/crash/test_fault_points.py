@@ -21,10 +21,10 @@ from tests.controller.operations import (
     truncating,
     updating,
 )
-from tests.controller.support import FIELDS, Lane, database_for_many, rows, run, staged, unique
 from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
-from tests.reader_groups.support import Group
-from tests.scaling.support import by_rate, write
+from tests.world.groups import Group
+from tests.world.scaling import by_rate, write
+from tests.world.streams import FIELDS, Lane, database_for_many, rows, run, staged, unique
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.staged import announce

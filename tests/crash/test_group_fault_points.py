@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, database_for_many, run, staged, unique
 from tests.crash.fault_points import Scene, kill_everywhere
-from tests.reader_groups.support import LEASE, Group, open_batch
-from tests.reader_groups.support import budget as events
+from tests.world.groups import LEASE, Group, open_batch
+from tests.world.groups import budget as events
+from tests.world.streams import Lane, database_for_many, run, staged, unique
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches.lifecycle import commit_batch

@@ -15,7 +15,6 @@ import pytest
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.operations import Operation
-from tests.controller.support import Lane, rows
 from tests.crash.fault_points import kill_at, moments_of
 from tests.crash.forks import Child, children
 from tests.crash.group_reader import (
@@ -26,7 +25,8 @@ from tests.crash.group_reader import (
     make_table,
 )
 from tests.crash.jobs import wait_for
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows
 from weir.database.connection import Database
 from weir.errors import Fenced
 from weir.reader_groups.outputs.records import write_manifest

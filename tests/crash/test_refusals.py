@@ -14,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 import weir
 from tests.chance import some
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, database_for_many
 from tests.crash.fault_points import Scene, Undisturbed
 from tests.crash.test_fault_points import AGAIN_IS_MORE, SCENES
+from tests.world.streams import Lane, database_for_many
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres

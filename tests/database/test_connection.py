@@ -12,12 +12,12 @@ import sqlalchemy
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, at_once, rows, staged, unique
 from tests.crash.jobs import wait_for
 from tests.crash.proxy import failing_network
 from tests.raises import raises
-from tests.reader_groups.support import Group
 from tests.watching import count_statements
+from tests.world.groups import Group
+from tests.world.streams import Lane, at_once, rows, staged, unique
 from weir.database.connection import Database
 from weir.errors import Conflict, Unavailable
 from weir.local.embedded_postgres import EmbeddedPostgres

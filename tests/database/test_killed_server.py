@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from tests.controller.support import Lane, at_once, staged, unique, while_held
 from tests.database.test_connection import note, noted
 from tests.raises import raises
-from tests.reader_groups.support import Group
 from tests.watching import count_statements
+from tests.world.groups import Group
+from tests.world.streams import Lane, at_once, staged, unique, while_held
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin

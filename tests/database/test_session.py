@@ -3,8 +3,8 @@
 import pytest
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows
 from weir.database import migrate, session
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.capture import capture

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from tests.controller.support import unique
 from tests.database.test_connection import note, noted
 from tests.raises import raises
+from tests.world.streams import unique
 from weir.database.connection import Database
 
 

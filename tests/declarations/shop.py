@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tests.controller.support import rows
+from tests.world.streams import rows
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, apply
 from weir.declarations.declared import read_text

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from tests.conftest import TestDatabase
-from tests.controller.support import rows
 from tests.declarations.shop import CHECKS, SHOP, edited, everything, run
 from tests.raises import raises
 from tests.watching import count_statements
+from tests.world.streams import rows
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database

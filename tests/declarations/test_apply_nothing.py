@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows
 from tests.declarations.shop import CHECKS, SHOP, columns, edited, everything, run
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, Planned, apply, compare
 from weir.declarations.declared import read_text

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.controller.support import Lane
 from tests.raises import raises
-from tests.scaling.support import made, pass_time, scaled, write
 from tests.watching import count_statements
+from tests.world.scaling import made, pass_time, scaled, write
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.history.back_test import EVENLY, PARTLY, SAMPLED, back_test
 from weir.history.picture import draw

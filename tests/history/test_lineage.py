@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, rows, staged, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group, spans
+from tests.world.groups import Group, spans
+from tests.world.streams import Lane, rows, staged, unique
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
 from weir.controller.streams import create_in

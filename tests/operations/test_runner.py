@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane
 from tests.crash.jobs import wait_for
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, prune_runs, read_outcome
 from weir.operations.consumers import with_declared

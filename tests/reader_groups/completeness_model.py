@@ -6,8 +6,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from tests.controller.support import FIELDS, Lane, unique
-from tests.reader_groups.support import Group, Reader
+from tests.world.groups import Group, Reader
+from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.seal import seal_stream

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psycopg2
 import pytest
 
-from tests.controller.support import Lane, database_for_many, unique
-from tests.reader_groups.support import Execute, Group
+from tests.world.groups import Execute, Group
+from tests.world.streams import Lane, database_for_many, unique
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 

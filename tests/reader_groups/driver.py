@@ -15,10 +15,10 @@ import pytest
 from tests.committed_folders import committed_folders
 from tests.controller.driver import Driver
 from tests.controller.model import Cut, Event, as_json
-from tests.controller.support import FIELDS, Lane, unique
 from tests.raises import raises
 from tests.reader_groups.model import Cuts, GroupModel, ModelBatch, Read
-from tests.reader_groups.support import Group, Reader
+from tests.world.groups import Group, Reader
+from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.read_plan import slices_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Committed, begin

@@ -10,10 +10,10 @@ import pytest
 
 from tests.controller.driver import Driver
 from tests.controller.model import Cut, as_json
-from tests.controller.support import unique
 from tests.reader_groups.driver import GroupDriver, Out
 from tests.reader_groups.model import Cuts, Position
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import unique
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound, Truncated, WeirError
 from weir.model.segment import segment_name

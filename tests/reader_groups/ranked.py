@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.controller.support import BYTES_PER_EVENT, FIELDS, Lane
+from tests.world.streams import BYTES_PER_EVENT, FIELDS, Lane
 from weir.controller.commit import commit
 from weir.controller.read_plan import FileSlice
 from weir.controller.staged import Staged, StagedFile

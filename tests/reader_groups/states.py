@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tests.controller.support import Lane, rows
+from tests.world.streams import Lane, rows
 from weir.database.connection import Database
 
 _TABLES = "reader_group reader_group_stream reader reader_batch reader_group_segment checkpoint"

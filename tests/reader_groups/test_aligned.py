@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, at_once, rows, run, staged, waiting_for_a_lock
 from tests.raises import raises
-from tests.reader_groups.support import ALL, Group, Reader, spans
+from tests.world.groups import ALL, Group, Reader, spans
+from tests.world.streams import Lane, at_once, rows, run, staged, waiting_for_a_lock
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
 from weir.database.connection import Database

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, run, unique, while_held
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, run, unique, while_held
 from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_all
 from weir.reader_groups.groups.lifecycle import fork_reader_group

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.controller.support import Lane, unique
-from tests.reader_groups.support import Group, spans
+from tests.world.groups import Group, spans
+from tests.world.streams import Lane, unique
 
 
 @pytest.fixture

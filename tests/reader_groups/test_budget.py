@@ -11,10 +11,10 @@ from sqlalchemy import Connection, text
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
-from tests.controller.support import BYTES_PER_EVENT, Lane, run
-from tests.reader_groups.support import ALL, Group, Reader, spans
 from tests.sql.history import scaled_again_and_again
 from tests.watching import count_statements
+from tests.world.groups import ALL, Group, Reader, spans
+from tests.world.streams import BYTES_PER_EVENT, Lane, run
 from weir.database.connection import Database
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.budget import _FIT, Budget

@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 
 from spark_jobs import checkpoints
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, unique, while_held
 from tests.crash.jobs import execute
 from tests.raises import raises
-from tests.reader_groups.support import Group
 from tests.watching import count_statements
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, unique, while_held
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.completeness_model import Stream, Times, World, staged_times
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.queries import completeness

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group, spans
+from tests.world.groups import Group, spans
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.missing import missing_of_bounds
 from weir.controller.seal import seal_stream
 from weir.reader_groups.batch import Batch

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.chance import random_for
-from tests.controller.support import Lane, run
-from tests.reader_groups.support import Group, Reader, spans
+from tests.world.groups import Group, Reader, spans
+from tests.world.streams import Lane, run
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.reader_groups import positions

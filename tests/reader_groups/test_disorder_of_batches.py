@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batch import Batch

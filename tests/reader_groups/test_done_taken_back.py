@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import unique
 from tests.reader_groups.completeness_model import Stream, staged_times
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.staged import announce

@@ -5,7 +5,6 @@ from random import Random
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.completeness_model import (
     Event,
@@ -13,7 +12,8 @@ from tests.reader_groups.completeness_model import (
     World,
     staged_times,
 )
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.controller.commit import commit
 from weir.controller.update import update_stream
 from weir.database.connection import Database

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.adjunct.support import Store
-from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.adjunct import Store
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.ownership import read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database

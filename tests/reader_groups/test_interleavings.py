@@ -11,15 +11,15 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import (
+from tests.crash.jobs import execute
+from tests.world.groups import LEASE, Group
+from tests.world.streams import (
     Lane,
     at_once,
     rows,
     staged,
     while_held,
 )
-from tests.crash.jobs import execute
-from tests.reader_groups.support import LEASE, Group
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
 from weir.database.connection import Database

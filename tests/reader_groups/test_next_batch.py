@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 from sqlalchemy import Connection
 
-from tests.controller.support import Lane, run
-from tests.reader_groups.support import ALL, Group, Reader
-from tests.reader_groups.support import budget as events
+from tests.world.groups import ALL, Group, Reader
+from tests.world.groups import budget as events
+from tests.world.streams import Lane, run
 from weir.database.connection import Database
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import next as module

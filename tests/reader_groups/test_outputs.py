@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.committed_folders import committed_folders
-from tests.controller.support import Lane, at_once, rows, run, staged
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, at_once, rows, run, staged
 from weir.controller.transactions import abort
 from weir.errors import Fenced
 from weir.model.segment import segment_name

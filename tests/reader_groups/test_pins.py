@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group, Reader, spans
+from tests.world.groups import Group, Reader, spans
+from tests.world.streams import Lane, unique
 from weir.database.connection import Database
 from weir.model.key_space import KeyRange
 from weir.model.names import stream_name

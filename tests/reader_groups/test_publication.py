@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, rows, unique
 from tests.raises import raises
-from tests.reader_groups.support import Execute, Group
+from tests.world.groups import Execute, Group
+from tests.world.streams import Lane, rows, unique
 from weir.database.connection import copy_in
 from weir.errors import Fenced, WeirError
 from weir.model.segment import segment_name

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.errors import Fenced
 from weir.reader_groups.groups.readers import reader_offline
 

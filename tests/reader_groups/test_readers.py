@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.controller.support import Lane, rows, while_held
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, while_held
 from weir.errors import Fenced
 from weir.reader_groups.groups.readers import expire, renew_alone
 

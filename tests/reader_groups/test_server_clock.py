@@ -9,10 +9,10 @@ import pytest
 
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane
 from tests.raises import raises
 from tests.reader_groups.completeness_model import World
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.controller import queries
 from weir.database.connection import Database
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group, spans
+from tests.world.groups import Group, spans
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.model.segment import segment_name
 from weir.reader_groups.locks import lock_group

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.groups.lifecycle import create_reader_group, fork_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group

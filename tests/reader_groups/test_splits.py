@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane
 from tests.raises import raises
-from tests.reader_groups.support import Group, Reader, spans
+from tests.world.groups import Group, Reader, spans
+from tests.world.streams import Lane
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
 from weir.model.segment import segment_name

@@ -5,9 +5,9 @@ import io
 import psycopg2
 import pytest
 
-from tests.controller.support import rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Execute, Group, numbers, stage_numbers
+from tests.world.groups import Execute, Group, numbers, stage_numbers
+from tests.world.streams import rows, run, unique
 from weir.database.connection import copy_in
 from weir.errors import Fenced
 from weir.local.embedded_postgres import EmbeddedPostgres

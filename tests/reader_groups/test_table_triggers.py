@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection, exc, text
 
-from tests.controller.support import rows, unique
 from tests.raises import raises
-from tests.reader_groups.support import Execute, Group, numbers, stage_numbers
+from tests.world.groups import Execute, Group, numbers, stage_numbers
+from tests.world.streams import rows, unique
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.outputs.publication import Publication

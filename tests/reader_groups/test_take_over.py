@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
-from tests.controller.support import Lane, at_once, staged
 from tests.raises import raises
-from tests.reader_groups.support import Group, spans
+from tests.world.groups import Group, spans
+from tests.world.streams import Lane, at_once, staged
 from weir.errors import Fenced
 from weir.reader_groups.batch import check_held
 

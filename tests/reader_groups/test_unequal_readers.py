@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, run
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
 from weir.model.assignment import assign, relative_rates
 from weir.reader_groups.batches.plan import FIRST_PART
 from weir.reader_groups.locks import lock_group

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.controller.support import Lane
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.errors import Truncated
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import BYTES_PER_EVENT, Lane, run, unique
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import BYTES_PER_EVENT, Lane, run, unique
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.reader_groups.batches.splits import split_batch

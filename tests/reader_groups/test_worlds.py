@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.chance import FULL, cases, random_for
-from tests.controller.support import Lane
 from tests.model.test_stream_cut import GRID, Stream, cells
 from tests.reader_groups.ranked import Place, Ranked
-from tests.reader_groups.support import ALL
+from tests.world.groups import ALL
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.model.bounds import Bound, Graph, SegmentState, bounds_of_stream
 from weir.model.segment import Segment

@@ -7,9 +7,9 @@ import pytest
 
 import weir
 from tests.chance import cases, random_for
-from tests.controller.support import Lane
 from tests.reader_groups.ranked import Place, Ranked
-from tests.reader_groups.support import ALL, Group, Reader, spans
+from tests.world.groups import ALL, Group, Reader, spans
+from tests.world.streams import Lane
 from weir.arrow.ranks import rows_in_first_half
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database

@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 
 import weir
 import weir.recovery.recover as recover_module
-from tests.adjunct.support import Store
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.adjunct import Store
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import Committed, abort

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batch import Batch
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from tests.controller.support import Lane, staged, unique
-from tests.reader_groups.support import ALL, LEASE, Group, Reader
 from tests.retention.model import DAY, Event, Events, Member, events_in, events_of
-from tests.retention.support import pass_time
+from tests.world.groups import ALL, LEASE, Group, Reader
+from tests.world.retention import pass_time
+from tests.world.streams import Lane, staged, unique
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.staged import Staged

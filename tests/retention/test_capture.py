@@ -8,8 +8,8 @@ import pytest
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.interleave import COMMIT, Stepper
-from tests.controller.support import Lane, at_once, rows, run
 from tests.watching import count_statements
+from tests.world.streams import Lane, at_once, rows, run
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.retention.capture import capture

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import consume, decide
+from tests.world.groups import Group
+from tests.world.retention import consume, decide
+from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.reader_groups.groups.lifecycle import (

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from spark_jobs import checkpoints, retention, stream_cuts, upkeep
-from tests.controller.support import Lane, rows, unique, while_held
 from tests.crash.jobs import write_config
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import DAY, consume, decide, pass_time
 from tests.retention.test_retention_job import submitted
+from tests.world.groups import Group
+from tests.world.retention import DAY, consume, decide, pass_time
+from tests.world.streams import Lane, rows, unique, while_held
 from weir.controller.locks import lock_streams
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.streams import create_stream

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import DAY, consume, decide, pass_time
+from tests.world.groups import Group
+from tests.world.retention import DAY, consume, decide, pass_time
+from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.reader_groups.groups.lifecycle import fork_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import DAY, consume, pass_time
+from tests.world.groups import Group
+from tests.world.retention import DAY, consume, pass_time
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream

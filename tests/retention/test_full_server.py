@@ -16,11 +16,11 @@ import pytest
 
 import weir
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, unique
 from tests.crash.jobs import write_config
-from tests.reader_groups.support import Group
-from tests.retention.support import consume
 from tests.small_disk import fill, mounted, resize
+from tests.world.groups import Group
+from tests.world.retention import consume
+from tests.world.streams import Lane, unique
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres

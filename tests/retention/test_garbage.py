@@ -12,10 +12,10 @@ from pyarrow import fs
 from sqlalchemy import event
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
 from tests.small_disk import fill
+from tests.world.groups import Group
+from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort

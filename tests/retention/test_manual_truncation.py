@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, unique
 from weir.retention.manual_truncation import in_words, truncate_before
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
 from tests.raises import raises
+from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.retention_policy import Policy

@@ -9,11 +9,11 @@ import pytest
 from spark_jobs.upkeep import run as upkeep
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import consume
 from tests.watching import count_statements
+from tests.world.groups import Group
+from tests.world.retention import consume
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.cuts import load_cuts
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, unique
-from tests.reader_groups.support import Group, stage_numbers
+from tests.world.groups import Group, stage_numbers
+from tests.world.streams import Lane, rows, unique
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.seal import seal_stream

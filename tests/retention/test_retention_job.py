@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from spark_jobs import checkpoints, retention, upkeep
-from tests.controller.support import Lane, rows, run, unique
 from tests.crash.jobs import write_config
-from tests.reader_groups.support import Group
-from tests.retention.support import DAY, consume, pass_time
+from tests.world.groups import Group
+from tests.world.retention import DAY, consume, pass_time
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.controller.support import Lane, at_once, rows, run
-from tests.reader_groups.support import Group
-from tests.retention.support import consume, decide
+from tests.world.groups import Group
+from tests.world.retention import consume, decide
+from tests.world.streams import Lane, at_once, rows, run
 from weir.database.connection import Database
 from weir.retention.run import retain
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.controller.support import Lane, rows, run, unique
-from tests.reader_groups.support import Group
-from tests.retention.support import consume
+from tests.world.groups import Group
+from tests.world.retention import consume
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.retention.capture import capture

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, run
-from tests.reader_groups.support import Group
-from tests.retention.support import consume
+from tests.world.groups import Group
+from tests.world.retention import consume
+from tests.world.streams import Lane, run
 from weir.controller.expiry import expire as expire_transactions
 from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.controller.support import Lane
-from tests.reader_groups.support import Group
-from tests.retention.support import consume, decide, pass_time
+from tests.world.groups import Group
+from tests.world.retention import consume, decide, pass_time
+from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.retention.capture import capture
 from weir.retention.prune import prune

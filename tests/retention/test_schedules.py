@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, database_for_many
 from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import LIMITS, Schedule
+from tests.world.streams import Lane, database_for_many
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres

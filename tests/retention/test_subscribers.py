@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import consume, decide
+from tests.world.groups import Group
+from tests.world.retention import consume, decide
+from tests.world.streams import Lane, run, unique
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.checkpoints.periodic import checkpoint_all, settle_all
 from weir.reader_groups.groups.lifecycle import delete_reader_group

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.retention.support import DAY, consume, decide, pass_time
+from tests.world.groups import Group
+from tests.world.retention import DAY, consume, decide, pass_time
+from tests.world.streams import Lane, rows, run, unique
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.reader_groups.groups.readers import expire
 from weir.reader_groups.groups.update import update_reader_group

@@ -3,8 +3,8 @@
 from random import Random
 
 from tests.chance import cases, random_for
-from tests.controller.support import rows, unique
-from tests.scaling.support import made, scaled, write
+from tests.world.scaling import made, scaled, write
+from tests.world.streams import rows, unique
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 

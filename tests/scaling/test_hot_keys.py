@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import Lane, rows
-from tests.scaling.support import made, scaled, write
+from tests.world.scaling import made, scaled, write
+from tests.world.streams import Lane, rows
 from weir.database.connection import Database
 from weir.model.split_points import Found, HotSegment, Load, split_points
 

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 import weir
-from tests.controller.support import Lane, at_once
 from tests.crash.group_reader import GroupReader
-from tests.reader_groups.support import Group, budget, open_batch
-from tests.scaling.support import by_rate, equal_ranges, pass_time
+from tests.world.groups import Group, budget, open_batch
+from tests.world.scaling import by_rate, equal_ranges, pass_time
+from tests.world.streams import Lane, at_once
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.reader_groups.batches.lifecycle import commit_batch

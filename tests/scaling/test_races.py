@@ -14,8 +14,8 @@ from tests.controller.operations import (
     sealing,
     updating,
 )
-from tests.controller.support import Lane
-from tests.scaling.support import made, write
+from tests.world.scaling import made, write
+from tests.world.streams import Lane
 from weir.database.connection import Database
 
 # What a run returns that finds the stream sealed, or in another epoch or with another policy.

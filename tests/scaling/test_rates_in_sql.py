@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.chance import cases, random_for
-from tests.controller.support import rows, run
-from tests.scaling.support import made
+from tests.world.scaling import made
+from tests.world.streams import rows, run
 from weir.database.connection import Database
 from weir.model.segment_rates import (
     MINUTE,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.controller.operations import equal_ranges
-from tests.controller.support import Lane, at_once, rows, run, unique
-from tests.scaling.support import made, never, pass_time, scaled, write
 from tests.watching import count_statements
+from tests.world.scaling import made, never, pass_time, scaled, write
+from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database

@@ -3,7 +3,7 @@
 import pytest
 
 from spark_jobs import scale
-from tests.scaling.support import made, write
+from tests.world.scaling import made, write
 from weir.database.connection import Database
 from weir.errors import Incomplete
 from weir.history.job_runs import RunId

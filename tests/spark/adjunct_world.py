@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tests.controller.support import unique
 from tests.spark.installation import Installation
+from tests.world.streams import unique
 from weir.adjunct.stores import define_store, update_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition

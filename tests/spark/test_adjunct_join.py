@@ -8,10 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tests.chance import random_for
-from tests.controller.support import unique
 from tests.raises import raises
 from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World, reading, rows
 from tests.spark.installation import Installation
+from tests.world.streams import unique
 from weir.adjunct.stores import update_store
 from weir.model.names import stream_name
 from weir.spark.adjuncts.manager import AdjunctStoreManager

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlalchemy import text
 
-from tests.controller.support import unique
 from tests.raises import raises
 from tests.spark.adjunct_world import EVENTS, LONG, WAYS, World, reading, rows
 from tests.spark.installation import Installation
+from tests.world.streams import unique
 from weir.adjunct.expiry import expire_versions
 from weir.adjunct.stores import delete_store, update_store
 from weir.controller.seal import seal_stream

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs import back_test
-from tests.controller.support import Lane
 from tests.crash.jobs import write_config
-from tests.scaling.support import pass_time
 from tests.spark.installation import Installation
+from tests.world.scaling import pass_time
+from tests.world.streams import Lane
 from weir.operations.runner import main
 from weir.programs.functions import append
 

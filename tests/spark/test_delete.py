@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.controller.support import rows, run
 from tests.spark.installation import Installation
 from tests.watching import count_statements
+from tests.world.streams import rows, run
 from weir.database.connection import Database
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.crash.jobs import write_config
-from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
+from tests.world.groups import open_batch
 from weir.operations.runner import main
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.lifecycle import commit_batch

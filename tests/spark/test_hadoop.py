@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import weir as programs
 from tests.committed_folders import committed_folders
-from tests.controller.support import run
 from tests.spark.installation import Installation
+from tests.world.streams import run
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput

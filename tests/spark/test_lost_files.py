@@ -9,11 +9,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 import weir as program
-from tests.controller.support import unique
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
+from tests.world.streams import unique
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.spark.appends.transaction import transaction

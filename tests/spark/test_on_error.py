@@ -15,8 +15,8 @@ from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
-from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
+from tests.world.groups import open_batch
 from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.model.names import StreamName
 from weir.reader_groups.batches.budget import Budget

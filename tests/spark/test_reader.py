@@ -13,8 +13,8 @@ from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
 from tests.raises import raises
-from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
+from tests.world.groups import open_batch
 from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.batches.budget import Budget

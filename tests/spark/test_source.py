@@ -10,9 +10,9 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from tests.controller.support import Lane
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
+from tests.world.streams import Lane
 from weir.controller import queries
 from weir.database.connection import Database
 from weir.model.names import StreamName

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 import weir
-from tests.controller.support import Lane
 from tests.crash.jobs import write_config
 from tests.raises import raises
+from tests.world.streams import Lane
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.settings import Settings

@@ -6,8 +6,8 @@ import pytest
 
 from tests.chance import cases, random_for
 from tests.controller.driver import Driver
-from tests.controller.support import database_for_many
 from tests.sql.history import History, live
+from tests.world.streams import database_for_many
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 

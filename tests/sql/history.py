@@ -9,8 +9,8 @@ from typing import Any
 from tests.chance import random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model
-from tests.controller.support import Lane, run
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
 from weir.controller import queries
 from weir.database.connection import Database
 from weir.model.segment import Segment, segment_name

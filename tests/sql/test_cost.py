@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, run, unique
-from tests.reader_groups.support import Group
 from tests.sql.history import scaled_again_and_again
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.cuts import AROUND
 from weir.controller.read_plan import OF_BOUNDS
 from weir.database.connection import Database

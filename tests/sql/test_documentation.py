@@ -5,7 +5,7 @@ from difflib import unified_diff
 
 from docs.generate_sql import COOKBOOK, EXAMPLES, TARGET, cookbook, document
 from tests.conftest import TestDatabase
-from tests.controller.support import rows
+from tests.world.streams import rows
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 

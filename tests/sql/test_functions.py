@@ -9,8 +9,8 @@ import pytest
 from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
-from tests.controller.support import Lane, database_for_many
 from tests.raises import raises
+from tests.world.streams import Lane, database_for_many
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.segment import Segment, parse_segment_name, segment_name

@@ -1,6 +1,6 @@
 """Somebody may publish all tables of the database: deletes and updates must go on."""
 
-from tests.controller.support import rows
+from tests.world.streams import rows
 from weir.database.connection import Database
 
 

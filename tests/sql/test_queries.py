@@ -6,9 +6,9 @@ import pytest
 from tests.chance import random_for
 from tests.controller.driver import Driver
 from tests.controller.model import as_json
-from tests.controller.support import Lane
 from tests.raises import raises
 from tests.sql.history import TICK, History
+from tests.world.streams import Lane
 from weir.controller import queries
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database

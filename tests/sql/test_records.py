@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.controller.model import GRID, as_json
-from tests.controller.support import Lane, rows, run, staged, unique
-from tests.reader_groups.support import Group
 from tests.sql.history import History, scaled_again_and_again
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, run, staged, unique
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import abort

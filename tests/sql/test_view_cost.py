@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, unique
-from tests.reader_groups.support import Group
 from tests.sql.history import lived_through, scaled_again_and_again
 from tests.sql.test_cost import analyze, cost, dearer
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, unique
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 
 EPOCHS = 4000

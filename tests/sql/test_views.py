@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows, staged
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, staged
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.capture import capture

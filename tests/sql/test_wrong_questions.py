@@ -13,10 +13,10 @@ from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.controller.model import as_json
-from tests.controller.support import Lane
 from tests.raises import raises
 from tests.sql.history import History
 from tests.watching import count_statements
+from tests.world.streams import Lane
 from weir.controller import queries
 from weir.controller.cuts import check_cut, load_cuts
 from weir.database.connection import Database

@@ -13,9 +13,9 @@ import pytest
 
 import weir as library
 from tests.chance import random_for
-from tests.controller.support import Lane
 from tests.raises import raises
 from tests.terminal.conftest import Done
+from tests.world.streams import Lane
 from weir.arrow.values import rows_of
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database

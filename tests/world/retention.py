@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.controller.support import Lane, run
-from tests.reader_groups.support import Group
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
 from weir.retention.run import retain
 
 DAY = 86400

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tests.controller.support import Lane, rows, run, unique
+from tests.world.streams import Lane, rows, run, unique
 from weir.adjunct.builds import Build, Running, begin_build
 from weir.adjunct.publication import Built, publish_build
 from weir.adjunct.stores import AdjunctStore, define_store, read_store, update_store

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from tests.controller.support import Lane, rows, run, unique
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.database.connection import Database, copy_in

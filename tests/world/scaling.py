@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.controller.operations import equal_ranges
-from tests.controller.support import Lane, run, unique
+from tests.world.streams import Lane, run, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName
