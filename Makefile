@@ -16,7 +16,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-fast test-release test-compose up down status login psql lock lint docs sentences bench soak clean setup
+.PHONY: help demo test test-fast test-release test-compose up down status login psql lock lint docs api sentences bench soak clean setup
 .PHONY: _tests
 .DEFAULT_GOAL := help
 
@@ -60,10 +60,14 @@ psql: setup ## read the views by SQL (ROLE=owner: change them), and say where ot
 lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check
-	@$(PYTHON) -m mypy plugins spark_jobs dags examples benchmarks docs sql
+	@$(PYTHON) -m mypy plugins spark_jobs dags examples benchmarks docs sql tests/programs/typed.py
 
-docs: setup ## docs/sql.md from the database's catalogue
+docs: setup ## docs/sql.md from the database's catalogue, docs/python.md from docstrings, and methods.pyi
 	@$(PYTHON) -m docs.generate_sql
+	@$(PYTHON) -m docs.generate_python
+
+api: setup ## tests/programs/public_api.txt, when what programs use is meant to change
+	@$(PYTHON) -m tests.programs.public_api
 
 sentences: setup ## tests/errors/sentences.txt from what the code says when it refuses
 	@$(PYTHON) -m tests.errors.sentences

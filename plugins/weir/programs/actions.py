@@ -1,20 +1,19 @@
-"""The actions that forms and commands have, as methods of an opened installation, made of the same
-descriptions (`weir.operations`): the same names, defaults, checks and errors."""
+"""Make methods of the actions that forms and commands have, of the same descriptions
+(`weir.operations`): the same names, defaults, checks and errors."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, replace
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from weir.errors import InvalidInput
 from weir.installation.opened import Installation
-from weir.operations import JOBS
 from weir.operations.form import is_required, json_schema
 from weir.operations.runner import Job, by_hand, perform, record_failure, work_of
 
 
-class Actions(Installation):
-    """An installation with a method for each action."""
+class Acting(Installation):
+    """An installation in which actions run."""
 
     def act(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
         """Run an action in this process, as its job does, with the arguments that are given. Return
@@ -40,11 +39,12 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _method(action: str, form: type[Any]) -> Callable[..., dict[str, Any]]:
+def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, Any]]:
+    """Return the method that runs an action with the arguments of its form."""
     known = fields(form)
     subjects = [one.name for one in known if is_required(one)]
 
-    def method(self: Actions, *args: Any, **given: Any) -> dict[str, Any]:
+    def method(self: Acting, *args: Any, **given: Any) -> dict[str, Any]:
         if len(args) > len(subjects):
             raise InvalidInput(
                 "argument_unknown",
@@ -59,7 +59,7 @@ def _method(action: str, form: type[Any]) -> Callable[..., dict[str, Any]]:
             )
         return self.act(action, placed | given)
 
-    method.__name__, method.__qualname__ = action, f"{Actions.__name__}.{action}"
+    method.__name__, method.__qualname__ = action, f"Actions.{action}"
     method.__doc__ = _described(form)
     method.__signature__ = _signature(form)  # type: ignore[attr-defined]  # for help() and inspect
     return method
@@ -78,13 +78,18 @@ def _signature(form: type[Any]) -> inspect.Signature:
                     if is_required(one)
                     else inspect.Parameter.KEYWORD_ONLY,
                     default=inspect.Parameter.empty if is_required(one) else _default(one),
-                    annotation=kinds[one.name],
+                    annotation=_kind(form, one, kinds[one.name]),
                 )
                 for one in fields(form)
             ),
         ],
         return_annotation=dict[str, Any],
     )
+
+
+def _kind(form: type[Any], known: Field[Any], kind: Any) -> Any:
+    choices = json_schema(form, known).get("enum")
+    return Literal[tuple(choices)] if choices else kind
 
 
 def _default(known: Field[Any]) -> Any:
@@ -104,7 +109,3 @@ def _described(form: type[Any]) -> str:
         "for a wrong argument, and the errors of the action.",
     ]
     return "\n".join(lines)
-
-
-for _action, _form in JOBS.items():
-    setattr(Actions, _action, _method(_action, _form))

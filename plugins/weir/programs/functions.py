@@ -1,6 +1,7 @@
 """The functions of the module `weir`. Those that name the same settings share one opened
 installation, so that no call connects anew; `weir.open` gives a program one of its own."""
 
+import inspect
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -139,6 +140,6 @@ for _function, _method in (
     (checkpoint, StreamStore.checkpoint),
 ):  # fmt: skip
     _function.__doc__ = (
-        f"{_method.__doc__}\n    `settings`: of another installation than that of jobs "
+        f"{inspect.getdoc(_method)}\n`settings`: of another installation than that of jobs "
         "(WEIR_CONFIG, or `weir.toml`)."
     )

@@ -20,8 +20,8 @@ from weir.controller.transactions import Committed
 from weir.errors import InvalidInput
 from weir.history.lineage import Step, lineage_of
 from weir.installation.extras import naming_extras
-from weir.programs.actions import Actions
 from weir.programs.checkpoints import checkpoint
+from weir.programs.methods import Actions
 
 if TYPE_CHECKING:
     from weir.spark.consumers.reader import Reader

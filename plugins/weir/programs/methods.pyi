@@ -1,0 +1,304 @@
+"""Made by `make docs` from weir.operations; methods.py makes the methods."""
+
+from typing import Any, Literal
+
+from weir.programs.actions import Acting
+
+class Actions(Acting):
+    def create_stream(
+        self,
+        stream: str,
+        routing_key: str,
+        *,
+        event_time: str = "",
+        segments: int = 1,
+        on_missing_key: Literal["fail", "quarantine", "spread"] = "fail",
+        on_bad_rows: Literal["fail", "quarantine"] = "fail",
+        on_new_column: Literal["automatic", "refuse", "add"] = "automatic",
+        retention: Literal["keep", "age", "size", "consumed"] = "keep",
+        retain_min_age: str = "",
+        retain_max_age: str = "",
+        retain_min_bytes: str = "",
+        retain_max_bytes: str = "",
+        cuts_every: str = "",
+        retention_every: str = "",
+        scaling: Literal["fixed", "event_rate", "byte_rate"] = "fixed",
+        target_rate: int = 0,
+        scale_factor: int = 0,
+        min_segments: int = 1,
+        max_segments: str = "",
+        scale_cooldown: str = "10 min",
+        tags: list[str] = ...,
+        schema: str = "",
+    ) -> dict[str, Any]:
+        """Create a stream."""
+    def scale_stream(
+        self,
+        stream: str,
+        segments: list[str],
+        *,
+        parts: int = 2,
+        boundaries: list[float] = ...,
+        reason: str = "",
+    ) -> dict[str, Any]:
+        """Seal active segments and create new ones over the same key ranges."""
+    def update_stream(
+        self,
+        stream: str,
+        *,
+        scaling: Literal["unchanged", "fixed", "event_rate", "byte_rate"] = "unchanged",
+        segments: int = 0,
+        target_rate: int = 0,
+        scale_factor: int = 0,
+        max_segments: str = "",
+        scale_cooldown: str = "",
+        retention: Literal["unchanged", "keep", "age", "size", "consumed"] = "unchanged",
+        retain_min_age: str = "",
+        retain_max_age: str = "",
+        retain_min_bytes: str = "",
+        retain_max_bytes: str = "",
+        cuts_every: str = "",
+        retention_every: str = "",
+        on_missing_key: Literal["unchanged", "fail", "quarantine", "spread"] = "unchanged",
+        on_bad_rows: Literal["unchanged", "fail", "quarantine"] = "unchanged",
+        on_new_column: Literal["unchanged", "refuse", "add"] = "unchanged",
+        event_time: str = "",
+        tags: list[str] = ...,
+        more_columns: str = "",
+        allow_loss: bool = False,
+    ) -> dict[str, Any]:
+        """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
+        `none` removes a limit."""
+    def back_test(
+        self,
+        stream: str,
+        *,
+        target_rate: int = 0,
+        scaling: Literal["event_rate", "byte_rate"] = "event_rate",
+        scale_factor: int = 2,
+        last: str = "",
+        min_segments: int = 1,
+        max_segments: str = "",
+        scale_cooldown: str = "10 min",
+        read_files: bool = True,
+    ) -> dict[str, Any]:
+        """Replay a scaling policy over the recorded history of a stream, and change nothing."""
+    def truncate_stream(
+        self, stream: str, cut: str, *, reader_group: str = "", dry_run: bool = True
+    ) -> dict[str, Any]:
+        """Truncate all events of a stream before a starting point."""
+    def seal_stream(self, stream: str) -> dict[str, Any]:
+        """Make a stream read-only for ever."""
+    def delete_stream(self, stream: str, *, unread_too: bool = False) -> dict[str, Any]:
+        """Delete a sealed stream with everything that it owns."""
+    def create_reader_group(
+        self,
+        reader_group: str,
+        streams: list[str],
+        *,
+        start: str = "head",
+        end: str = "",
+        subscriber: bool = True,
+        on_gap: Literal["fail", "skip"] = "fail",
+        release: Literal["automatic", "manual"] = "automatic",
+        time_out: str = "",
+        max_outstanding: int = 3,
+        aligned: bool = False,
+        max_ahead: str = "",
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Create a reader group."""
+    def update_reader_group(
+        self,
+        reader_group: str,
+        *,
+        subscriber: Literal["unchanged", "yes", "no"] = "unchanged",
+        on_gap: Literal["unchanged", "fail", "skip"] = "unchanged",
+        release: Literal["unchanged", "automatic", "manual"] = "unchanged",
+        time_out: str = "",
+        max_outstanding: int = 0,
+        aligned: Literal["unchanged", "yes", "no"] = "unchanged",
+        max_ahead: str = "",
+        streams: list[str] = ...,
+        start: str = "head",
+        pins: list[str] = ...,
+        generation: int = -1,
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Change the configuration of a reader group. What is not given, empty or unchanged is not
+        changed."""
+    def reset_reader_group(
+        self,
+        reader_group: str,
+        to: str,
+        *,
+        allow_repeat: bool = False,
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Move a reader group to a starting point."""
+    def fork_reader_group(
+        self,
+        reader_group: str,
+        new_reader_group: str,
+        *,
+        at: str = "",
+        subscriber: bool = True,
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Create a reader group that begins where another one is or was."""
+    def release_reader_group(
+        self, reader_group: str, *, at: str = "position", generation: int = -1
+    ) -> dict[str, Any]:
+        """Let retention truncate what a subscriber no longer needs."""
+    def delete_reader_group(self, reader_group: str) -> dict[str, Any]:
+        """Delete a reader group with its positions, batches and checkpoints; its outputs are kept."""
+    def reader_offline(
+        self, reader_group: str, reader: str, *, position: str = ""
+    ) -> dict[str, Any]:
+        """Take a reader out of a group by hand."""
+    def checkpoint_reader_group(
+        self,
+        reader_group: str,
+        name: str,
+        *,
+        barrier: bool = False,
+        patience: int = 3600,
+        cancel: bool = False,
+    ) -> dict[str, Any]:
+        """Record the position of a reader group under a name."""
+    def define_adjunct_store(
+        self,
+        adjunct_store: str,
+        stream: str,
+        *,
+        key: str = "",
+        value: str = "",
+        delete_when: str = "",
+        key_type: str = "",
+        value_columns: str = "",
+        layout: Literal["auto", "broadcast", "partitioned"] = "auto",
+        bootstrap: str = "bound",
+        missing: Literal["wait", "empty", "fail"] = "wait",
+        patience: int = 3600,
+        null_key: Literal["skip", "fail"] = "skip",
+        on_error: Literal["fail", "skip", "quarantine"] = "fail",
+        on_gap: Literal["fail", "rebuild"] = "fail",
+        keep_versions: str = "1 d",
+        history: str = "",
+        time_out: str = "",
+    ) -> dict[str, Any]:
+        """Define an adjunct store: a keyed table that is kept from a stream."""
+    def update_adjunct_store(
+        self,
+        adjunct_store: str,
+        *,
+        key: str = "",
+        value: str = "",
+        delete_when: str = "",
+        key_type: str = "",
+        value_columns: str = "",
+        layout: Literal["unchanged", "auto", "broadcast", "partitioned"] = "unchanged",
+        bootstrap: str = "",
+        missing: Literal["unchanged", "wait", "empty", "fail"] = "unchanged",
+        patience: int = 0,
+        null_key: Literal["unchanged", "skip", "fail"] = "unchanged",
+        on_error: Literal["unchanged", "fail", "skip", "quarantine"] = "unchanged",
+        on_gap: Literal["unchanged", "fail", "rebuild"] = "unchanged",
+        keep_versions: str = "",
+        history: str = "",
+        time_out: str = "",
+    ) -> dict[str, Any]:
+        """Change an adjunct store. What is not given, empty or unchanged is not changed."""
+    def delete_adjunct_store(self, adjunct_store: str) -> dict[str, Any]:
+        """Delete an adjunct store with its versions; its stream is kept."""
+    def adjunct(self, *, adjunct_stores: list[str] = ...) -> dict[str, Any]:
+        """Build versions of the adjunct stores whose streams have moved."""
+    def apply(
+        self,
+        *,
+        file: str = "",
+        text: str = "",
+        dry_run: bool = False,
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Make streams, adjunct stores, reader groups and consumers what a file declares. Nothing is
+        deleted, and what the file does not name is left alone."""
+    def ingest(
+        self,
+        stream: str,
+        files: list[str],
+        *,
+        format: Literal["auto", "parquet", "csv", "json"] = "auto",
+        null_value: str = "",
+        separator: str = ",",
+        infer: Literal["types", "strings"] = "types",
+        header: bool = True,
+        skip_lines: int = 0,
+        comment: str = "",
+        quote: str = '"',
+        escape: str = "",
+        encoding: str = "utf-8",
+        decimal: str = ".",
+        thousands: str = "",
+        date_format: str = "",
+        timestamp_format: str = "",
+        time_zone: str = "UTC",
+        complete_until: str = "",
+        allow_repeated_files: bool = False,
+    ) -> dict[str, Any]:
+        """Append files to a stream, as one transaction."""
+    def process(
+        self,
+        reader_group: str,
+        *,
+        function: str = "",
+        outputs: list[str] = ...,
+        order: Literal["segment", "stream", "none"] = "segment",
+        readers: int = 1,
+        on_error: Literal["stop", "split", "quarantine"] = "stop",
+        label: str = "",
+        parameters: dict[str, Any] = ...,
+        batch_events: int = 0,
+        batch_bytes: str = "",
+        batch_files: int = 0,
+        retries: int = 0,
+        adjuncts: list[str] = ...,
+        manager: str = "",
+    ) -> dict[str, Any]:
+        """Call a function with what a reader group has not read yet, exactly once. What is not given
+        has the value that was declared for the group's consumer, if any."""
+    def put_back(
+        self,
+        reader_group: str,
+        *,
+        function: str = "",
+        outputs: list[str] = ...,
+        parameters: dict[str, Any] = ...,
+    ) -> dict[str, Any]:
+        """Call the function of a consumer, after it was mended, with the events that it has rejected.
+        Each of them is put back once. Rows that an append has rejected never became events: correct
+        them, and append them again."""
+    def stream_cuts(self) -> dict[str, Any]:
+        """Record the tail of each stream that has moved."""
+    def checkpoints(self) -> dict[str, Any]:
+        """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
+        segments of readers whose lease has expired are freed."""
+    def scale(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
+        """Scale the streams whose segments no longer fit their load, by their policies."""
+    def retention(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
+        """Decide what to truncate of each stream, truncate it, and delete garbage files."""
+    def upkeep(self) -> dict[str, Any]:
+        """Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""
+    def recover(
+        self,
+        *,
+        unknown_files: Literal["report", "keep", "delete"] = "report",
+        second_name: bool = False,
+    ) -> dict[str, Any]:
+        """Reconcile a restored database with its warehouse: report the files that it does not know, and
+        let it continue beyond everything that was given out before."""
