@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks import (
     adjunct_joins,
     adjunct_stores,
+    appends,
     batches,
     commits,
     control,
@@ -67,6 +68,7 @@ def main() -> int:
             order,
             terminal,
             people,
+            appends,
             adjunct_joins,
             adjunct_stores,
         ):

@@ -25,7 +25,7 @@ from weir.model.names import StreamName, stream_name
 WRITERS = 8
 
 
-def _stream(database: Database, name: str) -> StreamName:
+def new_stream(database: Database, name: str) -> StreamName:
     """Return a new stream of one segment."""
     made = stream_name(f"bench/{name}")
     create_stream(
@@ -46,7 +46,7 @@ def _begun(database: Database, name: StreamName, batch_id: str) -> Attempt:
 def single(setting: Setting) -> Figure:
     """Return the figure of a commit, beside the least transaction that is durable."""
     setting.durable(True)
-    name = _stream(setting.database, f"single-{setting.number()}")
+    name = new_stream(setting.database, f"single-{setting.number()}")
     setting.server.psql(
         "CREATE TABLE public.bare (n integer); GRANT INSERT ON public.bare TO weir_app;", "weir"
     )
@@ -80,7 +80,7 @@ def single(setting: Setting) -> Figure:
     )
 
 
-def _writers(setting: Setting) -> Writers:
+def writers_of(setting: Setting) -> Writers:
     cached = setting.__dict__.get("_writers")
     if cached is None:
         cached = setting.at_end.enter_context(Writers(WRITERS, setting.folder))
@@ -98,11 +98,11 @@ def beside_ducklake(streams: int, limit: float, goal: float, setting: Setting) -
     with writers.lake(dsn) as lake:
         for table in tables:
             lake.execute(f"CREATE TABLE lake.{table} ({writers.COLUMNS})")
-    names = [str(_stream(setting.database, f"writers-{number}-{i}")) for i in range(streams)]
+    names = [str(new_stream(setting.database, f"writers-{number}-{i}")) for i in range(streams)]
     notes = {"failed": {"ours": 0, "reference": 0}, "commits": {"ours": 0, "reference": 0}}
 
     def run(side: str, *how: Any) -> float:
-        done = _writers(setting).append(*how)
+        done = writers_of(setting).append(*how)
         notes["failed"][side] += len(done.failures)
         notes["commits"][side] += done.commits
         if side == "ours" and done.failures:
@@ -161,10 +161,10 @@ def _sizes(setting: Setting, totals: Sequence[int]) -> list[tuple[int, int]]:
     migrate.upgrade(setting.server.dsn(name, "weir_owner"))
     dsn = setting.server.dsn(name, "weir_app")
     database = Database(dsn, patience=60.0, connect_patience=10.0)
-    stream = str(_stream(database, "growing"))
+    stream = str(new_stream(database, "growing"))
     done, sizes = 0, []
     for total in totals:
-        appended = _writers(setting).append(
+        appended = writers_of(setting).append(
             writers.weir, dsn, [stream], round((total - done) / WRITERS)
         )
         if appended.failures:
@@ -193,7 +193,7 @@ def roll_cost(setting: Setting) -> Figure:
 
     def epochs(appends: int) -> float:
         """Return how many epochs a split adds while `appends` appends are being written."""
-        name = _stream(setting.database, f"roll-{setting.number()}")
+        name = new_stream(setting.database, f"roll-{setting.number()}")
         attempts = [_begun(setting.database, name, str(i)) for i in range(appends)]
         scale(setting.database, name, seal=["0.0"], request_id=f"{name} split")
         barrier = Barrier(appends)

@@ -1,4 +1,5 @@
-"""Processes that append files of 1,000 rows at once, each on its own, to Weir or to DuckLake."""
+"""Processes that append 1,000 rows at once, each on its own, to Weir or to DuckLake: a file that is
+there already, or an Arrow table."""
 
 import os
 import time
@@ -9,7 +10,7 @@ from importlib import resources
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Barrier
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import duckdb
@@ -21,6 +22,8 @@ from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, begin
 from weir.database.connection import Database
 from weir.model.names import stream_name
+from weir.programs.opening import open
+from weir.settings import Settings
 
 ROWS = 1000
 FIELDS = [
@@ -36,7 +39,8 @@ RETRIES = {
     "ducklake_retry_backoff": 1.5,
 }
 
-# An append of a file that is there already, to a stream or table; a writer calls it repeatedly.
+# An append to a stream or table, of the file that it is given, or of an Arrow table; a writer calls
+# it repeatedly.
 Append = Callable[[str, str], object]
 _barrier: Barrier
 
@@ -47,6 +51,13 @@ class Appended(NamedTuple):
     seconds: float
     commits: int
     failures: list[str]
+
+
+class Lake(NamedTuple):
+    """Where a DuckLake is: the Postgres database of its tables, and the folder of its files."""
+
+    dsn: str
+    folder: str
 
 
 class _Done(NamedTuple):
@@ -61,8 +72,7 @@ class Writers:
     def __init__(self, count: int, folder: Path) -> None:
         self._count = count
         self._folder = folder
-        rows = {"key": [f"key-{i}" for i in range(ROWS)], "value": list(range(ROWS))}
-        parquet.write_table(pa.table(rows), folder / "rows.parquet")
+        parquet.write_table(rows(), folder / "rows.parquet")
         context = get_context("spawn")
         barrier = context.Barrier(count)
         self._pool = ProcessPoolExecutor(count, context, _meet_at, (barrier,))
@@ -74,7 +84,7 @@ class Writers:
         self._pool.shutdown(cancel_futures=True)
 
     def append(
-        self, connect: Callable[[str], Append], place: str, to: Sequence[str], each: int
+        self, connect: Callable[[Any], Append], place: Any, to: Sequence[str], each: int
     ) -> Appended:
         """Let each process make `each` appends, to one stream or table after the other, and return
         what all did. All processes begin together."""
@@ -99,12 +109,17 @@ class Writers:
         return str(path)
 
 
+def rows() -> pa.Table:
+    """Return the rows that are appended."""
+    return pa.table({"key": [f"key-{i}" for i in range(ROWS)], "value": list(range(ROWS))})
+
+
 def _meet_at(barrier: Barrier) -> None:
     global _barrier
     _barrier = barrier
 
 
-def _append(connect: Callable[[str], Append], place: str, work: Sequence[tuple[str, str]]) -> _Done:
+def _append(connect: Callable[[Any], Append], place: Any, work: Sequence[tuple[str, str]]) -> _Done:
     append = connect(place)
     failures = []
     _barrier.wait(timeout=120)
@@ -149,8 +164,24 @@ def ducklake(dsn: str) -> Append:
     return append
 
 
-def lake(dsn: str) -> duckdb.DuckDBPyConnection:
-    """Return DuckDB with the DuckLake whose tables are in this Postgres database."""
+@cache
+def weir_rows(settings: Settings) -> Append:
+    """Return an append of an Arrow table to a stream of Weir, as a program does it."""
+    store, table = open(settings=settings), rows()
+    return lambda stream, _: store.append(stream, table)
+
+
+@cache
+def ducklake_rows(where: Lake) -> Append:
+    """Return an append of an Arrow table to a table of DuckLake, which writes the file."""
+    connection = lake(*where)
+    connection.register("given", rows())
+    return lambda table, _: connection.execute(f"INSERT INTO lake.{table} FROM given")
+
+
+def lake(dsn: str, folder: str = "/nowhere") -> duckdb.DuckDBPyConnection:
+    """Return DuckDB with the DuckLake whose tables are in this Postgres database. `folder`: where
+    it writes files."""
     connection = duckdb.connect()
     for name in ("ducklake", "postgres_scanner"):
         folder = resources.files(f"duckdb_extension_{name}") / f"extensions/v{duckdb.__version__}"
@@ -160,6 +191,6 @@ def lake(dsn: str) -> duckdb.DuckDBPyConnection:
         connection.execute(f"SET {name} = {value}")
     connection.execute(
         f"""ATTACH 'ducklake:postgres:{dsn.replace("'", "''")}' AS lake
-        (DATA_PATH '/nowhere', DATA_INLINING_ROW_LIMIT 0)"""
+        (DATA_PATH '{folder}', DATA_INLINING_ROW_LIMIT 0)"""
     )
     return connection
