@@ -8,9 +8,10 @@ import struct
 import uuid
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,7 @@ from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.marker import check_unused
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
+BUFFER = 1 << 20  # bytes: pyarrow writes a small file piece by piece, each as small as four bytes
 
 
 def append_table(
@@ -103,19 +105,14 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     fit_of.announce()
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
     table = pa.table([_cast(table[field.name], field) for field in given], schema=given)
-    ordinals = _ordinals(attempt, table)
+    keys = _routing_keys(attempt, table)
     timing = _Timing.of(attempt, table, fields)
     if timing is not None and timing.column.name == TIME:
         table = table.append_column(TIME, timing.times.cast(pa.timestamp("us", "UTC")))
     table = table.append_column(SEQ, pa.array(range(table.num_rows), pa.int64()))
-    table = table.take(pc.sort_indices(ordinals))  # which is stable
-    counts = Counter(ordinals.to_pylist())
     system, base = filesystem(warehouse)
     files = []
-    begin = 0
-    for i, segment in enumerate(_by_range(attempt)):
-        rows = table.slice(begin, counts[i])
-        begin += counts[i]
+    for i, (segment, rows) in enumerate(_by_segment(attempt, keys, table)):
         for first in range(0, rows.num_rows, ROWS_PER_FILE):
             task = i + len(attempt.segments) * (first // ROWS_PER_FILE)
             part = rows.slice(first, ROWS_PER_FILE)
@@ -211,7 +208,7 @@ def _write(
     folder = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task={task}"
     path = f"{folder}/part-{uuid.uuid4().hex}.c000.parquet"
     system.create_dir(f"{base}/{folder}", recursive=True)
-    with system.open_output_stream(f"{base}/{path}") as out:
+    with system.open_output_stream(f"{base}/{path}", buffer_size=BUFFER) as out:
         pq.write_table(
             rows, out, compression="snappy",
             use_dictionary=[name for name in rows.column_names if name not in (SEQ, TIME)],
@@ -224,12 +221,36 @@ def _write(
     )
 
 
-def _by_range(attempt: Attempt) -> list[Segment]:
-    return sorted(attempt.segments, key=lambda segment: segment.key_low)
+def _by_segment(
+    attempt: Attempt, keys: pa.ChunkedArray, table: pa.Table
+) -> Iterator[tuple[Segment, pa.Table]]:
+    """Yield the segments in the order of their key ranges, each with its rows (semantics 1.6)."""
+    segments = sorted(attempt.segments, key=lambda segment: segment.key_low)
+    if len(segments) == 1:
+        yield segments[0], table
+        return
+    lows = [segment.key_low for segment in segments]
+
+    def place(data: bytes) -> int:
+        return bisect_right(lows, routing_steps(data) / STEPS) - 1
+
+    texts: list[str | None] = keys.cast(pa.string()).to_pylist()  # exactly as Spark casts them
+    places = {key: place(key.encode()) for key in set(texts) if key is not None}
+    found = [
+        place(struct.pack("<q", rank)) if key is None else places[key]
+        for rank, key in enumerate(texts)
+    ]
+    table = table.take(pc.sort_indices(pa.array(found, pa.int32())))  # which is stable
+    counts = Counter(found)
+    begin = 0
+    for i, segment in enumerate(segments):
+        yield segment, table.slice(begin, counts[i])
+        begin += counts[i]
 
 
-def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
-    """Return for each row the index of its segment, in the order of key ranges (semantics 1.6)."""
+def _routing_keys(attempt: Attempt, table: pa.Table) -> pa.ChunkedArray:
+    """Return the column of routing keys. Raises InvalidInput if there is none, or if Spark alone
+    turns it into texts; BadRows for rows without a key that the stream refuses."""
     column = plain_column(attempt.routing_key)
     if column is None:
         raise InvalidInput(
@@ -252,22 +273,6 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
             "in, append with Spark, which can quarantine them, or to place them anywhere "
             f"{do('update_stream', stream=str(attempt.stream), on_missing_key='spread')}.",
         )
-    lows = [segment.key_low for segment in _by_range(attempt)]
-
-    @cache
-    def segment_of(data: bytes) -> int:
-        position = routing_steps(data) / STEPS
-        return bisect_right(lows, position) - 1
-
-    found = [
-        segment_of(struct.pack("<q", rank) if key is None else key.encode())
-        for rank, key in enumerate(_texts(keys))
-    ]
-    return pa.array(found, pa.int32())
-
-
-def _texts(keys: pa.ChunkedArray) -> list[str | None]:
-    """Return the keys as texts, exactly as Spark casts them to strings."""
     kind = keys.type
     if not (
         pa.types.is_string(kind)
@@ -280,5 +285,4 @@ def _texts(keys: pa.ChunkedArray) -> list[str | None]:
             f"the routing key is {kind}, which only Spark can turn into text in the same way each "
             "time; append with Spark, or cast it to a string.",
         )
-    texts: list[str | None] = keys.cast(pa.string()).to_pylist()
-    return texts
+    return keys

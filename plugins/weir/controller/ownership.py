@@ -20,6 +20,14 @@ from weir.warehouse.marker import (
     write_marker,
 )
 
+# As one statement that stands alone, because each append asks.
+_KNOWN = text(
+    """SELECT installation_id, NOT EXISTS (
+        SELECT FROM transaction WHERE state = 'committed') AS new, sweep_count,
+        incarnation <> incarnation() AS moved, true AS durable
+    FROM installation"""
+)
+
 
 class Installation(NamedTuple):
     """What the database records of itself, to compare with a marker."""
@@ -122,14 +130,5 @@ def check_owner(warehouse: str, known: Installation, marker: Marker) -> None:
 
 def read_installation(database: Database) -> Installation:
     """Return what the database records of itself."""
-    row = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT installation_id, NOT EXISTS (
-                    SELECT FROM transaction WHERE state = 'committed') AS new, sweep_count,
-                    incarnation <> incarnation() AS moved
-                FROM installation"""
-            )
-        ).one()
-    )
+    row = database.statement(_KNOWN, {})
     return Installation(str(row.installation_id), row.new, row.sweep_count, row.moved)

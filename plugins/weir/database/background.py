@@ -25,19 +25,22 @@ def repeating(
     first run. `patience`: how many seconds the end of the block waits for a step that is running.
     """
     ended = threading.Event()
+    stepping = threading.Lock()
 
     def run() -> None:
         pause: float | None = first
         while pause is not None and not ended.wait(pause):
-            pause = step()
+            with stepping:
+                pause = None if ended.is_set() else step()
 
     thread = threading.Thread(target=run, name=f"weir-{name}", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        ended.set()
-        thread.join(timeout=patience)
+        ended.set()  # and wait for a step, but not for the thread, which then has nothing to do
+        if stepping.acquire(timeout=patience):
+            stepping.release()
 
 
 class KeepAlive:
