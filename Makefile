@@ -16,7 +16,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-fast test-release test-compose up down status login psql lock lint docs api sentences bench soak clean setup
+.PHONY: help demo test test-fast test-release test-compose release up down status login psql lock lint docs api sentences bench soak clean setup
 .PHONY: _tests
 .DEFAULT_GOAL := help
 
@@ -38,6 +38,11 @@ test-fast: setup ## the tests that need neither a JVM, nor Airflow, nor a server
 
 test-release: setup ## what is tried before a release: packaging, compose, and more
 	@WEIR_TEST_BUDGET=full $(PYTEST) -m "release or drawn or random" $(ARGS)
+
+release: setup ## check that what is committed can be released, run all tests, and build the wheel in dist/
+	@$(PYTHON) -m tests.release
+	@$(MAKE) --no-print-directory test test-release
+	@$(PYTHON) -m tests.release --wheel
 
 test-compose: setup ## start docker-compose.yaml's stack and use it, where there is a container engine
 	@$(PYTHON) -m tests.compose_stack || [ $$? -eq 77 ]

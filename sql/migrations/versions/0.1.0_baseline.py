@@ -1,7 +1,8 @@
 """The tables of version 0.1.0.
 
-Until that version is released they are those of `sql/schema`. Its release freezes them: a copy of
-these files beside this one is then what a new database begins with.
+Until that version is released they are those of `sql/schema`. Its release freezes them
+(`python -m tests.release --freeze`): the file beside this one is then what a new database begins
+with.
 """
 
 from pathlib import Path
@@ -11,6 +12,7 @@ from alembic import op
 revision = "0.1.0"
 down_revision = None
 
+_FROZEN = Path(__file__).with_suffix(".sql")
 _SCHEMA = Path(__file__).parents[2] / "schema"
 # As weir_internal.incarnation() has it, which is made after the tables.
 _INSTALLATION = """
@@ -25,6 +27,6 @@ WHERE d.datname = current_database()
 
 def upgrade() -> None:
     connection = op.get_bind()
-    for path in sorted(_SCHEMA.glob("*.sql")):
+    for path in [_FROZEN] if _FROZEN.is_file() else sorted(_SCHEMA.glob("*.sql")):
         connection.exec_driver_sql(path.read_text())
     connection.exec_driver_sql(_INSTALLATION)
