@@ -11,12 +11,13 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.adjunct.pins import Pin
 from weir.adjunct.stores import define_store, read_store
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.controller.streams import create_stream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.spark.adjuncts.as_of import join_as_of
 from weir.spark.adjuncts.build import build_version
-from weir.spark.adjuncts.manager import KEY, Adjuncts, AdjunctStoreManager
+from weir.spark.adjuncts.manager import KEY, SparkAdjuncts
 from weir.warehouse.paths import spark_path
 
 KEYS = 200_000  # as many as the events have
@@ -28,7 +29,7 @@ def _noop(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _store(setting: Setting, layout: str) -> tuple[Adjuncts, str]:
+def _store(setting: Setting, layout: str) -> tuple[SparkAdjuncts, str]:
     """Build a store with a row for each key of the events. Return the stores of a batch that has
     pinned its newest version, and the name of the store."""
     name = f"bench/{layout}-{setting.number()}"
@@ -47,7 +48,7 @@ def _store(setting: Setting, layout: str) -> tuple[Adjuncts, str]:
     version = build_version(app, name)
     store = setting.database.transaction(lambda c: read_store(c, name))
     pin = Pin(store, version.cut, version.clock, None, True, version)
-    return Adjuncts(app, {name: pin}, AdjunctStoreManager({name: name})), name
+    return SparkAdjuncts(app, {name: pin}, AdjunctStoreManager({name: name})), name
 
 
 def _join(setting: Setting, layout: str) -> Figure:

@@ -15,12 +15,13 @@ from typing import Any, get_type_hints, is_typeddict
 import weir
 import weir.spark
 from weir import errors
+from weir.consumers.engine import Adjuncts
+from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
 from weir.history.lineage import Step
 from weir.operations import JOBS
 from weir.programs import methods
 from weir.reader_groups.batches.reading import Options
-from weir.spark.adjuncts.manager import Adjuncts
 
 TARGET = Path(__file__).parent / "python.md"
 STUB = Path(methods.__file__).with_suffix(".pyi")
@@ -54,7 +55,7 @@ def sections() -> dict[str, list[tuple[str, Any]]]:
     store = list(_with_members("weir.StreamStore", weir.StreamStore))
     actions = [one for one in store if one[0].rpartition(".")[2] in JOBS]
     spark = [(f"weir.spark.{name}", getattr(weir.spark, name)) for name in weir.spark.__all__]
-    values = [(one.__name__, one) for one in (Options, Committed, Step, Adjuncts)]
+    values = [(one.__name__, one) for one in (Options, Reader, Committed, Step, Adjuncts)]
     known = [one for one in vars(errors).values() if inspect.isclass(one)]
     return {
         "The module": [one for pair in module for one in _with_members(*pair)],

@@ -14,6 +14,7 @@ from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
 from weir.operations import FUNCTION_PATTERN, Apply
+from weir.operations.consumers import check_consumer
 from weir.operations.expressions import check_time, key_columns
 from weir.operations.runner import Job, main
 from weir.warehouse.filesystem import filesystem
@@ -74,7 +75,6 @@ def _checks(job: Job) -> Checks:
         streams: Mapping[str, Configuration],
         made: Collection[str],
     ) -> None:
-        from weir.spark.consumers.declared import check_consumer
 
         check_consumer(job.database, job.settings, group, declared, streams, made)
 

@@ -3,9 +3,12 @@
 import sys
 from typing import Any
 
+from weir.consumers.consumer import Consumer
+from weir.consumers.outputs import Output
 from weir.model.amounts import parse_size
 from weir.operations import Process
 from weir.operations.consumers import with_declared
+from weir.operations.engines import engine_of
 from weir.operations.runner import Job, main
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.groups.lifecycle import end_of_group
@@ -14,25 +17,27 @@ from weir.reader_groups.groups.lifecycle import end_of_group
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
-    from weir.spark.base.progress import wait_for_cores
-    from weir.spark.consumers.consumer import Consumer
-    from weir.spark.consumers.outputs import Output
-
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     function = job.function(arguments.function)
     manager = arguments.manager.strip()
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
-    # Wait before this reader joins: the group's other readers keep their cores until all of them
-    # have ended.
-    wait_for_cores(job.spark, job.say)
+    engine, in_memory = engine_of(job.installation, arguments.engine)
+    if not in_memory:
+        from weir.spark.base.progress import wait_for_cores
+
+        # Wait before this reader joins: the group's other readers keep their cores until all of
+        # them have ended.
+        wait_for_cores(job.spark, job.say)
     consumer = Consumer(
         job.installation,
+        engine,
         arguments.reader_group,
         str(job.run),
         function,
         outputs,
         Reading.of(
             job.settings,
+            in_memory=in_memory,
             order=arguments.order,
             expected_readers=arguments.readers,
             label=arguments.label or (str(job.run.map_index) if job.run.map_index >= 0 else ""),

@@ -10,7 +10,7 @@ from weir.operations.runner import Job, main
 
 def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
     """Call the function with the events that were rejected and not put back before."""
-    from weir.spark.consumers.outputs import Output
+    from weir.consumers.outputs import Output
     from weir.spark.consumers.put_back import put_back
 
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))

@@ -35,6 +35,7 @@ ROOMS = {
     "retention": "stream_cut",
     "recovery": "",
     "history": "job_run",
+    "consumers": "",
     "arrow": "",
     "spark.failures": "",
     "spark.base": "",

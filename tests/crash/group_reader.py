@@ -149,7 +149,7 @@ class GroupReader:
             lease=self.settings.transaction_lease, guard=partial(check_held, batch=batch),
         )  # fmt: skip
         assert isinstance(attempt, Attempt), "its output is there, but not its position"
-        return tables._stage(self.settings.warehouse, attempt, events)
+        return tables.stage_table(self.settings.warehouse, attempt, events)
 
     def _copy(self, batch: Batch, events: pa.Table) -> StagedTable:
         columns = self.database.transaction(lambda c: read_table(c, TABLE))

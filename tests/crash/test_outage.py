@@ -156,7 +156,7 @@ def test_rows_staged_for_a_table_that_postgres_lost_in_its_crash_are_written_aga
             Reader(weir.spark, group, installation=weir.opened) as reader,
         ):
             batch = next(reader)
-            batch.write("table:public.crashed", batch.events().select("k", "n"))
+            batch.write("table:public.crashed", batch.events.select("k", "n"))
             if crash:
                 server.kill()
                 server.start()

@@ -20,8 +20,8 @@ from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.model.schema import Field
+from weir.operations.consumers import check_consumer
 from weir.settings import Settings
-from weir.spark.consumers.declared import check_consumer
 
 
 @pytest.fixture

@@ -282,13 +282,21 @@ with weir.open(*sys.argv[1:]) as store:
     assert store.read("shop/orders")["customer"].to_pylist() == ["a"]
     store.update_stream("shop/orders", tags=["small"])
     store.create_reader_group("totals", ["shop/orders"])
+    store.create_stream("shop/copies", "customer")
+    for batch in store.reader("totals"):
+        batch.commit({"stream:shop/copies": batch.events})
+    store.create_reader_group("again", ["shop/orders"])
+    done = store.process("again", function="copy:copy", outputs=["stream:shop/copies"])
+    assert done["events"] == 1, done
+    assert store.read("shop/copies")["customer"].to_pylist() == ["a", "a"]
     for work in (
         lambda: store.create_stream("shop/more", "upper(customer)"),
         lambda: store.create_stream("shop/more", "customer", schema="customer STRING"),
         lambda: store.create_stream("shop/more", "current_date"),
-        lambda: store.reader("totals"),
+        lambda: store.reader("totals", engine="spark"),
         lambda: store.ingest("shop/orders", ["a.csv"]),
-        lambda: store.process("totals", function="m:f", outputs=["stream:shop/more"]),
+        lambda: store.process("totals", function="json:dumps", outputs=["stream:shop/more"],
+                              engine="spark"),
         lambda: store.spark,
         lambda: weir.spark.Reader,
     ):
@@ -312,6 +320,7 @@ def test_streams_are_made_written_and_read_without_spark(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert store.count("shop/orders") == 1
+    assert store.count("shop/copies") == 2
 
 
 def test_what_the_module_offers_is_there_and_told() -> None:

@@ -86,7 +86,7 @@ class Ranked:
         return sorted(self.places().values())
 
     def rows_in_first_half(self, slices: Sequence[FileSlice]) -> list[int]:
-        """Return what `weir.arrow.ranks` finds in real files."""
+        """Return what `weir.consumers.ranks` finds in real files."""
         found = [self.ranks[one.path][one.first_row : one.end_row] for one in slices]
         every = sorted(rank for ranks in found for rank in ranks)
         middle = every[(len(every) - 1) // 2]

@@ -10,7 +10,7 @@ from tests.chance import cases, random_for
 from tests.reader_groups.ranked import Place, Ranked
 from tests.world.groups import ALL, Group, Reader, spans
 from tests.world.streams import Lane
-from weir.arrow.ranks import rows_in_first_half
+from weir.consumers.ranks import rows_in_first_half
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.reader_groups.batches.splits import split_batch

@@ -16,6 +16,8 @@ from sqlalchemy import text
 
 from tests.committed_folders import committed_folders
 from tests.spark.xxh64 import position
+from weir.consumers.consumer import Consumer
+from weir.consumers.outputs import Output
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Committed
@@ -27,8 +29,7 @@ from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
 from weir.spark.appends.appender import Appender
-from weir.spark.consumers.consumer import Consumer
-from weir.spark.consumers.outputs import Output
+from weir.spark.consumers.engine import Spark
 from weir.spark.inputs.files import find_inputs
 from weir.spark.inputs.text_options import TextOptions
 from weir.spark.reads.native import read_stream_frame
@@ -157,8 +158,8 @@ class Installation:
         options = {"reader_id": "reader", **options}
         parsed = tuple(Output.parse(o, self.settings.output_roots) for o in outputs)
         return Consumer(
-            installation=self.opened, group=group, function=function, outputs=parsed,
-            reading=Reading.of(self.settings, **read), **options,
+            installation=self.opened, engine=Spark(self.opened), group=group, function=function,
+            outputs=parsed, reading=Reading.of(self.settings, **read), **options,
         )  # fmt: skip
 
     def facts(self, stream: StreamName) -> pd.DataFrame:

@@ -13,9 +13,9 @@ from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World, reading,
 from tests.spark.installation import Installation
 from tests.world.streams import unique
 from weir.adjunct.stores import update_store
+from weir.consumers.adjuncts import AdjunctStoreManager
+from weir.consumers.open_batch import OpenBatch
 from weir.model.names import stream_name
-from weir.spark.adjuncts.manager import AdjunctStoreManager
-from weir.spark.consumers.open_batch import OpenBatch
 
 pytestmark = pytest.mark.drawn(1)
 
@@ -53,11 +53,11 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
             version = batch.adjuncts.pins[store.name].version
             assert version is not None
             assert version.clock < last_clock(weir, str(world.stream))
-            events = batch.events().collect()
+            events = batch.events.collect()
             for how in ("left", "inner"):
                 for as_of in (True, False):
                     found = batch.enrich(
-                        batch.events(), store.name, key, how, as_of=as_of, prefix="v_"
+                        batch.events, store.name, key, how, as_of=as_of, prefix="v_"
                     )
                     values = [c for c in found.columns if c.startswith("v_")]
                     wanted = []
@@ -140,7 +140,7 @@ def test_a_manager_decides_what_is_delivered_and_what_is_seen(
 
     def check(batch: OpenBatch) -> None:
         for as_of in (True, False):
-            joined = batch.enrich(batch.events(), store.name, "k", as_of=as_of, prefix="v_")
+            joined = batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
             assert rows(joined.select("k", "n", "v_n")) == [("a", 0, 1), ("b", 0, None)]
 
     with reading(weir, store, manager=EvenOnly) as reader:
@@ -170,11 +170,11 @@ def test_values_hold_from_a_time_of_their_own(weir: Installation) -> None:
         batch = next(reader)
         for column in ("hour", "local"):
             joined = batch.enrich(
-                batch.events(), store.name, "k", as_of=column, valid_from="hour", prefix="v_"
+                batch.events, store.name, "k", as_of=column, valid_from="hour", prefix="v_"
             )
             assert rows(joined.select("n", "v_n")) == [(0, None), (1, 1), (2, 2), (3, 3), (4, 3)]
         # Without it, a value holds from its commit on: long after 2013.
-        joined = batch.enrich(batch.events(), store.name, "k", as_of="hour", prefix="v_")
+        joined = batch.enrich(batch.events, store.name, "k", as_of="hour", prefix="v_")
         assert rows(joined.select("v_n").distinct()) == [(None,)]
 
 
@@ -186,7 +186,7 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
         pass
     with reading(weir, store, other) as reader:
         batch = next(reader)
-        events = batch.events()
+        events = batch.events
         events = events.withColumn("nN", F.lit(1)).withColumn("k.1", F.col("k"))
         found = batch.enrich(events, other.name, "k.1", prefix="v_")
         assert rows(found.select("v_n")) == [(1,)]

@@ -98,7 +98,7 @@ def test_a_consumer_of_a_store_whose_stream_was_deleted_is_read_with_what_there_
     with reading(weir, built) as reader:
         batch = next(reader)
         for as_of in (True, False):
-            joined = batch.enrich(batch.events(), built.name, "k", as_of=as_of, prefix="v_")
+            joined = batch.enrich(batch.events, built.name, "k", as_of=as_of, prefix="v_")
             assert rows(joined.select("n", "v_n")) == [(1, 1)]
         batch.commit()
 
@@ -115,7 +115,7 @@ def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch, reading(weir, store) as reader:
-        patch.setattr(f"weir.spark.adjuncts.manager.{step}", die)
+        patch.setattr(f"weir.consumers.adjuncts.{step}", die)
         with pytest.raises(ZeroDivisionError):
             next(reader)
     assert weir.value("SELECT count(*) FROM adjunct_pins WHERE state <> 'preparing'") == 0
@@ -137,7 +137,7 @@ def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world
     stores = [world.store(WAYS["whole"]), other.store(WAYS["whole"])]
     with reading(weir, *stores) as reader:
         batch = next(reader)
-        joined = batch.enrich(batch.events(), stores[0].name, "k", prefix="one_")
+        joined = batch.enrich(batch.events, stores[0].name, "k", prefix="one_")
         joined = batch.enrich(joined, stores[1].name, "k", prefix="two_")
         assert rows(joined.select("one_n", "two_n")) == [(1, 10)]
         clocks = weir.query("SELECT DISTINCT clock FROM adjunct_pin")
@@ -174,9 +174,9 @@ def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: 
         with reading(weir, store, numbers) as reader:
             batch = next(reader)
             for as_of in (True, False):
-                joined = batch.enrich(batch.events(), store.name, "k", as_of=as_of, prefix="v_")
+                joined = batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
                 assert rows(joined.select("n", "v_n")) == [(1, None)]
-            joined = batch.enrich(batch.events(), numbers.name, F.col("n"))
+            joined = batch.enrich(batch.events, numbers.name, F.col("n"))
             assert rows(joined.select("n", "value")) == [(1, None)]
         store.build()  # the batch is read with the empty table nevertheless
     assert weir.query("SELECT state, version FROM adjunct_pins") == [("empty", None)] * 2

@@ -200,7 +200,7 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
     with Reader(weir.spark, group) as reader:
         for batch in reader:
             assert batch.complete_until == UNTIL
-            assert batch.events().count() == 3
+            assert batch.events.count() == 3
             batch.commit()
     assert weir.query("SELECT complete_until, newest_event_time FROM group_completeness") == [
         (UNTIL, datetime(2013, 6, 1, 11, tzinfo=UTC))

@@ -123,9 +123,9 @@ def test_a_program_with_a_reader_of_its_own_is_told_the_same(weir: Installation)
             for file in content:
                 file.unlink()
             with raises(f"file_missing {store.name} missing"):  # when it is planned
-                batch.enrich(batch.events(), store.name, "k", as_of=as_of, prefix="v_")
+                batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
             put_back()
-            found = batch.enrich(batch.events(), store.name, "k", as_of=as_of, prefix="v_")
+            found = batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
             for file in content:
                 file.unlink()
             with raises(f"file_missing {store.name} missing"):  # when it is written
@@ -134,8 +134,8 @@ def test_a_program_with_a_reader_of_its_own_is_told_the_same(weir: Installation)
         was = event_file.read_bytes()
         event_file.unlink()
         with raises(f"file_missing {EVENTS} missing"):
-            batch.write("parquet:events", batch.events())
+            batch.write("parquet:events", batch.events)
         event_file.write_bytes(was)
-        batch.write("parquet:events", batch.events())
+        batch.write("parquet:events", batch.events)
         batch.commit()
     assert parquet_rows(weir, "readers", "events") == [1]

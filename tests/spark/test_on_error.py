@@ -17,12 +17,12 @@ from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.groups import open_batch
+from weir.controller.rejected import make_rejected_stream
 from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.model.names import StreamName
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.groups.readers import join
 from weir.retention.garbage import sweep
-from weir.spark.appends.rejected import make_rejected_stream
 from weir.spark.failures.causes import caused_by_events, sentence
 
 pytestmark = pytest.mark.drawn(2)

@@ -7,10 +7,10 @@ import pytest
 from pyspark.errors import PythonException
 
 from tests.raises import raises
+from weir.consumers.own_frames import own_frames, place_of
+from weir.consumers.user_functions import load_function
 from weir.errors import BatchFailed
 from weir.spark.base.java import find_java
-from weir.spark.failures.own_frames import own_frames, place_of
-from weir.spark.users.functions import load_function
 
 MINE = """
 import json

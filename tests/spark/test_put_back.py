@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.spark.consumers.outputs import Output
+from weir.consumers.outputs import Output
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.put_back import put_back
 

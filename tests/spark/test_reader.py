@@ -59,7 +59,7 @@ def read(weir: Installation, group: str, **options: Any) -> Reader:
 
 def write_all(batch: OpenBatch) -> None:
     """The events, into each kind of output."""
-    rows = batch.events().select("k", "n").persist()
+    rows = batch.events.select("k", "n").persist()
     for output in ("stream:s/out", "parquet:out", "table:public.results"):
         batch.write(output, rows)
     rows.unpersist()
@@ -78,7 +78,7 @@ def test_what_each_batch_writes_counts_with_its_commit(weir: Installation, group
     reports = []
     with read(weir, group) as reader:
         for batch in reader:
-            assert batch.events().columns == ["k", "n", "_segment", "_offset", "_clock"]
+            assert batch.events.columns == ["k", "n", "_segment", "_offset", "_clock"]
             assert batch.size == ROWS
             write_all(batch)
             assert list(published(weir, group)) == [[], [], []]
@@ -128,7 +128,7 @@ def test_an_output_is_written_once(weir: Installation, group: str) -> None:
     with read(weir, group) as reader:
         batch = next(reader)
         write_all(batch)
-        rows = batch.events().select("k", "n").where("n < 5")
+        rows = batch.events.select("k", "n").where("n < 5")
         for output in ("stream:s/out", "parquet:out/", "table:public.results"):
             with raises(f"output_written_twice {output} batch 1"):
                 batch.write(output, rows)
@@ -161,7 +161,7 @@ def test_a_program_that_was_replaced_publishes_nothing(weir: Installation, group
             with raises("batch_taken_over batch 1 reader"):
                 batch.commit()
             with raises("batch_taken_over batch 1 reader"):
-                batch.write("parquet:late", batch.events().select("n"))
+                batch.write("parquet:late", batch.events.select("n"))
             assert (taken.batch_id, taken.attempt) == (1, 2)
             write_all(taken)
             taken.commit()
@@ -214,11 +214,11 @@ def test_events_of_several_streams_are_asked_for_by_name(
     group = weir.group(stream, other)
     with read(weir, group) as reader:
         batch = next(reader)
-        assert batch.events("s/other").collect()[0].n == 1000
-        assert batch.events("s/events").count() == ROWS
+        assert batch.events_of("s/other").collect()[0].n == 1000
+        assert batch.events_of("s/events").count() == ROWS
         for wrong in ("", "s/nowhere"):
             with raises("stream_not_read reads s/events, s/other name one"):
-                batch.events(wrong)
+                batch.events_of(wrong)
 
 
 def test_wrong_outputs_are_said_and_leave_the_batch_open(weir: Installation, group: str) -> None:
@@ -231,7 +231,7 @@ def test_wrong_outputs_are_said_and_leave_the_batch_open(weir: Installation, gro
             ("table:public.results", "column_unknown '_segment'"),
         ):
             with raises(says):
-                batch.write(output, batch.events().drop("_clock"))
+                batch.write(output, batch.events.drop("_clock"))
         write_all(batch)
         batch.commit()
     assert list(published(weir, group)) == [list(range(ROWS))] * 3
@@ -305,7 +305,7 @@ def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_i
     assert batch.size == ROWS + 2
     clocks = weir.query("SELECT max(clock), time_clock(:bound) FROM time_index", bound=batch.bound)
     assert [last > bound for last, bound in clocks] == [True]
-    assert [row.n for row in batch.events("s/other").collect()] == [1, 2]
+    assert [row.n for row in batch.events_of("s/other").collect()] == [1, 2]
 
 
 def reader_commits(reader: Reader) -> Iterator[OpenBatch]:

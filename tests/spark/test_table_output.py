@@ -11,10 +11,13 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.spark.installation import Installation
+from weir.consumers.columns import matched
+from weir.consumers.engine import Copy
 from weir.errors import BadRows
+from weir.model.schema import Field
 from weir.reader_groups.outputs.tables import Column, read_table
 from weir.settings import Settings
-from weir.spark.consumers.table_output import copy_rows, matched
+from weir.spark.consumers.table_output import copy_rows
 
 pytestmark = pytest.mark.drawn(3)
 
@@ -121,14 +124,20 @@ def columns(weir: Installation, test_database: TestDatabase) -> list[Column]:
     return weir.database.transaction(lambda c: read_table(c, name))
 
 
+def fields_of(columns: str) -> list[Field]:
+    schema = StructType.fromDDL(columns)
+    assert isinstance(schema, StructType)
+    fields: list[Field] = schema.jsonValue()["fields"]
+    return fields
+
+
 def test_columns_that_do_not_fit_are_named_in_a_sentence(
     weir: Installation, columns: list[Column]
 ) -> None:
     for given, says in WRONG:
-        schema = StructType.fromDDL(given)
         with raises(says):
-            matched("t", columns, schema)
-    fine = StructType.fromDDL("must string, n int, money decimal(9,1)")
+            matched("t", columns, fields_of(given))
+    fine = fields_of("must string, n int, money decimal(9,1)")
     assert [column.name for column in matched("t", columns, fine)] == ["must", "n", "money"]
 
 
@@ -152,7 +161,7 @@ def test_an_outage_on_the_executors_is_an_outage(weir: Installation, settings: S
     away = replace(settings, database="host=127.0.0.1 port=1 dbname=weir", connect_patience=0.1)
     frame = weir.spark.range(5)
     with raises("rows_not_copied port=1") as failed:
-        copy_rows(frame, "t", "COPY t FROM STDIN (FORMAT csv)", away)
+        copy_rows(frame, Copy("t", "COPY t FROM STDIN (FORMAT csv)", []), away)
     assert failed.value.retryable
 
 

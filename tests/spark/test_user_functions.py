@@ -13,13 +13,13 @@ from sqlalchemy import text
 
 import weir
 from tests.raises import raises
+from weir.consumers.user_functions import check_function_name, load_function
 from weir.database.connection import Database
 from weir.local.airflow_environment import REPOSITORY
 from weir.operations import FUNCTION_PATTERN
 from weir.operations.form import _TEXTS
 from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
 from weir.settings import Settings, load
-from weir.spark.users.functions import check_function_name, load_function
 
 SHOP = """
 import functools

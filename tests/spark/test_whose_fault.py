@@ -121,7 +121,7 @@ def test_a_table_that_is_dropped_before_the_commit_is_no_fault_of_the_rows(
     )
     with Reader(weir.spark, weir.group(stream), installation=weir.opened) as reader:
         batch = next(reader)
-        batch.write("table:public.results", same(batch.events()))
+        batch.write("table:public.results", same(batch.events))
         execute(test_database.owner_dsn, "DROP TABLE public.results")
         with raises("table_changed public.results") as failed:
             batch.commit()

@@ -103,7 +103,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "More": ("allow_repeated_files",),
     },
     "process": {
-        "Readers, order and errors": ("readers", "order", "on_error", "retries", "label"),
+        "Readers, order and errors": ("readers", "order", "on_error", "retries", "label", "engine"),
         "Size of a batch": ("batch_events", "batch_bytes", "batch_files"),
         "Adjunct stores": ("adjuncts", "manager"),
     },

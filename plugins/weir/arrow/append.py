@@ -27,7 +27,7 @@ from weir.arrow.event_time import (
     range_of,
     times_of,
 )
-from weir.arrow.schema import UUID, from_arrow, to_arrow
+from weir.arrow.schema import cast_column, from_arrow, to_arrow
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile, check_written
@@ -87,16 +87,16 @@ def append_table(
         return begun
     with writing(database, settings, [begun]):
         try:
-            staged = _stage(settings.warehouse, begun, table)
+            staged = stage_table(settings.warehouse, begun, table)
         except OSError as error:
             raise not_writable(settings.warehouse, error) from error
         check_written(settings.warehouse, [staged])
         return commit(database, staged)[0]
 
 
-def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
+def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     """Write the rows of each segment to files of its own, in the order of the table. Return what
-    was written."""
+    was written. Raises as `append_table`."""
     check_unused(warehouse, attempt.folder)
     columns = from_arrow(table.schema)
     fit_of = fitting(str(attempt.stream), attempt.fields, columns, attempt.on_new_column)
@@ -104,7 +104,7 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     _check_open(table, columns, fields)
     fit_of.announce()
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
-    table = pa.table([_cast(table[field.name], field) for field in given], schema=given)
+    table = pa.table([cast_column(table[field.name], field) for field in given], schema=given)
     keys = _routing_keys(attempt, table)
     timing = _Timing.of(attempt, table, fields)
     if timing is not None and timing.column.name == TIME:
@@ -143,7 +143,8 @@ class _Timing:
             raise InvalidInput(
                 "event_time_needs_spark",
                 f"the event time of stream {attempt.stream} is the expression "
-                f"{attempt.event_time!r}, which only Spark can compute; append with Spark.",
+                f"{attempt.event_time!r}, which only Spark can compute; append with Spark (`pip "
+                "install 'weir-streams[spark]'`).",
             )
         names = {name.lower(): name for name in table.schema.names}
         if column.lower() not in names:
@@ -177,29 +178,6 @@ def _check_open(table: pa.Table, columns: list[Field], fields: list[Field]) -> N
                 "is not known, so its values can't be kept; cast it, or append rows with values "
                 "of the part first.",
             )
-
-
-def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    if column.type == UUID:
-        return pa.chunked_array(
-            [[value and str(value) for value in column.to_pylist()]], pa.string()
-        )
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise BadRows(
-            "bad_rows",
-            f"a value of column {field.name!r} is no {column.type} ({error}); correct it, or give "
-            "bytes as binary.",
-        ) from None
-    try:
-        return column.cast(field.type)
-    except pa.ArrowInvalid as error:
-        raise BadRows(
-            "bad_rows",
-            f"a value of column {field.name!r} can't be kept unchanged ({error}); round or cast "
-            "the column first.",
-        ) from None
 
 
 def _write(
@@ -256,7 +234,8 @@ def _routing_keys(attempt: Attempt, table: pa.Table) -> pa.ChunkedArray:
         raise InvalidInput(
             "routing_key_needs_spark",
             f"the routing key of stream {attempt.stream} is the expression "
-            f"{attempt.routing_key!r}, which only Spark can compute; append with Spark.",
+            f"{attempt.routing_key!r}, which only Spark can compute; append with Spark (`pip "
+            "install 'weir-streams[spark]'`).",
         )
     names = {name.lower(): name for name in table.schema.names}
     if column.lower() not in names:

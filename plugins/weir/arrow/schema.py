@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import InvalidInput
+from weir.errors import BadRows, InvalidInput
 from weir.model.schema import VOID, Field
 
 _SIMPLE: dict[str, pa.DataType] = {
@@ -57,6 +57,30 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
             ) from None
         found.append({"name": field.name, "type": kind, "nullable": True, "metadata": {}})
     return found
+
+
+def cast_column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Return a column in the type of a field. Raises BadRows for a value that would change."""
+    if column.type == UUID:
+        return pa.chunked_array(
+            [[value and str(value) for value in column.to_pylist()]], pa.string()
+        )
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise BadRows(
+            "bad_rows",
+            f"a value of column {field.name!r} is no {column.type} ({error}); correct it, or give "
+            "bytes as binary.",
+        ) from None
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise BadRows(
+            "bad_rows",
+            f"a value of column {field.name!r} can't be kept unchanged ({error}); round or cast "
+            "the column first.",
+        ) from None
 
 
 def _column(field: Field) -> pa.DataType:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from weir.arrow.schema import cast_column, from_arrow, to_arrow
 from weir.errors import BadRows, InvalidInput, WeirError
+from weir.model.schema import VOID
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change
 # What pyarrow takes for the same, whatever its class is called: NumPy's numbers, an OrderedDict.
@@ -55,6 +57,19 @@ def as_table(rows: Any) -> pa.Table:
         f"{what} a {type(wrong).__module__}.{type(wrong).__name__}; give a list of "
         "dictionaries, a pyarrow Table, or a DataFrame of pandas, Polars or Spark.",
     )
+
+
+def canonical(table: pa.Table) -> pa.Table:
+    """Return a table in the types that streams have. A column without a type stays so.
+
+    Raises InvalidInput for a type that they do not have, BadRows for a value that would change.
+    """
+    fields = from_arrow(table.schema)
+    columns = [
+        column if field["type"] == VOID else cast_column(column, to_arrow([field]).field(0))
+        for column, field in zip(table.columns, fields, strict=True)
+    ]
+    return pa.table(columns, names=table.column_names)
 
 
 def _is_pandas(rows: Any) -> bool:

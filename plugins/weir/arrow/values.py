@@ -81,6 +81,18 @@ def _of_map(kind: pa.MapType) -> Callable[[Any], Any]:
     return convert
 
 
+def date_text(days: int) -> str:
+    """Return a day since 1970 as text."""
+    return str(_date(days))
+
+
+def moment_text(clock: int) -> str:
+    """Return microseconds since 1970 as text, with all digits of a second."""
+    days, rest = divmod(clock, _DAY)
+    time = (datetime.min + timedelta(microseconds=rest)).time()
+    return f"{_date(days)} {time.isoformat('microseconds')}"
+
+
 def _date(days: int) -> date | str:
     ordinal = days + _EPOCH
     if _FIRST <= ordinal <= _LAST:

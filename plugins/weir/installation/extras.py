@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from weir.errors import InvalidInput
+from weir.front_ends import give
 
 # The extra of weir-streams that brings a package.
 EXTRAS = {
@@ -24,6 +25,12 @@ def missing_extra(error: BaseException) -> InvalidInput | None:
         f"this needs {package}, which is not installed; install it with `pip install "
         f"'weir-streams[{EXTRAS[package]}]'`.",
     )
+
+
+def with_spark() -> str:
+    """Return what to do where a reader on pyarrow can't do what Spark can, as the end of a
+    sentence."""
+    return f"{give(engine='spark')}, which needs `pip install 'weir-streams[spark]'`"
 
 
 @contextmanager

@@ -16,6 +16,8 @@ GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
+PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
+STREAM = "_stream"  # a column that a read of several streams adds
 VOID = "void"  # the type of a column in which nobody has seen a value
 # The types of columns, besides lists, maps and structs. Others are refused, because Parquet, Arrow
 # or SQL lacks them, or (char, collations) because they change what is equal.

@@ -96,8 +96,8 @@ class Job:
     def function(self, name: str) -> Callable[..., Any]:
         """Load a function of a user as the settings allow it, and say and record its file and its
         version. Raises InvalidInput as `load_function` does."""
-        from weir.spark.users.function_source import source_file, source_of
-        from weir.spark.users.functions import load_function
+        from weir.consumers.function_source import source_file, source_of
+        from weir.consumers.user_functions import load_function
 
         settings = self.settings
         function = load_function(name, settings.function_packages, settings.function_path)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from weir.consumers.engine import ENGINES
 from weir.model.amounts import SIZE_PATTERN
 from weir.model.names import (
     ADJUNCT_STORE_PATTERN,
@@ -123,8 +124,8 @@ class Process:
     function: str = argument(
         "Function",
         "module:function of a configured package (in a terminal, of any package). It takes the "
-        "events as a DataFrame and returns a DataFrame, or a dictionary from output to DataFrame. "
-        "Empty: the declared one.",
+        "events as a DataFrame or a pyarrow table, and returns the same, or a dictionary with one "
+        "for each output. Empty: the declared one.",
         "", pattern=FUNCTION_PATTERN, maxLength=500,
     )  # fmt: skip
     outputs: list[str] = argument(
@@ -138,6 +139,13 @@ class Process:
         "Order",
         "segment: by offset within each segment; stream: in write order; none: fastest.",
         "segment", enum=["segment", "stream", "none"],
+    )  # fmt: skip
+    engine: str = argument(
+        "Engine",
+        "What computes: spark gives the function DataFrames; pyarrow gives it tables, without a "
+        "JVM, and takes pandas and Polars DataFrames, too; auto: spark, or pyarrow where pyspark "
+        "is not installed.",
+        "auto", enum=["auto", *ENGINES],
     )  # fmt: skip
     readers: int = argument(
         "Readers",

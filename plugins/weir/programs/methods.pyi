@@ -259,6 +259,7 @@ class Actions(Acting):
         function: str = "",
         outputs: list[str] = ...,
         order: Literal["segment", "stream", "none"] = "segment",
+        engine: Literal["auto", "spark", "pyarrow"] = "auto",
         readers: int = 1,
         on_error: Literal["stop", "split", "quarantine"] = "stop",
         label: str = "",

@@ -32,7 +32,8 @@ def open(
     The settings are those of the file that WEIR_CONFIG names, or of `weir.toml` in the current
     folder. Or `database` (a URL, or whatever libpq takes) and `warehouse` (a folder or a URI) name
     the installation without a file; or `settings` has all of them. `spark`: a session, for what
-    needs one; otherwise it is started when it is first needed. `source`: who works with it, in
+    needs one, and for readers, which then give DataFrames; otherwise readers give tables of
+    pyarrow, and a session is started when something else needs it. `source`: who works with it, in
     views and lineage. `say`: takes lines of progress.
 
     Raises InvalidInput for a wrong setting, and for both ways at once.
@@ -65,4 +66,5 @@ def _store(
         check_session(spark)
         return spark
 
-    return StreamStore(settings, database, source, say, start)
+    engine = "pyarrow" if spark is None else "spark"
+    return StreamStore(settings, database, source, say, start, engine)

@@ -2,10 +2,10 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -14,17 +14,19 @@ from weir.arrow.append import append_table
 from weir.arrow.read import count_events, read_table
 from weir.arrow.tables import as_table
 from weir.arrow.tail import tail_table
+from weir.consumers.engine import ENGINES
+from weir.consumers.reader import Reader
 from weir.controller.queries import Cut
 from weir.controller.times import Moment
 from weir.controller.transactions import Committed
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.history.lineage import Step, lineage_of
 from weir.installation.extras import naming_extras
+from weir.operations.engines import engine_of
 from weir.programs.checkpoints import checkpoint
 from weir.programs.methods import Actions
-
-if TYPE_CHECKING:
-    from weir.spark.consumers.reader import Reader
+from weir.reader_groups.batches.lifecycle import Function
+from weir.reader_groups.batches.reading import Options, Reading
 
 
 class _Identity(TypedDict):
@@ -33,6 +35,7 @@ class _Identity(TypedDict):
     complete_until: datetime | str | None
 
 
+@dataclass(frozen=True)
 class StreamStore(Actions):
     """An opened installation of Weir. `weir.open` returns it; a `with` block closes it.
 
@@ -40,6 +43,8 @@ class StreamStore(Actions):
     one of its own. Every action that has a form and a command is a method with the same arguments,
     such as `create_stream` or `create_reader_group`.
     """
+
+    engine: str = "pyarrow"  # of its readers
 
     def __enter__(self) -> "StreamStore":
         return self
@@ -173,13 +178,35 @@ class StreamStore(Actions):
         there. See `weir.adjunct.lookup.look_up`. Raises NotFound for the store and the version."""
         return look_up(self.database, self.settings.warehouse, adjunct_store, key, version)
 
-    def reader(self, reader_group: str, **options: Any) -> "Reader":
-        """Return a reader of a group, for a `with` block: it gives batch after batch, as DataFrames
-        of Spark. `options`: as in `weir.spark.Reader`. Raises InvalidInput without pyspark."""
-        with naming_extras():
-            from weir.spark.consumers.reader import Reader
+    def reader(
+        self,
+        reader_group: str,
+        *,
+        engine: str = "",
+        reader_id: str = "",
+        function: Function | None = None,
+        **options: Unpack[Options],
+    ) -> Reader[Any]:
+        """Return a reader of a group: it gives batch after batch, up to the tail at the start.
 
-        return Reader(self.spark, reader_group, installation=self, **options)
+            for batch in store.reader("totals"):
+                batch.commit({"table:reports.totals": totals(batch.events)})
+
+        `engine`: "pyarrow" gives tables of pyarrow, without a JVM; "spark" gives DataFrames. Empty:
+        "spark" if the installation was opened with a session, otherwise "pyarrow". Readers of both
+        kinds may share a group. `reader_id`: the same for all tries of a task, so that it gets its
+        own batch back after a kill. `function`: what makes the results, for the record of each
+        batch. `options`: how to read: `order`,
+        `expected_readers`, `label`, `batch_events`, `batch_bytes`, `batch_files`, `adjuncts`,
+        `manager`.
+
+        Raises InvalidInput for a wrong option, and for Spark without pyspark; the reader raises
+        what `weir.consumers.reader.Reader` says.
+        """
+        check_choice("engine", engine or self.engine, ENGINES)
+        chosen, in_memory = engine_of(self, engine or self.engine)
+        reading = Reading.of(self.settings, in_memory=in_memory, **options)
+        return Reader(self, chosen, reader_group, reading, reader_id=reader_id, function=function)
 
 
 # What a method does is said once, beside the function that does it.

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from weir.installation.extras import naming_extras
 
 if TYPE_CHECKING:
-    from weir.spark.adjuncts.manager import AdjunctStoreManager as AdjunctStoreManager
+    from weir.consumers.adjuncts import AdjunctStoreManager as AdjunctStoreManager
+    from weir.consumers.open_batch import OpenBatch as OpenBatch
     from weir.spark.appends.appender import Appender as Appender
-    from weir.spark.consumers.open_batch import OpenBatch as OpenBatch
     from weir.spark.consumers.parquet_output import output as output
     from weir.spark.consumers.reader import Reader as Reader
     from weir.spark.reads.source import register as register
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 # What programs use, and where it is. It is loaded when first used, because jobs that move no data
 # do not need it.
 _OFFERED = {
-    "AdjunctStoreManager": "weir.spark.adjuncts.manager",
+    "AdjunctStoreManager": "weir.consumers.adjuncts",
     "Appender": "weir.spark.appends.appender",
-    "OpenBatch": "weir.spark.consumers.open_batch",
+    "OpenBatch": "weir.consumers.open_batch",
     "Reader": "weir.spark.consumers.reader",
     "output": "weir.spark.consumers.parquet_output",
     "read": "weir.spark.reads.streams",

@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
+from weir.errors import check_choice
 from weir.reader_groups.batches.budget import Budget
 from weir.settings import Settings
 
+ORDERS = ("segment", "stream", "none")
+IN_MEMORY = 256 << 20  # bytes of files, which are several times as many in memory
 Manager = Callable[[Mapping[str, str]], Any]  # from the stores to an `AdjunctStoreManager`
 
 
@@ -42,18 +45,27 @@ class Reading:
     manager: Manager | None = None
 
     @classmethod
-    def of(cls, settings: Settings, **options: Unpack[Options]) -> "Reading":
+    def of(
+        cls, settings: Settings, *, in_memory: bool = False, **options: Unpack[Options]
+    ) -> "Reading":
         """Return how a program wants to read: `batch_events`, `batch_bytes` and `batch_files` are
-        its budget, 0 or absent for that of the installation; the others are as above. Raises
-        InvalidInput for a budget below 0."""
+        its budget, 0 or absent for that of the installation; the others are as above.
+
+        `in_memory`: a batch is held in memory as a whole, so it has at most `IN_MEMORY` bytes of
+        files unless `batch_bytes` says otherwise. Raises InvalidInput for a budget below 0 and an
+        unknown order.
+        """
+        size = options.get("batch_bytes", 0)
+        if in_memory and not size:
+            size = min(IN_MEMORY, settings.batch_bytes)
         budget = Budget.within(
-            settings,
-            options.get("batch_events", 0), options.get("batch_bytes", 0),
-            options.get("batch_files", 0),
-        )  # fmt: skip
+            settings, options.get("batch_events", 0), size, options.get("batch_files", 0)
+        )
+        order = options.get("order", "segment")
+        check_choice("order", order, ORDERS)
         return cls(
             budget,
-            options.get("order", "segment"),
+            order,
             options.get("expected_readers", 1),
             options.get("label", ""),
             tuple(options.get("adjuncts", ())),

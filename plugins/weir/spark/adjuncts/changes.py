@@ -33,18 +33,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from weir.consumers.user_functions import load_function
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
-from weir.model.schema import SEQ, Field, without_metadata
+from weir.model.schema import PLACES, SEQ, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.adjuncts.functions import DELETE_OUTCOME, outcomes_of
 from weir.spark.base.exact import quoted
 from weir.spark.base.routing import routing_steps
-from weir.spark.reads.native import PLACES
 from weir.spark.users.declared_types import check_types
 from weir.spark.users.expressions import check_expression, with_outcome
-from weir.spark.users.functions import load_function
 
 KEY, HASH, CLOCK, VALUE, SOURCE = (
     "_weir_key", "_weir_hash", "_weir_clock", "_weir_value", "_weir_source",

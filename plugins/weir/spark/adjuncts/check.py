@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from weir.consumers.user_functions import load_function
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
@@ -19,7 +20,6 @@ from weir.spark.adjuncts.functions import called
 from weir.spark.base.session import private_session
 from weir.spark.failures.causes import sentence
 from weir.spark.users.expressions import check_expression
-from weir.spark.users.functions import load_function
 
 
 def check_definition(

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.consumers.user_functions import load_function
 from weir.errors import InvalidInput
 from weir.spark.failures.causes import caused_by_events
-from weir.spark.users.functions import load_function
 
 DELETE_OUTCOME = "_weir_d"  # the column with what the delete condition says of an event
 

@@ -1,10 +1,6 @@
-"""Adjunct stores in a consumer: a version of each is pinned to a batch and joined with its events.
+"""The adjunct stores of a batch as DataFrames: read, and joined with its events."""
 
-`AdjunctStoreManager` decides what of the streams is delivered and what of the stores is seen.
-"""
-
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,19 +14,17 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
-from sqlalchemy import Connection
 
-from weir.adjunct.pins import Pin, bind_stores, pin_version, record_targets
-from weir.adjunct.stores import AdjunctStore, routing_key_of
-from weir.adjunct.versions import AdjunctVersion, find_version
+from weir.adjunct.pins import Pin
+from weir.adjunct.stores import routing_key_of
+from weir.adjunct.versions import find_version
+from weir.consumers.adjuncts import AdjunctStoreManager
+from weir.consumers.engine import Adjuncts
 from weir.controller.streams import schema_by_id
-from weir.errors import InvalidInput, NotFound, check_choice
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import do
 from weir.installation.opened import Installation
-from weir.reader_groups.batch import Batch
-from weir.reader_groups.group_streams import group_streams
 from weir.spark.adjuncts.as_of import join_as_of
-from weir.spark.adjuncts.build import build_version
 from weir.spark.adjuncts.changes import changes_of_nothing
 from weir.spark.adjuncts.read import current_frame, history_frame
 from weir.spark.base.exact import quoted
@@ -39,138 +33,10 @@ from weir.spark.failures.lost_files import saying_why
 
 KEY = "_weir_key"
 _HINTS = {"broadcast": "broadcast", "partitioned": "shuffle_hash"}
-_PAUSE = 0.05  # seconds until the clock of the server is looked at again
 
 
-class AdjunctStoreManager:
-    """Decide for a consumer what of its streams is delivered, and what of its stores is seen.
-
-    This is the default: a stream that is bound as a store is not delivered, all events of the other
-    streams are, and every row of a store is seen. A consumer can replace it by a subclass
-    (`manager="module:factory"`; the factory gets `stores`). Its answers must depend on nothing but
-    their arguments, so that every attempt at a batch gets the same. Events that are not delivered
-    count as read.
-    """
-
-    def __init__(self, stores: Mapping[str, str]) -> None:
-        """`stores`: by the name of each store that the consumer binds, its stream."""
-        self.stores = dict(stores)
-
-    def delivers(self, stream: str) -> bool:
-        """Return whether events of a stream of the group are delivered."""
-        return stream not in self.stores.values()
-
-    def delivered(self, stream: str, events: DataFrame) -> DataFrame:
-        """Return those of the events of a stream that are delivered, with the same columns."""
-        return events
-
-    def stored(self, store: str, rows: DataFrame) -> DataFrame:
-        """Return those of the rows of a store that the consumer sees: of its table, or for an as-of
-        join of its changes. A row that is left out is like one that was never stored."""
-        return rows
-
-
-Factory = Callable[[Mapping[str, str]], AdjunctStoreManager]
-
-
-@dataclass(frozen=True)
-class Binding:
-    """The stores that the consumer of a group binds, and what its manager delivers of the group's
-    streams. `not_delivered`: by id the streams of which nothing is."""
-
-    stores: Mapping[str, AdjunctStore]
-    manager: AdjunctStoreManager
-    not_delivered: Mapping[int, str]
-
-    def pins(self, app: Installation, batch: Batch) -> dict[str, Pin]:
-        """Return for each store which version a batch is read with; choose and pin it if no earlier
-        attempt has.
-
-        A version that is missing is built, or waited for, unless the store's `missing` says
-        otherwise. Raises NotFound if it must be there, Fenced if the batch was taken over, and
-        whatever building a version raises.
-        """
-        if not self.stores:
-            return {}
-        pins = _recorded(app, batch, self)
-        while preparing := [pin for pin in pins.values() if not pin.pinned]:
-            for pin in preparing:
-                pin_version(app.database, batch, pin.store, _find(app, pin))
-            pins = _recorded(app, batch, self)
-        for name, pin in pins.items():
-            what = f"version {pin.version.version}" if pin.version else "an empty table"
-            app.say(f"batch {batch.batch_id} of {batch.group} is read with {what} of {name}")
-        return pins
-
-    def check_output(self, group: str, stream: str) -> None:
-        """Raise InvalidInput if a consumer that writes to a stream binds a store of it that must be
-        complete to its tail, which each batch moves."""
-        for name, store in self.stores.items():
-            if str(store.stream) == stream and store.configuration.bootstrap == "tail":
-                raise InvalidInput(
-                    "adjunct_cycle",
-                    f"reader group {group} writes to {stream} and binds adjunct store {name} of "
-                    "it, which must be complete to the tail, so it would run after its own output; "
-                    "name another output, or "
-                    f"{do('update_adjunct_store', adjunct_store=name, bootstrap='bound')}.",
-                )
-
-
-def bind(
-    connection: Connection, group: str, names: Sequence[str], factory: Factory | None
-) -> Binding:
-    """Bind stores for the consumer of a group. Raises NotFound for a store, and InvalidInput if no
-    stream would be delivered, or if the factory makes something else than a manager."""
-    stores = bind_stores(connection, names)
-    manager = (factory or AdjunctStoreManager)(
-        {name: str(store.stream) for name, store in stores.items()}
-    )
-    if not isinstance(manager, AdjunctStoreManager):
-        raise InvalidInput(
-            "manager_invalid",
-            f"the factory of the manager returned a {type(manager).__name__}; it must return a "
-            "weir.spark.AdjunctStoreManager.",
-        )
-    streams = {s.stream_id: s.name for s in group_streams(connection, group)}
-    left_out = {i: name for i, name in streams.items() if not manager.delivers(name)}
-    if streams and left_out == streams:
-        raise InvalidInput(
-            "no_primary_stream",
-            f"all streams of reader group {group} ({', '.join(streams.values())}) are bound as "
-            "adjunct stores, so there would be no events to deliver; let the group read another "
-            "stream, too.",
-        )
-    return Binding(stores, manager, left_out)
-
-
-def _recorded(app: Installation, batch: Batch, binding: Binding) -> dict[str, Pin]:
-    end = time.monotonic() + app.settings.reader_lease
-    while True:
-        try:
-            return record_targets(app.database, batch, binding.stores, binding.not_delivered)
-        except InvalidInput as error:  # two commits in a microsecond: the second is ahead of it
-            if error.code != "time_in_future" or time.monotonic() > end:
-                raise
-            time.sleep(_PAUSE)
-
-
-def _find(app: Installation, pin: Pin) -> AdjunctVersion | None:
-    store = pin.store
-    found = app.database.snapshot(lambda c: find_version(c, store.store_id, pin.cut, pin.clock))
-    if found is not None or store.configuration.missing == "empty":
-        return found
-    if store.configuration.missing == "fail":
-        raise NotFound(
-            "adjunct_version_missing",
-            f"adjunct store {store.name} has no version that is complete to {pin.cut}; "
-            f"{do('adjunct', adjunct_stores=[store.name])}, or to build it when it is missing "
-            f"{do('update_adjunct_store', adjunct_store=store.name, missing='wait')}.",
-        )
-    return build_version(app, store.name, cut=pin.cut, clock=pin.clock)
-
-
-@dataclass(frozen=True)
-class Adjuncts(Mapping[str, DataFrame]):
+@dataclass(frozen=True, eq=False)
+class SparkAdjuncts(Adjuncts[DataFrame]):
     """The stores of a batch: by name the DataFrame of the version that the batch is read with.
 
     Its columns are `_weir_key`, those of the value, and `_clock`, the clock of the key's last
@@ -181,12 +47,6 @@ class Adjuncts(Mapping[str, DataFrame]):
     pins: Mapping[str, Pin]
     manager: AdjunctStoreManager
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.pins)
-
-    def __len__(self) -> int:
-        return len(self.pins)
-
     def __getitem__(self, name: str) -> DataFrame:
         pin = self._pin(name)
         spark, warehouse = self.app.spark, self.app.settings.warehouse
@@ -195,13 +55,8 @@ class Adjuncts(Mapping[str, DataFrame]):
         else:
             with saying_why(self.app.database, self.app.settings):
                 rows = current_frame(spark, warehouse, pin.version)
-        rows = self.manager.stored(name, rows)
-        return rows.hint("broadcast") if self._hint(pin) == "broadcast" else rows
-
-    @property
-    def versions(self) -> dict[str, int | None]:
-        """The number of each version; None for an empty table."""
-        return {n: pin.version.version if pin.version else None for n, pin in self.pins.items()}
+        seen: DataFrame = self.manager.stored(name, rows)
+        return seen.hint("broadcast") if self._hint(pin) == "broadcast" else seen
 
     def enrich(
         self,
@@ -214,18 +69,7 @@ class Adjuncts(Mapping[str, DataFrame]):
         valid_from: str = "",
         prefix: str = "",
     ) -> DataFrame:
-        """Return the events with the value columns of a store, which it has for the key `on`.
-
-        `on`: a column of the events, or an expression. `how`: "left" keeps events without a match,
-        with nulls; "inner" does not. `as_of`: False joins what the version has; True what held at
-        the clock of each event (its `_clock`); a name joins what held at the time in this column of
-        the events. `valid_from`: the value column with the time from which a value holds; empty: it
-        holds from the clock at which it was committed. `prefix`: what the names of the value
-        columns begin with.
-
-        Raises InvalidInput for an unknown store, a wrong argument, or columns of the same name; and
-        Truncated if the store does not keep its changes for as long as `as_of` needs.
-        """
+        """Return the events with the value columns of a store. See `Adjuncts`."""
         pin = self._pin(name)
         check_choice("how", how, ("left", "inner"))
         if valid_from and not as_of:
@@ -252,15 +96,6 @@ class Adjuncts(Mapping[str, DataFrame]):
             hint=self._hint(pin),
         )  # fmt: skip
         return joined.toDF(*events.columns, *[prefix + value for value in values])
-
-    def _pin(self, name: str) -> Pin:
-        if name not in self.pins:
-            raise InvalidInput(
-                "adjunct_not_bound",
-                f"adjunct store {name} is not bound (bound: {', '.join(self.pins) or 'none'}); "
-                "name it in adjuncts.",
-            )
-        return self.pins[name]
 
     def _hint(self, pin: Pin) -> str:
         return _HINTS[pin.version.layout] if pin.version else "broadcast"

@@ -3,10 +3,11 @@
 from pyspark.sql import functions as F
 
 from weir.adjunct.builds import Build
+from weir.controller.rejected import make_rejected_stream
 from weir.installation.opened import Installation
 from weir.spark.adjuncts.changes import FAILED, PLACE, REASON, Changes
 from weir.spark.appends.appender import Appender
-from weir.spark.appends.rejected import make_rejected_stream, segment_text
+from weir.spark.appends.rejected import segment_text
 from weir.spark.base.exact import as_json
 
 

@@ -13,11 +13,12 @@ from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
+from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
-from weir.spark.appends.rejected import check_rejected, make_rejected_stream, rejected_rows
+from weir.spark.appends.rejected import check_rejected, rejected_rows
 from weir.spark.appends.stage import ranked, stage
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why

@@ -2,36 +2,25 @@
 in the reserved stream `<stream>.rejected`, in the same transaction: rows in = events + rejected
 rows."""
 
-import contextlib
 from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.arrow.event_time import COLUMN as TIME
+from weir.controller.rejected import FAULT
 from weir.controller.staged import Staged
-from weir.controller.streams import create_in
-from weir.database.connection import Database
-from weir.errors import BadRows, Conflict
+from weir.errors import BadRows
 from weir.front_ends import do
-from weir.model.names import StreamName, shortened, stream_name
-from weir.model.schema import SEQ
-from weir.model.stream_configuration import Configuration
+from weir.model.names import shortened
+from weir.model.schema import PLACES, SEQ
 from weir.settings import Settings
 from weir.spark.base.exact import as_json, exact, quoted
 from weir.spark.base.malformed import COLUMN, MALFORMED, ROW, TEXT, TYPE
 from weir.spark.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK
 from weir.spark.inputs.text_hints import hint
-from weir.spark.reads.native import PLACES
 from weir.warehouse.paths import spark_path
 
-FIELDS = [
-    {"name": name, "type": kind, "nullable": True, "metadata": {}}
-    for name, kind in [("row", "string"), ("source", "string"), ("place", "long"),
-                       ("reason", "string"), (COLUMN, "string"), (TEXT, "string"), (TYPE, "string")]
-]  # fmt: skip
-_FAULT = (COLUMN, TEXT, TYPE)
-_REJECTED = Configuration("source", on_missing_key="spread", on_new_column="add")
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
 Origin = Callable[[int], tuple[str, int]]
 
@@ -92,14 +81,6 @@ def rejected_rows(
     )  # fmt: skip
 
 
-def make_rejected_stream(database: Database, stream: StreamName) -> StreamName:
-    """Create `<stream>.rejected` if it does not exist, and return its name."""
-    name = stream_name(str(stream.rejected))
-    with contextlib.suppress(Conflict):  # it already exists
-        database.transaction(lambda c: create_in(c, name, _REJECTED, 1, FIELDS, "rejected"))
-    return name
-
-
 def failed_events(frame: DataFrame, group: str, reason: str) -> DataFrame:
     """Return events on which a reader group failed as rows of `<stream>.rejected`. Their source is
     the group and the segment, and their column `place` has the offset."""
@@ -129,11 +110,11 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     frame = spark.read.parquet(*paths)
     user = quoted([name for name in frame.columns if name not in (SEQ, TIME, MALFORMED)])
     row = as_json(F.struct(*user))
-    reason, fault = F.lit(MISSING_KEY), [F.lit(None).cast("string").alias(n) for n in _FAULT]
+    reason, fault = F.lit(MISSING_KEY), [F.lit(None).cast("string").alias(n) for n in FAULT]
     if MALFORMED in frame.columns:
         why = F.col(MALFORMED)
         row = F.when(why.isNotNull(), why.getField(ROW)).otherwise(row)
         reason = F.when(why.isNotNull(), F.lit(BAD_ROW)).otherwise(reason)
-        fault = [why.getField(name).alias(name) for name in _FAULT]
+        fault = [why.getField(name).alias(name) for name in FAULT]
     found = frame.select(row.alias("row"), reason.alias("reason"), *fault, SEQ)
     return found.coalesce(1).orderBy(SEQ)

@@ -6,29 +6,25 @@ from operator import attrgetter
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BooleanType,
-    ByteType,
-    DateType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructType,
-)
+from pyspark.sql.types import StringType, StructType
 
+from weir.consumers.columns import FOLDERS
+from weir.consumers.outputs import Output
 from weir.database.connection import Database
-from weir.errors import InvalidInput, NotFound
+from weir.errors import NotFound
+from weir.installation.opened import Say
 from weir.reader_groups.outputs.records import committed_outputs
 from weir.settings import Settings, load
 from weir.spark.base.exact import exact, quoted
-from weir.spark.base.session import COMPLETE, check_session, moved, private_session
-from weir.spark.consumers.outputs import Output
+from weir.spark.base.session import (
+    COMPLETE,
+    check_session,
+    moved,
+    private_session,
+    writing_session,
+)
 from weir.warehouse.paths import spark_path
 
-# Types whose values a folder's name keeps exactly.
-_NAMED = (BooleanType, ByteType, DateType, IntegerType, LongType, ShortType, StringType)
-_FOLDERS = ("batch", "attempt")  # that are above the files in any case
 _SAME_FOLDER = (
     "",
     "__HIVE_DEFAULT_PARTITION__",
@@ -36,32 +32,19 @@ _SAME_FOLDER = (
 _UNTYPED = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
 
-def partitions_of(output: Output, frame: DataFrame) -> str:
-    """Return the columns by which a result is partitioned, with their types as SQL. Raises
-    InvalidInput for columns that it does not have or that can't name folders."""
-    known = {field.name: field.dataType for field in frame.schema.fields}
-    for name in output.partition_by:
-        if name not in known:
-            raise InvalidInput(
-                "column_unknown",
-                f"the result for {output} has no column {name!r}, by which it is to be "
-                f"partitioned (it has {', '.join(list(known)[:8])}); correct partition_by.",
-            )
-        if not isinstance(known[name], _NAMED):
-            raise InvalidInput(
-                "column_type_differs",
-                f"column {name!r} of the result for {output} is "
-                f"{known[name].simpleString()}, which can't name folders; partition by strings, "
-                "whole numbers, booleans or dates.",
-            )
-    if clash := [name for name in known if name.lower() in _FOLDERS]:
-        raise InvalidInput(
-            "column_name_reserved",
-            f"the result for {output} has a column {clash[0]!r}, as folders of partitioned "
-            "outputs are named; rename it.",
-        )
-    schema = StructType([f for n in output.partition_by for f in frame.schema if f.name == n])
-    return ", ".join(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}" for f in schema)
+def write_parquet(output: Output, folder: str, frame: DataFrame, say: Say) -> None:
+    """Write a DataFrame as Parquet into a folder of an output's root."""
+    if output.partition_by:
+        frame = named_folders(output, frame)
+    writing, frame = writing_session(frame, say, {})  # no key is computed here
+    rows = moved(frame, writing).write.mode("overwrite")
+    if output.partition_by:
+        rows = rows.partitionBy(*output.partition_by)
+    if output.compression:
+        rows = rows.option("compression", output.compression)
+    if output.rows_per_file:
+        rows = rows.option("maxRecordsPerFile", output.rows_per_file)
+    rows.parquet(spark_path(output.root, folder))
 
 
 def named_folders(output: Output, frame: DataFrame) -> DataFrame:
@@ -118,7 +101,7 @@ def output_frame(
             schema = StructType.fromDDL(partitions)
             assert isinstance(schema, StructType), partitions
             types = {f.name: f.dataType for f in schema.fields}
-            columns = [c for c in frame.columns if c not in _FOLDERS]
+            columns = [c for c in frame.columns if c not in FOLDERS]
             frame = frame.select(
                 *(
                     column.cast(types[c]).alias(c) if c in types else column

@@ -17,21 +17,21 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection
 
+from weir.consumers.consumer import Consumer
+from weir.consumers.outputs import Output
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, reader_group_name, stream_name
-from weir.model.schema import Field, without_metadata
+from weir.model.schema import PLACES, Field, without_metadata
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.reader_groups.groups.update import update_reader_group
 from weir.spark.base.exact import EXACT, quoted
-from weir.spark.consumers.consumer import Consumer
-from weir.spark.consumers.outputs import Output
-from weir.spark.reads.native import PLACES
+from weir.spark.consumers.engine import Spark
 
 SUFFIX = "-put-back"  # of the name of the group that reads the rejected events of another
 
@@ -71,7 +71,7 @@ def put_back(
         return function(one, **given)
 
     return Consumer(
-        app, _name_for(group), reader_id, again, tuple(outputs),
+        app, Spark(app), _name_for(group), reader_id, again, tuple(outputs),
         Reading.of(app.settings, order="stream"), parameters=parameters,
     ).run()  # fmt: skip
 

@@ -1,9 +1,5 @@
-"""Classify failures: decide whether the events of a batch may be the cause, and describe the
-failure.
-
-A failure counts as caused by the events only if that is known. An outage, a full disk, a missing
-right, a missing file or a mistake in the program fails for every event alike; rejecting events
-because of it would reject all of them.
+"""Classify failures of Spark and of the functions that it calls: decide whether the events of a
+batch may be the cause, and describe the failure (`weir.consumers.failures`).
 """
 
 import builtins
@@ -15,13 +11,12 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
-from sqlalchemy import exc
 
-from weir.errors import BadRows, WeirError, chain, is_mistake
-from weir.reader_groups.outputs.refused_rows import of_rows
+from weir.consumers import failures
+from weir.errors import is_mistake
 from weir.spark.failures.unreadable import first_cause, jvm_has_ended
 
-LONGEST = 500  # characters of another error that a sentence quotes
+_SPARKS = (Py4JError, PySparkException)  # that events do not cause, unless Spark says so
 # Spark's SQLSTATEs: data, constraints, raise_error and assert_true.
 _OF_EVENTS = re.compile(r"22|23|P0001")
 # A Java function failed; the JVM's exceptions behind this condition say why.
@@ -33,13 +28,6 @@ _NOT_THE_EVENTS_IN_JAVA = {
     "java.lang.ReflectiveOperationException",  # a class that does not exist
     "java.lang.Error",
 }
-# Some libraries raise no OSError when something is unavailable. The class names of database drivers
-# follow PEP 249; those of other services mostly say it in words.
-_SAYS_AWAY = re.compile(
-    r"(Interface|Internal|NotSupported|Operational|Programming)Error"
-    r"|.*(Connect|Time(d)?_?out|Unavailable)\w*",
-    re.IGNORECASE,
-)
 _TRACEBACK = "Traceback (most recent call last):"
 _NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::|$)")
 # When this is off, Spark's error includes the exceptions from which another was raised.
@@ -49,7 +37,7 @@ WHOLE_TRACEBACKS = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled
 def caused_by_events(error: BaseException) -> bool:
     """Return whether a smaller batch may succeed: whether the error, and every error that led to
     it, is of a kind that events cause."""
-    return all(_of_events(one) for one in _chain(error))
+    return all(_of_events(one) for one in failures.causes(error, PySparkException))
 
 
 def is_programs(error: Exception) -> bool:
@@ -61,39 +49,17 @@ def is_programs(error: Exception) -> bool:
     return bool(found) and found[-1] is not None and is_mistake(found[-1])
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield what `chain` does, without what only transports an error."""
-    for one in chain(error):
-        yield one
-        if isinstance(one, (PySparkException, BadRows)):
-            return
-
-
 def _of_events(error: BaseException) -> bool:
-    if isinstance(error, exc.DBAPIError):
-        return False  # errors of the tables that a batch writes to are BadRows by now
     if isinstance(error, PythonException):
         classes = _classes(error)
-        return bool(classes) and all(found and _class_of_events(found) for found in classes)
+        return bool(classes) and all(
+            found and failures.class_of_events(found, *_SPARKS) for found in classes
+        )
     if isinstance(error, PySparkException):
         if error.getCondition() == _JAVA_FUNCTION:
             return not _NOT_THE_EVENTS_IN_JAVA & set(_java_classes(error))
         return bool(_OF_EVENTS.match(error.getSqlState() or ""))
-    state = getattr(error, "pgcode", None) or getattr(error, "sqlstate", None)
-    if isinstance(state, str):  # from a Postgres driver that the function uses
-        return of_rows(state)
-    return _class_of_events(type(error))
-
-
-def _class_of_events(found: type) -> bool:
-    """Return whether exceptions of a class may be caused by events."""
-    if issubclass(found, BadRows):
-        return True
-    if not issubclass(found, Exception) or is_mistake(found):
-        return False
-    if issubclass(found, (WeirError, OSError, MemoryError, Py4JError, PySparkException)):
-        return False
-    return not any(_SAYS_AWAY.fullmatch(parent.__name__) for parent in found.__mro__)
+    return failures.of_events(error, *_SPARKS)
 
 
 def sentence(error: Exception) -> str:
@@ -103,11 +69,11 @@ def sentence(error: Exception) -> str:
     elif isinstance(error, Py4JJavaError) or jvm_has_ended(error):
         # Its own first line only names an object of this session.
         message = first_cause(error)
+    elif isinstance(error, PySparkException):
+        message = str(error).strip()
     else:
-        message = error.sentence if isinstance(error, WeirError) else str(error).strip()
-        if not isinstance(error, (WeirError, PySparkException)):
-            message = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return (message.splitlines() or [type(error).__name__])[0][:LONGEST]
+        return failures.sentence(error)
+    return failures.first_line(error, message)
 
 
 def _raised(error: PythonException) -> list[str]:

@@ -13,9 +13,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PythonException
 
+from weir.consumers.own_frames import place_in_worker, place_of
 from weir.errors import Unavailable, WeirError, chain
 from weir.settings import Settings
-from weir.spark.failures.own_frames import place_in_worker, place_of
 from weir.spark.failures.unreadable import causes_of, condition_of, jvm_has_ended
 from weir.warehouse.filesystem import filesystem
 

@@ -16,7 +16,7 @@ from weir.controller.read_plan import FileSlice, Slices, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.names import StreamName
-from weir.model.schema import SEQ, Field, without_metadata
+from weir.model.schema import PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import moved, private_session
@@ -25,8 +25,6 @@ from weir.spark.reads.data_files import ADDED, FileConstants, scan_files
 from weir.spark.reads.tasks import Task, tasks_by_segment, tasks_in_write_order
 
 ORDERS = ("segment", "stream", "none")
-PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
-STREAM = "_stream"  # a column that a read of several streams adds
 _TASKS_PER_CORE = 4
 READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _NAME = "_weir_file_name"

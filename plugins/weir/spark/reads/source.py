@@ -44,10 +44,9 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated, TruncatedWarning, WeirError, check_choice
 from weir.model.group_configuration import ON_GAP
 from weir.model.names import StreamName, stream_name
-from weir.model.schema import without_metadata
+from weir.model.schema import PLACES, without_metadata
 from weir.model.stream_cut import meet
 from weir.settings import Settings, load
-from weir.spark.reads.native import PLACES
 from weir.spark.reads.tasks import chains_of
 
 _STEPS = 1000  # the most ends of segments that are passed at once

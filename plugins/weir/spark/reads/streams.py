@@ -13,12 +13,13 @@ from weir.controller.times import Moment, Span, close_now, close_span, parse_spa
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import PLACES
 from weir.settings import Settings, load
 from weir.spark.base.exact import quoted
 from weir.spark.base.session import check_session
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.reads.merged import merged_frame
-from weir.spark.reads.native import PLACES, frame_of
+from weir.spark.reads.native import frame_of
 
 
 def read(

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from typing import Any
 
+from weir.consumers.own_frames import place_of
 from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
-from weir.spark.failures.own_frames import place_of
 
 
 def check_function_name(name: str, packages: Sequence[str]) -> str:

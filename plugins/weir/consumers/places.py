@@ -1,46 +1,36 @@
 """The places of events in the results of a consumer: dropped, or used as the order of the rows."""
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from sqlalchemy import Connection, text
 
+from weir.consumers.engine import Engine, Frame
+from weir.consumers.outputs import Output
 from weir.errors import InvalidInput
 from weir.front_ends import do, give
 from weir.model.names import shortened
+from weir.model.schema import PLACES
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.outputs.tables import ORDER
-from weir.spark.consumers.outputs import Output
-from weir.spark.reads.kept_columns import is_kept
-from weir.spark.reads.native import PLACES
-from weir.spark.users.expressions import check_expression
-
-
-def without_places(frame: DataFrame, wanted: Set[str] = frozenset()) -> DataFrame:
-    """Return the rows without the places that a read has added, except for `wanted` ones.
-
-    A function that returns only some of them has chosen them, so they stay.
-    """
-    if not set(PLACES) <= set(frame.columns):
-        return frame
-    return frame.drop(*[name for name in PLACES if name not in wanted])
-
-
-def with_order(frame: DataFrame) -> DataFrame:
-    """Return the rows with two numbers by which they are ordered (`ORDER`): their clock and offset
-    if they have their places; otherwise their number in the DataFrame."""
-    clock, place = F.lit(0).cast("long"), F.monotonically_increasing_id()
-    if set(PLACES) <= set(frame.columns):
-        clock, place = F.col("_clock").cast("long"), F.col("_offset").cast("long")
-    return frame.withColumns(dict(zip(ORDER, (clock, place), strict=True)))
-
 
 _NEWER = "add newest=COLUMN with the columns that say which row is newer"
 
 
+def without_places(engine: Engine[Frame], frame: Frame, wanted: Set[str] = frozenset()) -> Frame:
+    """Return the rows without the places that a read has added, except for `wanted` ones.
+
+    A function that returns only some of them has chosen them, so they stay.
+    """
+    if not set(PLACES) <= {field["name"] for field in engine.columns(frame)}:
+        return frame
+    return engine.without(frame, [name for name in PLACES if name not in wanted])
+
+
 def check_last_row_known(
-    connection: Connection, streams: Collection[str], order: str, output: Output
+    engine: Engine[Frame],
+    connection: Connection,
+    streams: Collection[str],
+    order: str,
+    output: Output,
 ) -> list[str]:
     """Check that the last row of each key of an upsert is known, as `check_order_known`, and return
     the same. `streams`: the names of those that are delivered."""
@@ -52,11 +42,15 @@ def check_last_row_known(
         {"names": list(streams)},
     )
     found = {row.stream_name: Configuration(row.routing_key, row.on_missing_key) for row in rows}
-    return check_order_known(found, order, output)
+    return check_order_known(engine.key_columns, found, order, output)
 
 
 def check_key_kept(
-    output: Output, columns: Collection[str], result: DataFrame, frames: Mapping[str, DataFrame]
+    engine: Engine[Frame],
+    output: Output,
+    columns: Collection[str],
+    result: Frame,
+    frames: Mapping[str, Frame],
 ) -> None:
     """Check that a result for an upsert has these columns of its key as the events have them: those
     that are computed may be equal for events with several routing keys, which have no common order.
@@ -64,23 +58,28 @@ def check_key_kept(
     `columns`: as `check_order_known` returns them. `frames`: the events by the names of their
     streams. Raises InvalidInput.
     """
-    for name in columns:
-        for stream, events in frames.items():
-            if name in result.columns and not is_kept(name, result, events):
-                raise InvalidInput(
-                    "order_unknown",
-                    f"column {name!r}, by which {output} is upserted, is not the column of stream "
-                    f"{stream} as it was read (it is computed, renamed, or made by a Python "
-                    f"function), so events of one key may be read in any order; {_NEWER}.",
-                )
+    there = {field["name"] for field in engine.columns(result)}
+    names = [name for name in columns if name in there]
+    for stream, events in frames.items():
+        if names and (name := engine.changed(names, result, events)):
+            raise InvalidInput(
+                "order_unknown",
+                f"column {name!r}, by which {output} is upserted, is not the column of stream "
+                f"{stream} as it was read (it is computed, renamed, or made by a Python "
+                f"function), so events of one key may be read in any order; {_NEWER}.",
+            )
 
 
 def check_order_known(
-    streams: Mapping[str, Configuration], order: str, output: Output
+    key_columns: Callable[[str], Collection[str]],
+    streams: Mapping[str, Configuration],
+    order: str,
+    output: Output,
 ) -> list[str]:
     """Check that the last row of each key of an upsert is known, however the events of these
     streams are divided between batches, readers and segments. Raises InvalidInput.
 
+    `key_columns`: returns the columns that a routing key uses.
     Events are in order only if they are of one stream and have the same routing key. So the columns
     of the routing key must be in the key of the table, unless other columns say which row is newer.
     Events that are spread because they have no routing key are in no order. Returns the columns of
@@ -112,7 +111,7 @@ def check_order_known(
                 f"so these are read in any order; {_NEWER}, or "
                 f"{do('update_stream', stream=stream, on_missing_key='quarantine')}.",
             )
-        used = {name.lower() for name in check_expression(key, "routing key").columns}
+        used = {name.lower() for name in key_columns(key)}
         kept += [name for name in how.key if name.lower() in used]
         if not used <= {name.lower() for name in how.key}:
             raise InvalidInput(

@@ -1,63 +1,61 @@
 """Write the outputs of a batch to streams, Parquet folders and tables, before its commit."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Generic
 
-from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
-from weir.controller.attempts import abort_all
+from weir.consumers.columns import columns_of_folders, matched
+from weir.consumers.engine import Copy, Engine, Frame
+from weir.consumers.outputs import Output
+from weir.consumers.places import check_key_kept, check_last_row_known, without_places
+from weir.controller.attempts import abort_all, writing
 from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
-from weir.errors import Conflict
+from weir.controller.transactions import Attempt, begin
+from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.outputs.records import record_output
 from weir.reader_groups.outputs.tables import (
-    ORDER,
     Column,
     StagedTable,
     drop_staging,
     make_staging,
     read_table,
 )
-from weir.spark.appends.appender import Appender
-from weir.spark.base.progress import watched
-from weir.spark.base.session import check_classic, moved, writing_session
-from weir.spark.consumers.outputs import Output
-from weir.spark.consumers.parquet_output import named_folders, partitions_of
-from weir.spark.consumers.places import (
-    check_key_kept,
-    check_last_row_known,
-    with_order,
-    without_places,
-)
-from weir.spark.consumers.table_output import copy_rows, longest, matched
-from weir.warehouse.paths import spark_path
 
 
 @dataclass
-class BatchOutputs:
-    """What one attempt of a batch has written so far. `frames`: the events that are delivered, by
-    the names of their streams. `opened`: its appends, whose leases the reader renews."""
+class BatchOutputs(Generic[Frame]):
+    """What one attempt of a batch has written so far. `frames`: returns the events that are
+    delivered, by the names of their streams. `opened`: its appends, whose leases the reader
+    renews."""
 
     app: Installation
+    engine: Engine[Frame]
     batch: Batch
     order: str  # in which the reader reads
-    frames: Mapping[str, DataFrame]
+    frames: Callable[[], Mapping[str, Frame]]
     opened: list[Attempt] = field(default_factory=list)
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
     parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
     _written: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def write(self, output: Output, frame: DataFrame) -> None:
+    def write(self, output: Output, rows: Any) -> None:
         """Compute a result and write it for its output. Raises as `OpenBatch.write` does."""
-        check_classic(frame)
+        frame = self.engine.frame(rows)
+        if frame is None:
+            raise InvalidInput(
+                "frame_unsupported",
+                f"the rows for {output} are a {type(rows).__module__}.{type(rows).__name__}, which "
+                "this reader does not write; give what it reads: a DataFrame of Spark, or a table "
+                "of pyarrow.",
+            )
         if output.identity in self._written:
             raise Conflict(
                 "output_written_twice",
@@ -65,68 +63,59 @@ class BatchOutputs:
                 f"{self.batch.group}; write each output once, with all its rows.",
             )
         if output.kind == "stream":
-            self.append(stream_name(output.name), without_places(frame))
+            self.append(stream_name(output.name), without_places(self.engine, frame))
         elif output.kind == "parquet":
-            self._write_parquet(output, frame if output.places else without_places(frame))
+            kept = frame if output.places else without_places(self.engine, frame)
+            self._write_parquet(output, kept)
         else:
             self._copy(output, frame)
         self._written.add(output.identity)
 
-    def append(self, name: StreamName, frame: DataFrame) -> None:
+    def append(self, name: StreamName, frame: Frame) -> None:
         """Write a result for a stream."""
-        appender = Appender(self.app)
-        attempt = appender.begin_frame(
-            name, f"group {self.batch.group}", self.batch.identity,
+        database, settings = self.app.database, self.app.settings
+        attempt = begin(
+            database, name, writer_id=f"group {self.batch.group}", batch_id=self.batch.identity,
+            fingerprint="frame", lease=settings.transaction_lease, source=self.app.source,
             guard=partial(check_held, batch=self.batch),
         )  # fmt: skip
         assert isinstance(attempt, Attempt), name  # it is committed together with the batch
         opened = [attempt]
-        with appender.writing(opened):
-            self.staged += appender.stage_frame(opened, frame)
+        with self.engine.explaining(), writing(database, settings, opened):
+            self.staged += self.engine.stage(opened, frame)
         self.opened += opened
 
-    def _write_parquet(self, output: Output, frame: DataFrame) -> None:
+    def _write_parquet(self, output: Output, frame: Frame) -> None:
         batch = self.batch
         folder = (
             f"{output.path}/group={batch.group}/batch={batch.identity}/attempt={batch.attempt}/"
         )
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
         if output.partition_by:
-            one["partitions"] = partitions_of(output, frame)
-            frame = named_folders(output, frame)
+            one["partitions"] = columns_of_folders(output, self.engine.columns(frame))
         record_output(self.app.database, batch, one)
-        what, where = f"writing {output.name}", (output.root, folder)
-        writing, frame = writing_session(frame, self.app.say, {})  # no key is computed here
-        with watched(self.app.spark, what, self.app.say, where):
-            rows = moved(frame, writing).write.mode("overwrite")
-            if output.partition_by:
-                rows = rows.partitionBy(*output.partition_by)
-            if output.compression:
-                rows = rows.option("compression", output.compression)
-            if output.rows_per_file:
-                rows = rows.option("maxRecordsPerFile", output.rows_per_file)
-            rows.parquet(spark_path(output.root, folder))
+        self.engine.write_folder(output, folder, frame)
         self.parquet.append((output, one))
 
-    def _copy(self, output: Output, frame: DataFrame) -> None:
+    def _copy(self, output: Output, frame: Frame) -> None:
         database, table, how = self.app.database, output.name, output.publication
+        engine = self.engine
         known, kept = database.transaction(lambda c: self._table(c, output))
-        check_key_kept(output, kept, frame, self.frames)
-        ordered = with_order(frame) if how.ordered else frame
-        frame = without_places(ordered, {column.name for column in known})
-        result = frame.drop(*ORDER)
-        columns = matched(table, known, result.schema, (*how.key, *how.newest))
+        check_key_kept(engine, output, kept, frame, self.frames())
+        there = {column.name for column in known}
+        given = engine.columns(without_places(engine, frame, there))
+        columns = matched(table, known, given, (*how.key, *how.newest))
+        rows = without_places(engine, engine.ordered(frame) if how.ordered else frame, there)
         staging, copy = make_staging(database, self.batch, len(self.tables), columns, how.ordered)
         # Recorded first, so that it is dropped in any case.
         self.tables.append(StagedTable(table, staging, (), 0, how))
-        with watched(self.app.spark, f"writing {table}", self.app.say):
-            pieces, rows = copy_rows(frame, table, copy, self.app.settings, longest(columns))
-        self.tables[-1] = StagedTable(table, staging, pieces, rows, how)
+        pieces, count = engine.copy(rows, Copy(table, copy, columns))
+        self.tables[-1] = StagedTable(table, staging, pieces, count, how)
 
     def _table(self, connection: Connection, output: Output) -> tuple[list[Column], list[str]]:
         kept: list[str] = []
         if output.publication.ordered:
-            kept = check_last_row_known(connection, self.frames, self.order, output)
+            kept = check_last_row_known(self.engine, connection, self.frames(), self.order, output)
         return read_table(connection, output.name, output.publication), kept
 
     def discard(self) -> None:

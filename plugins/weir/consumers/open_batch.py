@@ -1,15 +1,17 @@
 """A batch that a reader is reading: its events, its outputs, and its commit."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Generic
 
-from pyspark.sql import Column, DataFrame
-
-from weir.arrow.ranks import rows_in_first_half
-from weir.controller.read_plan import Slices
+from weir.consumers.adjuncts import AdjunctStoreManager
+from weir.consumers.batch_outputs import BatchOutputs
+from weir.consumers.engine import Adjuncts, Engine, Frame
+from weir.consumers.outputs import Output
+from weir.consumers.ranks import rows_in_first_half
+from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import check_written
 from weir.controller.transactions import Attempt
 from weir.errors import Conflict, InvalidInput
@@ -21,20 +23,15 @@ from weir.reader_groups.batches.lifecycle import Function, commit_batch
 from weir.reader_groups.batches.read_plan import BatchPlan
 from weir.reader_groups.batches.splits import split_batch
 from weir.reader_groups.outputs.records import write_manifest
-from weir.spark.adjuncts.manager import Adjuncts
-from weir.spark.appends.rejected import failed_events, make_rejected_stream
-from weir.spark.consumers.batch_outputs import BatchOutputs
-from weir.spark.consumers.outputs import Output
-from weir.spark.failures.causes import sentence
-from weir.spark.failures.lost_files import saying_why
-from weir.spark.reads.merged import merged_frame
-from weir.spark.reads.native import frame_of
 
 log = logging.getLogger("weir.reader")
 
 
-def list_folders(app: Installation, group: str, output: Output) -> str:
-    """Write the `_manifest.json` of a Parquet output. Return why that failed, or nothing.
+def list_folders(
+    app: Installation, group: str, output: Output, sentence: Callable[[Exception], str]
+) -> str:
+    """Write the `_manifest.json` of a Parquet output. Return why that failed, as `sentence` says
+    it, or nothing.
 
     What was committed stays committed without it. The next commit or run writes the whole file
     again.
@@ -51,16 +48,18 @@ def list_folders(app: Installation, group: str, output: Output) -> str:
     return ""
 
 
-class OpenBatch:
+class OpenBatch(Generic[Frame]):
     """A batch that this reader is reading. What is written for it becomes visible when it is
     committed, all at once."""
 
     def __init__(
         self,
         app: Installation,
+        engine: Engine[Frame],
         batch: Batch,
         plan: BatchPlan,
-        adjuncts: Adjuncts,
+        adjuncts: Adjuncts[Frame],
+        manager: AdjunctStoreManager,
         *,
         order: str,
         on_end: Callable[[], None],
@@ -68,15 +67,11 @@ class OpenBatch:
     ) -> None:
         """`plan`: what is to be read for it; `on_end`: what it calls when it is over; `function`:
         what makes its results."""
-        self._app, self._batch, self.adjuncts = app, batch, adjuncts
+        self._app, self._engine, self._batch, self.adjuncts = app, engine, batch, adjuncts
         self._plan, self._order, self._on_end, self._function = plan, order, on_end, function
+        self._manager = manager
         self.ended = False  # committed, split, or discarded for another try
-        manager = adjuncts.manager
-        self._all_events = {one.name: self._frame(one) for one in plan.streams}
-        self.frames: dict[str, DataFrame] = {
-            name: manager.delivered(name, frame) for name, frame in self._all_events.items()
-        }
-        self._outputs = BatchOutputs(self._app, batch, order, self._all_events)
+        self._outputs = BatchOutputs(app, engine, batch, order, lambda: self._all_events)
 
     def __str__(self) -> str:
         """Return which batch it is and what it reads, for sentences."""
@@ -84,6 +79,18 @@ class OpenBatch:
             f"batch {self.batch_id} of group {self._batch.group} "
             f"({self._plan.shown(self._batch.bounds)}; attempt {self.attempt})"
         )
+
+    @cached_property
+    def _all_events(self) -> dict[str, Frame]:
+        with self._engine.explaining():
+            return {one.name: self._engine.read(one, self._order) for one in self._plan.streams}
+
+    @cached_property
+    def frames(self) -> dict[str, Frame]:
+        """The events of each stream, by its name."""
+        return {
+            name: self._manager.delivered(name, frame) for name, frame in self._all_events.items()
+        }
 
     @property
     def opened(self) -> list[Attempt]:
@@ -134,33 +141,33 @@ class OpenBatch:
         reading them hold it back for ever. The same for every attempt."""
         return None if self._plan.lost else as_datetime(self._batch.complete_until)
 
-    def events(self, stream: str = "") -> DataFrame:
-        """Return the events with `_segment`, `_offset` and `_clock`.
+    @property
+    def events(self) -> Frame:
+        """The events with `_segment`, `_offset` and `_clock`. Raises InvalidInput if the group
+        reads several streams."""
+        return self.events_of(next(iter(self.frames)) if len(self.frames) == 1 else "")
 
-        If the group reads several streams, `stream` names one of them. Raises InvalidInput if it
-        names none.
-        """
-        if not stream and len(self.frames) == 1:
-            return next(iter(self.frames.values()))
+    def events_of(self, stream: str) -> Frame:
+        """Return the events of one stream of the group, as `events`. Raises InvalidInput if the
+        group does not read it."""
         if stream not in self.frames:
             raise InvalidInput(
                 "stream_not_read",
                 f"reader group {self._batch.group} reads {', '.join(self.frames)}; name one of "
-                "them.",
+                "them: batch.events_of(...).",
             )
         return self.frames[stream]
 
-    def merged(self, columns: Sequence[str] | None = None) -> DataFrame:
+    def merged(self, columns: Sequence[str] | None = None) -> Frame:
         """Return the events of all streams of the group in write order: by clock, then by the
         streams' names. `_stream` has the name; the other columns are as in `weir.spark.read`.
 
         Raises InvalidInput for a column that no stream has, or that has several types.
         """
-        app = self._app
-        with saying_why(app.database, app.settings):
-            return merged_frame(app.spark, app.settings.warehouse, self._plan.streams, columns)
+        with self._engine.explaining():
+            return self._engine.merged(self._plan.streams, columns)
 
-    def adjunct(self, name: str) -> DataFrame:
+    def adjunct(self, name: str) -> Frame:
         """Return the table of an adjunct store, in the version that all attempts at this batch
         read: `_weir_key`, the columns of the value, and `_clock`. Raises InvalidInput if the store
         is not bound."""
@@ -168,33 +175,26 @@ class OpenBatch:
 
     def enrich(
         self,
-        events: DataFrame,
+        events: Frame,
         name: str,
-        on: str | Column,
+        on: Any,
         how: str = "left",
         *,
         as_of: bool | str = False,
         valid_from: str = "",
         prefix: str = "",
-    ) -> DataFrame:
+    ) -> Frame:
         """Return events with the value columns of an adjunct store. See `Adjuncts.enrich`."""
         return self.adjuncts.enrich(
             events, name, on, how, as_of=as_of, valid_from=valid_from, prefix=prefix
         )
 
-    def _frame(self, read: Slices) -> DataFrame:
-        """Return the events of one stream."""
-        app = self._app
-        with saying_why(app.database, app.settings):
-            return frame_of(
-                app.spark, app.settings.warehouse, read.stream_id, read.slices, read.fields,
-                order=self._order,
-            )  # fmt: skip
-
-    def write(self, output: str | Output, frame: DataFrame) -> None:
+    def write(self, output: str | Output, rows: Any) -> None:
         """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with
-        the options of `Output.parse`. It becomes visible with the commit. Write each output once;
-        the DataFrame is computed at once, and written without its places unless they are asked for.
+        the options of `Output.parse`. It becomes visible with the commit. Write each output once; a
+        DataFrame is computed at once, and written without its places unless they are asked for.
+        `rows`: what the reader reads, DataFrames of Spark or tables of pyarrow; with pyarrow, also
+        what `weir.append` takes.
 
         Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
         Conflict if the batch is over or the output was written, Fenced if the batch was taken over,
@@ -204,8 +204,8 @@ class OpenBatch:
         app = self._app
         if isinstance(output, str):
             output = Output.parse(output, app.settings.output_roots)
-        with saying_why(app.database, app.settings):
-            self._outputs.write(output, frame)
+        with self._engine.explaining():
+            self._outputs.write(output, rows)
 
     def _check_open(self) -> None:
         if self.ended:
@@ -215,15 +215,20 @@ class OpenBatch:
                 "write and commit each batch once, inside the block.",
             )
 
-    def commit(self, rejected: int = 0) -> dict[str, Any]:
+    def commit(
+        self, results: Mapping[str, Any] | None = None, *, rejected: int = 0
+    ) -> dict[str, Any]:
         """Publish what was written and move the positions, in one transaction. Return what was
         done.
 
-        `rejected`: how many of its events failed. Raises Fenced if the batch was taken over,
+        `results`: by output what to write first, as `write` does. `rejected`: how many of its
+        events failed. Raises what `write` raises; Fenced if the batch was taken over,
         Conflict if it is over, BadRows if rows violate a constraint of their table, and
         InvalidInput if a right is missing there.
         """
         self._check_open()
+        for output, rows in (results or {}).items():
+            self.write(output, rows)
         app, written, lost = self._app, self._outputs, self._plan.lost
         check_written(app.settings.warehouse, written.staged)
         committed = commit_batch(
@@ -233,7 +238,11 @@ class OpenBatch:
         )  # fmt: skip
         self._end()
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")
-        unlisted = [o.name for o, _ in written.parquet if list_folders(app, self._batch.group, o)]
+        unlisted = [
+            o.name
+            for o, _ in written.parquet
+            if list_folders(app, self._batch.group, o, self._engine.sentence)
+        ]
         return {
             "batch": self.batch_id,
             "attempt": self.attempt,
@@ -273,8 +282,9 @@ class OpenBatch:
         self.discard()
         warehouse = self._app.settings.warehouse
         ranks = partial(rows_in_first_half, warehouse) if self._order == "stream" else None
-        split_batch(self._app.database, self._batch, sentence(error), ranks)
-        self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
+        why = self._engine.sentence(error)
+        split_batch(self._app.database, self._batch, why, ranks)
+        self._app.say(f"{self} failed and is read in halves: {why}")
         self._end()
 
     def reject(self, error: Exception) -> dict[str, Any]:
@@ -286,8 +296,8 @@ class OpenBatch:
             bounds = [b for b in self._batch.bounds if self._plan.names[b.stream_id] == name]
             if events := sum(b.end - b.start for b in bounds):
                 stream = make_rejected_stream(self._app.database, stream_name(name))
-                self._outputs.append(
-                    stream, failed_events(frame, self._batch.group, sentence(error))
-                )
+                why = self._engine.sentence(error)
+                failed = self._engine.failed_events(frame, self._batch.group, why)
+                self._outputs.append(stream, failed)
                 rejected += events
-        return self.commit(rejected - sum(self._plan.lost.values()))
+        return self.commit(rejected=rejected - sum(self._plan.lost.values()))

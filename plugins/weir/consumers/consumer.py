@@ -5,11 +5,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
-from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
+from weir.consumers.adjuncts import Binding, bind
+from weir.consumers.engine import Engine, Frame
+from weir.consumers.function_source import source_of
+from weir.consumers.open_batch import OpenBatch, list_folders
+from weir.consumers.outputs import Output, check_named_once
+from weir.consumers.own_frames import own_frames
+from weir.consumers.places import check_last_row_known
+from weir.consumers.reader import Reader
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, check_choice, exited
 from weir.front_ends import do
 from weir.installation.opened import Installation
@@ -17,23 +24,14 @@ from weir.model.names import stream_name
 from weir.reader_groups.batches.history import rejected_of
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
-from weir.spark.adjuncts.manager import Binding, bind
-from weir.spark.consumers.open_batch import OpenBatch, list_folders
-from weir.spark.consumers.outputs import Output, check_named_once
-from weir.spark.consumers.places import check_last_row_known
-from weir.spark.consumers.reader import Reader
-from weir.spark.failures.causes import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
-from weir.spark.failures.lost_files import of_warehouse
-from weir.spark.failures.own_frames import own_frames
-from weir.spark.users.function_source import source_of
 
-Function = Callable[..., "DataFrame | dict[str, DataFrame]"]
+Function = Callable[..., Any]  # a frame, or a dictionary with a frame for each output
 ON_ERROR = ("stop", "split", "quarantine")
 _LONGEST_PAUSE = 60.0  # seconds before a batch is read again
 
 
 @dataclass(frozen=True)
-class Consumer:
+class Consumer(Generic[Frame]):
     """A reader of a group, and what it does with the events of each batch.
 
     `on_error` says what happens after a failure that the events may have caused. "stop": the batch
@@ -48,6 +46,7 @@ class Consumer:
     """
 
     installation: Installation
+    engine: Engine[Frame]
     group: str
     reader_id: str
     function: Function
@@ -82,11 +81,10 @@ class Consumer:
         tried: Counter[int] = Counter()  # how often a batch was read again
         app = self.installation
         reader = Reader(
-            app.spark, self.group, reader_id=self.reader_id, function=source_of(self.function),
-            installation=app, reading=self.reading,
+            app, self.engine, self.group, self.reading, reader_id=self.reader_id,
+            function=source_of(self.function),
         )  # fmt: skip
-        for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
-            app.spark.conf.set(key, value)
+        self.engine.begin()
         with reader:
             for batch in reader:
                 try:
@@ -132,7 +130,7 @@ class Consumer:
         for output in self.outputs:
             output.check_not_input(self.group, streams)
             if output.publication.ordered:
-                check_last_row_known(connection, streams, self.reading.order, output)
+                check_last_row_known(self.engine, connection, streams, self.reading.order, output)
             if output.kind == "stream":
                 binding.check_output(self.group, output.name)
         if self.on_error == "quarantine":
@@ -142,37 +140,40 @@ class Consumer:
     def _list_folders(self) -> list[str]:
         """Write each `_manifest.json`. Return the ones that could not be written, with the
         reasons."""
+        app, say_why = self.installation, self.engine.sentence
         parquet = [output for output in self.outputs if output.kind == "parquet"]
-        tried = [(one, list_folders(self.installation, self.group, one)) for one in parquet]
+        tried = [(one, list_folders(app, self.group, one, say_why)) for one in parquet]
         return [f"{one} could not be written ({why})" for one, why in tried if why]
 
-    def _process(self, batch: OpenBatch) -> dict[str, Any]:
-        kept: list[DataFrame] = []
+    def _process(self, batch: OpenBatch[Frame]) -> dict[str, Any]:
+        kept: list[Frame] = []
         try:
             for output, frame in self._results(batch, kept):
                 batch.write(output, frame)
             return batch.commit()
         finally:
-            for frame in kept:
-                frame.unpersist()
+            self.engine.release(kept)
 
-    def _results(self, batch: OpenBatch, kept: list[DataFrame]) -> list[tuple[Output, DataFrame]]:
-        """Call the function. Return for each output its DataFrame; the events are computed once for
+    def _results(self, batch: OpenBatch[Frame], kept: list[Frame]) -> list[tuple[Output, Any]]:
+        """Call the function. Return for each output its rows; the events are computed once for
         all of them."""
         several = len(self.outputs) > 1
         given = {
-            name: frame.persist() if several else frame for name, frame in batch.frames.items()
+            name: self.engine.kept(frame) if several else frame
+            for name, frame in batch.frames.items()
         }
         if several:
             kept += given.values()
         result = self._call(batch, next(iter(given.values())) if len(given) == 1 else given)
-        if isinstance(result, DataFrame):
-            if several:
-                kept.append(result.persist())
-            return [(output, result) for output in self.outputs]
         names = {output.name for output in self.outputs}
-        if not (isinstance(result, dict) and set(result) == names
-                and all(isinstance(frame, DataFrame) for frame in result.values())):  # fmt: skip
+        if isinstance(result, dict):
+            frames = {name: self.engine.frame(rows) for name, rows in result.items()}
+        else:
+            frame = self.engine.frame(result)
+            frames = dict.fromkeys(names, frame)
+            if several and frame is not None:
+                kept.append(self.engine.kept(frame))
+        if set(frames) != names or any(frame is None for frame in frames.values()):
             got: Any = type(result).__name__
             if isinstance(result, dict):
                 got = {str(name): type(frame).__name__ for name, frame in result.items()}
@@ -181,16 +182,16 @@ class Consumer:
                 f"the function returned {got}; it must return a DataFrame, or a dictionary with a "
                 f"DataFrame for each of {sorted(names)}.",
             )
-        return [(output, result[output.name]) for output in self.outputs]
+        return [(output, frames[output.name]) for output in self.outputs]
 
-    def _call(self, batch: OpenBatch, events: DataFrame | dict[str, DataFrame]) -> Any:
+    def _call(self, batch: OpenBatch[Frame], events: Frame | dict[str, Frame]) -> Any:
         """Call the function with the events, or with those of each stream by its name."""
         try:
             return self.function(events, **self._keywords(batch.adjuncts))
         except SystemExit as error:
             raise exited("the function", error) from error
 
-    def _keywords(self, adjuncts: Mapping[str, DataFrame]) -> dict[str, Any]:
+    def _keywords(self, adjuncts: Mapping[str, Frame]) -> dict[str, Any]:
         return {**self.parameters, **({"adjuncts": adjuncts} if self.reading.adjuncts else {})}
 
     def _show_frames(self, error: Exception, shown: set[str]) -> None:
@@ -202,23 +203,23 @@ class Consumer:
             shown.add(where)
             self.installation.say("\n".join(["the function failed at", *frames]))
 
-    def _tries_again(self, batch: OpenBatch, error: Exception, tried: Counter[int]) -> bool:
+    def _tries_again(self, batch: OpenBatch[Frame], error: Exception, tried: Counter[int]) -> bool:
         """Discard what a failed batch has written, so that it is the next one again, if it may be
         read once more."""
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             return False
-        if tried[batch.batch_id] >= self.retries or is_programs(error):
+        if tried[batch.batch_id] >= self.retries or self.engine.is_programs(error):
             return False
         tried[batch.batch_id] += 1
         self.installation.say(
             f"{batch} failed and is read again ({tried[batch.batch_id]} of {self.retries} "
-            f"retries): {sentence(error)}"
+            f"retries): {self.engine.sentence(error)}"
         )
         batch.again()
         time.sleep(min(2.0 ** (tried[batch.batch_id] - 1), _LONGEST_PAUSE))
         return True
 
-    def _give_up(self, batch: OpenBatch, error: Exception, failed: set[int]) -> bool:
+    def _give_up(self, batch: OpenBatch[Frame], error: Exception, failed: set[int]) -> bool:
         """Decide what follows a failure. Return True if the batch's single event is to be rejected,
         False to continue with the next batch; otherwise raise the error, or BatchFailed.
 
@@ -227,14 +228,14 @@ class Consumer:
         """
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
-        app = self.installation
-        if lost := of_warehouse(app.database, app.settings, error):
+        if lost := self.engine.of_storage(error):
             raise lost from error
-        if self.on_error == "stop" or not caused_by_events(error):
+        if self.on_error == "stop" or not self.engine.caused_by_events(error):
             raise BatchFailed(
                 "batch_failed",
-                f"{batch} failed and stays open{_unknown(batch, error)}: {sentence(error)}",
-                retryable=_is_retryable(error),
+                f"{batch} failed and stays open{_unknown(batch, error)}: "
+                f"{self.engine.sentence(error)}",
+                retryable=self._is_retryable(error),
             ) from error
         if batch.size > 1:
             batch.split(error)
@@ -247,13 +248,16 @@ class Consumer:
             raise BatchFailed(
                 "event_failed",
                 f"{batch} is the single event that fails (all before it are committed): "
-                f"{sentence(error)}",
-                retryable=_is_retryable(error),
+                f"{self.engine.sentence(error)}",
+                retryable=self._is_retryable(error),
             ) from error
         self._check_rejected(batch, error)
         return True
 
-    def _check_rejected(self, batch: OpenBatch, error: Exception) -> None:
+    def _is_retryable(self, error: Exception) -> bool:
+        return bool(getattr(error, "retryable", not self.engine.is_programs(error)))
+
+    def _check_rejected(self, batch: OpenBatch[Frame], error: Exception) -> None:
         """Raise BatchFailed if the group has rejected so many events in the last 24 hours that the
         function, not the events, must be the cause."""
         most = self.installation.settings.rejected_events
@@ -264,7 +268,7 @@ class Consumer:
                 f"{batch} fails, and reader group {self.group} already rejected {rejected:,} "
                 "events in the last 24 hours: the function probably fails for all of them; "
                 f"correct it, or raise rejected_events (now {most:,}). The error: "
-                f"{sentence(error)}",
+                f"{self.engine.sentence(error)}",
                 retryable=False,
             )
 
@@ -287,7 +291,7 @@ def check_parameters(function: Callable[..., Any], parameters: Mapping[str, Any]
         ) from None
 
 
-def _unknown(batch: OpenBatch, error: Exception) -> str:
+def _unknown(batch: OpenBatch[Any], error: Exception) -> str:
     """Return an explanation for a column that was not found, or nothing."""
     if not batch.without_columns or type(error).__name__ != "AnalysisException":
         return ""
@@ -296,7 +300,3 @@ def _unknown(batch: OpenBatch, error: Exception) -> str:
         "yet: look at the DataFrame's columns first, or "
         f"{do('update_stream', stream=batch.without_columns[0], more_columns='COLUMN TYPE')})"
     )
-
-
-def _is_retryable(error: Exception) -> bool:
-    return bool(getattr(error, "retryable", not is_programs(error)))

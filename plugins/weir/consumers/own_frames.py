@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 from traceback import extract_tb
 
-from pyspark.errors import PythonException
-
 from weir.errors import chain
 
 WEIR = Path(__file__).parents[1]
@@ -16,6 +14,7 @@ _OTHERS = re.compile(
     r"<|.*/lib(64)?/python\d[\d.]*/|.*/(pyspark|py4j[^/]*)\.zip/|.*/python/pyspark/"
 )
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)')
+_OF_WORKER = "PythonException"  # of Spark: it has the traceback of a worker in its text
 _HEADER = "Traceback (most recent call last):"
 _LONGEST = 20  # frames that are shown of one error; a recursion has a thousand
 
@@ -30,7 +29,7 @@ def own_frames(error: BaseException) -> list[str]:
             for frame in extract_tb(one.__traceback__)
         ]
         found = _shown(frames)
-        if isinstance(one, PythonException):
+        if type(one).__name__ == _OF_WORKER:
             found += _of_worker(str(one))
         elif found and one is not error:
             found.append(f"{type(one).__name__}: {one}".splitlines()[0])

@@ -1,0 +1,143 @@
+"""The adjunct stores of a batch as pyarrow tables: read, and joined with its events."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from weir.adjunct.pins import Pin
+from weir.adjunct.versions import AdjunctVersion, find_version, recorded_file
+from weir.arrow.schema import to_arrow
+from weir.consumers.engine import Adjuncts
+from weir.controller.absent_files import why_unread
+from weir.errors import InvalidInput, check_choice
+from weir.front_ends import do
+from weir.installation.extras import with_spark
+from weir.installation.opened import Installation
+from weir.warehouse.filesystem import filesystem
+
+KEY, _CLOCK = "_weir_key", "_weir_clock"
+
+
+class Stores(Adjuncts[pa.Table]):
+    """The stores of a batch: by name the table of the version that the batch is read with."""
+
+    def __init__(self, app: Installation, pins: Mapping[str, Pin], manager: Any) -> None:
+        self.app, self.pins, self.manager = app, pins, manager
+        self._read: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._read:
+            pin = self._pin(name)
+            version = pin.version or self._empty(pin)
+            files = version.files if pin.version else ()
+            rows = _rows(self.app, version, [file.path for file in files])
+            self._read[name] = self.manager.stored(name, rows)
+        return self._read[name]
+
+    def _empty(self, pin: Pin) -> AdjunctVersion:
+        """Return the version that has the columns of an empty table: the newest one."""
+        store = pin.store
+        found = self.app.database.snapshot(lambda c: find_version(c, store.store_id))
+        if found is None:
+            raise InvalidInput(
+                "adjunct_needs_spark",
+                f"adjunct store {store.name} has no version yet, so only Spark can tell its "
+                f"columns; {do('adjunct', adjunct_stores=[store.name])}, or {with_spark()}.",
+            )
+        return found
+
+    def enrich(
+        self,
+        events: pa.Table,
+        name: str,
+        on: Any,
+        how: str = "left",
+        *,
+        as_of: bool | str = False,
+        valid_from: str = "",
+        prefix: str = "",
+    ) -> pa.Table:
+        """Return the events, in their order, with the value columns of a store. See `Adjuncts`."""
+        check_choice("how", how, ("left", "inner"))
+        rows = self[name]
+        if as_of or valid_from:
+            raise InvalidInput(
+                "adjunct_needs_spark",
+                "only Spark can join events with what held at another time (as_of); leave as_of "
+                f"out, or {with_spark()}.",
+            )
+        values = [c for c in rows.column_names if c not in (KEY, "_clock")]
+        theirs = {column.lower() for column in events.column_names}
+        if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
+            raise InvalidInput(
+                "adjunct_column_twice",
+                f"the events and adjunct store {name} both have a column {twice[0]}; give enrich a "
+                "prefix for the columns of the store.",
+            )
+        found = pc.index_in(_keys(events, on, rows, name), value_set=rows[KEY].combine_chunks())
+        if how == "inner":
+            there = pc.is_valid(found)
+            events, found = events.filter(there), found.filter(there)
+        for value in values:
+            events = events.append_column(prefix + value, rows[value].take(found))
+        return events
+
+
+def _keys(events: pa.Table, on: Any, rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return the keys of events in the type of the store's. Raises InvalidInput for another type,
+    and for what the events don't have."""
+    if not isinstance(on, str) or on not in events.column_names:
+        raise InvalidInput(
+            "adjunct_on_invalid",
+            f"the key on which events are joined with adjunct store {name} is {on!r}, which they "
+            "do not have; name a column of the events.",
+        )
+    given, wanted = events[on], rows.schema.field(KEY).type
+    try:
+        return given if given.type == wanted else _number(given.type, wanted) and given.cast(wanted)
+    except (pa.ArrowException, TypeError):
+        raise InvalidInput(
+            "adjunct_key_type",
+            f"the keys of adjunct store {name} are of type {wanted}, but on is of type "
+            f"{given.type}; cast it.",
+        ) from None
+
+
+def _number(*kinds: pa.DataType) -> bool:
+    """Return True for numbers. Raises TypeError for other types, which are not compared."""
+    for kind in kinds:
+        if not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        ):
+            raise TypeError(kind)
+    return True
+
+
+def _rows(app: Installation, version: AdjunctVersion, paths: list[str]) -> pa.Table:
+    """Return the rows of files of a version: its columns, and `_clock`. Raises what `why_unread`
+    returns for a file that can't be read."""
+    schema = to_arrow([{**field, "nullable": True} for field in version.fields])
+    whole = schema.append(pa.field("_clock", pa.int64()))
+    system, base = filesystem(app.settings.warehouse)
+    parts = [whole.empty_table()]
+    for path in paths:
+        try:
+            with system.open_input_file(f"{base}/{path}") as source:
+                file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+                there = [name for name in schema.names if name in file.schema_arrow.names]
+                rows = file.read([*there, _CLOCK])
+        except (OSError, pa.ArrowInvalid) as error:
+            known = app.database.transaction(partial(recorded_file, path=path))
+            raise why_unread(app.database, app.settings.warehouse, path, error, known) from error
+        values = [
+            rows[field.name].cast(field.type)
+            if field.name in there
+            else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ]
+        parts.append(pa.table([*values, rows[_CLOCK].cast(pa.int64())], schema=whole))
+    return pa.concat_tables(parts).combine_chunks()

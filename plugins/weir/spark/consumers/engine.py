@@ -1,0 +1,150 @@
+"""Read the batches of a reader group as DataFrames of Spark."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weir.adjunct.pins import Pin
+from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.consumers.engine import Copy
+from weir.consumers.outputs import Output
+from weir.controller.read_plan import Slices
+from weir.controller.staged import Staged
+from weir.controller.transactions import Attempt
+from weir.errors import WeirError
+from weir.installation.opened import Installation
+from weir.model.schema import PLACES, Field
+from weir.reader_groups.outputs.tables import ORDER
+from weir.spark.adjuncts.build import build_version
+from weir.spark.adjuncts.manager import SparkAdjuncts
+from weir.spark.appends.appender import Appender
+from weir.spark.appends.rejected import failed_events
+from weir.spark.base.progress import watched
+from weir.spark.base.session import check_classic
+from weir.spark.consumers.parquet_output import write_parquet
+from weir.spark.consumers.table_output import copy_rows
+from weir.spark.failures import causes
+from weir.spark.failures.lost_files import of_warehouse, saying_why
+from weir.spark.reads.kept_columns import is_kept
+from weir.spark.reads.merged import merged_frame
+from weir.spark.reads.native import frame_of
+from weir.spark.users.expressions import check_expression
+
+
+@dataclass(frozen=True)
+class Spark:
+    """DataFrames of the installation's session."""
+
+    app: Installation
+
+    def begin(self) -> None:
+        """Let errors of the function have their whole traceback; the session is the job's."""
+        for key, value in causes.WHOLE_TRACEBACKS.items():
+            self.app.spark.conf.set(key, value)
+
+    def frame(self, rows: Any) -> DataFrame | None:
+        """Return a DataFrame of a session in this process; None for what is none. Raises
+        InvalidInput for one of Spark Connect."""
+        if not type(rows).__module__.startswith("pyspark."):
+            return None
+        check_classic(rows)
+        frame: DataFrame = rows
+        return frame
+
+    def columns(self, frame: DataFrame) -> list[Field]:
+        """Return the columns of a DataFrame in Spark's JSON form."""
+        fields: list[Field] = frame.schema.jsonValue()["fields"]
+        return fields
+
+    def without(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
+        """Return a DataFrame without these columns."""
+        return frame.drop(*names)
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """Return a DataFrame that is computed once, until `release`."""
+        return frame.persist()
+
+    def release(self, frames: Sequence[DataFrame]) -> None:
+        """Forget what was kept."""
+        for frame in frames:
+            frame.unpersist()
+
+    def read(self, read: Slices, order: str) -> DataFrame:
+        """Return the events of a stream with their places."""
+        app = self.app
+        return frame_of(
+            app.spark, app.settings.warehouse, read.stream_id, read.slices, read.fields,
+            order=order,
+        )  # fmt: skip
+
+    def merged(self, streams: Sequence[Slices], columns: Sequence[str] | None) -> DataFrame:
+        """Return the events of several streams in write order, with `_stream` and their places."""
+        return merged_frame(self.app.spark, self.app.settings.warehouse, streams, columns)
+
+    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> SparkAdjuncts:
+        """Return the tables of a batch's stores."""
+        return SparkAdjuncts(self.app, pins, manager)
+
+    def build_version(self, store: str, cut: Cut, clock: int) -> AdjunctVersion:
+        """Build a version of a store that is complete to a cut."""
+        return build_version(self.app, store, cut=cut, clock=clock)
+
+    def stage(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
+        """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
+        return Appender(self.app).stage_frame(opened, frame)
+
+    def write_folder(self, output: Output, folder: str, frame: DataFrame) -> None:
+        """Write a DataFrame as Parquet into a folder of an output's root."""
+        app = self.app
+        with watched(app.spark, f"writing {output.name}", app.say, (output.root, folder)):
+            write_parquet(output, folder, frame, app.say)
+
+    def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
+        """Send the rows of a DataFrame to a COPY, in one transaction for each task."""
+        with watched(self.app.spark, f"writing {copy.table}", self.app.say):
+            return copy_rows(frame, copy, self.app.settings)
+
+    def ordered(self, frame: DataFrame) -> DataFrame:
+        """Return a DataFrame with two more columns that say the order of its rows (`ORDER`)."""
+        clock, place = F.lit(0).cast("long"), F.monotonically_increasing_id()
+        if set(PLACES) <= set(frame.columns):
+            clock, place = F.col("_clock").cast("long"), F.col("_offset").cast("long")
+        return frame.withColumns(dict(zip(ORDER, (clock, place), strict=True)))
+
+    def failed_events(self, frame: DataFrame, group: str, reason: str) -> DataFrame:
+        """Return events on which a group failed as rows of `<stream>.rejected`."""
+        return failed_events(frame, group, reason)
+
+    def key_columns(self, routing_key: str) -> set[str]:
+        """Return the columns that a routing key uses."""
+        return set(check_expression(routing_key, "routing key").columns)
+
+    def changed(self, names: Sequence[str], result: DataFrame, events: DataFrame) -> str:
+        """Return the first of these columns that Spark does not know to be that of the events, or
+        nothing."""
+        return next((name for name in names if not is_kept(name, result, events)), "")
+
+    def explaining(self) -> AbstractContextManager[None]:
+        """Return a block that says why files of the warehouse can't be read or written."""
+        return saying_why(self.app.database, self.app.settings)
+
+    def of_storage(self, error: Exception) -> WeirError | None:
+        """Return what it means that a function failed at a file of the warehouse, or at a full
+        disk; None if it did not."""
+        return of_warehouse(self.app.database, self.app.settings, error)
+
+    def caused_by_events(self, error: Exception) -> bool:
+        """Return whether a smaller batch may succeed."""
+        return causes.caused_by_events(error)
+
+    def is_programs(self, error: Exception) -> bool:
+        """Return whether an error is a mistake in the program's text, here or on executors."""
+        return causes.is_programs(error)
+
+    def sentence(self, error: Exception) -> str:
+        """Return what went wrong, in one line."""
+        return causes.sentence(error)

@@ -1,0 +1,299 @@
+"""A reader of a group on pyarrow: what a batch writes counts from its commit on, or never."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import text
+
+import weir
+from tests.committed_folders import committed_folders
+from tests.conftest import TestDatabase
+from tests.crash.forks import Child
+from tests.crash.jobs import execute
+from tests.raises import raises
+from weir.controller.transactions import Committed
+from weir.errors import InvalidInput
+from weir.reader_groups.outputs.tables import sweep_staging
+
+PLACES = ["_segment", "_offset", "_clock"]
+ALL = ("stream:s/out", "table:public.results", "parquet:p", "table:public.last mode=upsert key=k")
+
+
+def append(store: weir.StreamStore, numbers: Sequence[int], stream: str = "s/in") -> Committed:
+    return store.append(stream, [{"k": f"key {n % 7}", "n": n} for n in numbers])
+
+
+def found(store: weir.StreamStore, sql: str) -> list[Any]:
+    return list(store.database.transaction(lambda c: c.execute(text(sql)).all()))
+
+
+def sinks(store: weir.StreamStore) -> list[list[int]]:
+    """The `n` in each kind of output."""
+    root = Path(store.settings.output_roots[0])
+    folders = committed_folders(store.database, "g", "p")
+    files = [file for folder in folders for file in (root / folder).rglob("*.parquet")]
+    rows = [n for file in files for n in pq.ParquetFile(file).read()["n"].to_pylist()]
+    return [
+        sorted(row.get("n") for row in store.read("s/out").to_pylist()),
+        [row.n for row in found(store, "SELECT n FROM public.results ORDER BY n")],
+        sorted(rows),
+        [row.n for row in found(store, "SELECT n FROM public.last ORDER BY n")],
+    ]
+
+
+def write_all(batch: Any) -> dict[str, Any]:
+    return dict.fromkeys(ALL, batch.events)
+
+
+@pytest.mark.usefixtures("results")
+def test_what_each_batch_writes_counts_with_its_commit(store: weir.StreamStore) -> None:
+    for first in range(0, 60, 20):
+        append(store, range(first, first + 20))
+    done = []
+    for batch in store.reader("g", batch_events=20, function=None):
+        assert batch.events.column_names == ["k", "n", *PLACES]
+        assert batch.events.num_rows == batch.size == 20
+        done.append(batch.commit(write_all(batch)))
+        assert sinks(store)[:3] == [list(range(20 * len(done)))] * 3
+    assert [one["batch"] for one in done] == [1, 2, 3]
+    assert done[0]["tables"] == [{"table": "public.results", "rows": 20},
+                                 {"table": "public.last", "rows": 20}]  # fmt: skip
+    assert sinks(store)[3] == list(range(53, 60)), "the last of each key"
+    assert list(store.reader("g")) == []
+    assert found(store, "SELECT reader_id FROM reader") == [], "each loop left the group"
+
+
+@pytest.mark.usefixtures("results")
+def test_a_loop_that_ends_early_publishes_nothing_and_leaves_the_batch(
+    store: weir.StreamStore,
+) -> None:
+    append(store, range(20))
+
+    def fails() -> None:
+        for batch in store.reader("g"):
+            for output in ALL:
+                batch.write(output, batch.events)
+            raise ValueError("by the program")
+
+    with pytest.raises(ValueError, match="by the program"):
+        fails()
+    for batch in store.reader("g"):
+        batch.write(ALL[0], batch.events)
+        break
+    assert sinks(store) == [[]] * 4
+    assert found(store, "SELECT FROM reader WHERE lease_until > now()") == []
+    assert sweep_staging(store.database) == [], "what was staged is dropped"
+    for batch in store.reader("g"):
+        assert (batch.batch_id, batch.attempt) == (1, 3)
+        batch.commit(write_all(batch))
+    assert sinks(store)[:3] == [list(range(20))] * 3
+
+
+def test_events_of_a_key_are_in_order_over_scales_and_in_write_order_if_asked(
+    store: weir.StreamStore,
+) -> None:
+    store.create_reader_group("ordered", ["s/in"])
+    for i, first in enumerate(range(0, 120, 30)):
+        append(store, range(first, first + 30))
+        if i < 3:
+            store.scale_stream("s/in", segments=[f"{i}.0"], parts=2)
+    read = [n for batch in store.reader("g") for n in _committed(batch)]
+    for key in range(7):
+        mine = [n for n in read if n % 7 == key]
+        assert mine == sorted(mine)
+    assert sorted(read) == list(range(120))
+    in_order = store.reader("ordered", order="stream", batch_events=25)
+    assert [n for batch in in_order for n in _committed(batch)] == list(range(120))
+
+
+def _committed(batch: Any) -> list[int]:
+    numbers: list[int] = batch.events["n"].to_pylist()
+    batch.commit()
+    return numbers
+
+
+def test_several_streams_are_read_apart_or_as_one(store: weir.StreamStore) -> None:
+    store.append("s/out", [{"k": "a", "m": 1}])
+    append(store, [0, 1])
+    store.append("s/out", [{"k": "b", "m": 2}])
+    store.create_reader_group("both", ["s/in", "s/out"])
+    with store.reader("both") as reader:
+        batch = next(reader)
+        assert batch.events_of("s/in")["n"].to_pylist() == [1, 0]
+        for wrong in ("", "s/none"):
+            with raises("stream_not_read s/in s/out"):
+                batch.events_of(wrong)
+        with raises("stream_not_read"):
+            _ = batch.events
+        merged = batch.merged(columns=["K", "m"])
+        assert merged.column_names == ["k", "m", "_stream", *PLACES]
+        assert merged["_stream"].to_pylist() == ["s/out", "s/in", "s/in", "s/out"]
+        assert merged["m"].to_pylist() == [1, None, None, 2]
+        assert batch.merged().column_names == ["k", "_stream", *PLACES]
+        with raises("column_unknown 'nope'"):
+            batch.merged(columns=["nope"])
+        batch.commit()
+
+
+@pytest.mark.usefixtures("results")
+def test_rows_of_other_kinds_are_written_as_the_values_that_they_are(
+    store: weir.StreamStore,
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    append(store, [0])
+    for batch in store.reader("g"):
+        batch.commit(
+            {
+                "table:public.last": [{"k": "a", "n": 1, "j": None}],
+                "table:public.results": pandas.DataFrame({"k": ["b"], "n": [2]}),
+                "parquet:p partition_by=k": pa.table({"k": ["a/b", "", None], "n": [1, 2, 3]}),
+            }
+        )
+    assert found(store, "SELECT k, n, j FROM public.last") == [("a", 1, None)]
+    assert found(store, "SELECT k, n FROM public.results") == [("b", 2)]
+    [folder] = committed_folders(store.database, "g", "p")
+    below = Path(store.settings.output_roots[0]) / folder
+    names = {file.parent.name for file in below.rglob("*.parquet")}
+    assert names == {"k=a%2Fb", "k=__HIVE_DEFAULT_PARTITION__"}
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("table:public.none", {"n": [1]}, "table_not_found public.none"),
+    ("table:public.results", {"n": ["x"]}, "column_type_differs 'n' string bigint"),
+    ("table:public.results", {"n": [1], "m": [1]}, "column_unknown 'm'"),
+    ("table:public.results", {"k": ["a"]}, "column_missing 'n'"),
+    ("table:public.results mode=all", {"n": [1]}, "output_invalid 'all'"),
+    ("table:public.last", {"k": ["seven c"]}, "rows_refused character varying(6) seven c"),
+    ("topic:x", {"n": [1]}, "output_invalid"),
+    ("stream:s/none", {"k": ["a"]}, "stream_not_found s/none"),
+    ("stream:s/out", {"n": [1]}, "routing_key_column_missing"),
+    ("stream:s/out", {"k": ["a", None]}, "bad_rows 1 routing key"),
+    ("stream:s/out", {"k": ["a"], "_offset": [1]}, "column_name_reserved _offset"),
+    ("parquet:../p", {"n": [1]}, "path_not_allowed"),
+    ("parquet:q partition_by=x", {"n": [1]}, "column_unknown 'x'"),
+    ("parquet:q partition_by=n", {"n": [1.5]}, "column_type_differs 'n' double"),
+    ("parquet:q", {"n": [None]}, "column_type_unsupported 'n'"),
+    ("table:public.last mode=upsert key=k", {"k": ["other"], "n": [1]}, "order_unknown 'k'"),
+    ("table:public.last mode=upsert key=k", {"k": [b"x"], "n": [1]}, "order_unknown 'k'"),
+]
+
+
+@pytest.mark.usefixtures("results")
+def test_wrong_use_is_told_in_a_sentence_and_the_batch_can_still_be_committed(
+    store: weir.StreamStore,
+) -> None:
+    append(store, range(3))
+    with raises("group_not_found nobody"):
+        next(iter(store.reader("nobody")))
+    for options, says in (({"engine": "pandas"}, "argument_invalid 'pandas'"),
+                          ({"order": "key"}, "argument_invalid 'key'"),
+                          ({"batch_files": -1}, "argument_invalid batch_files -1")):  # fmt: skip
+        with raises(says):
+            store.reader("g", **options)
+    with raises("reader_not_entered"):
+        next(store.reader("g"))
+    with store.reader("g") as reader:
+        batch = next(reader)
+        with raises("batch_not_committed"):
+            next(reader)
+        for output, columns, says in WRONG:
+            with raises(says):
+                batch.write(output, pa.table(columns))
+        for nothing in (None, 5, {"n": 1}):
+            with raises("frame_unsupported"):
+                batch.write("parquet:q", nothing)
+        batch.write("stream:s/out", batch.events)
+        with raises("output_written_twice s/out"):
+            batch.write("stream:s/out", batch.events)
+        batch.write("table:public.results", [{"k": "a", "n": 1}, {"k": "b", "n": 1}])
+        with raises("rows_refused public.results results_pkey"):
+            batch.commit()
+        batch.again()
+        batch = next(reader)
+        batch.commit({"stream:s/out": batch.events})
+        with raises("batch_over"):
+            batch.commit()
+    assert store.count("s/out") == 3
+    assert found(store, "SELECT FROM public.last") == []
+
+
+def test_a_root_that_takes_no_files_is_told_and_the_batch_stays(store: weir.StreamStore) -> None:
+    append(store, range(3))
+    root = Path(store.settings.output_roots[0])
+    root.rmdir()
+    root.write_text("not a folder")
+    with store.reader("g") as reader:
+        batch = next(reader)
+        with raises(f"output_not_writable {root}") as failed:
+            batch.write("parquet:p", batch.events)
+        assert failed.value.retryable
+        root.unlink()
+        batch.commit({"parquet:p": batch.events})
+
+
+def test_what_needs_spark_says_so_with_the_extra(
+    store: weir.StreamStore, results: str, test_database: TestDatabase
+) -> None:
+    append(store, range(3))
+    execute(
+        test_database.owner_dsn,
+        "UPDATE weir_internal.stream SET routing_key = 'upper(k)' WHERE stream_name = 's/out'",
+    )
+    store.create_reader_group("out", ["s/out"])
+    with store.reader("g") as reader:
+        batch = next(reader)
+        with raises("routing_key_needs_spark upper(k) pip install 'weir-streams[spark]'"):
+            batch.write("stream:s/out", batch.events)
+        with raises("adjunct_not_bound s/none"):
+            batch.enrich(batch.events, "s/none", "k")
+
+
+def test_a_forked_process_is_told_to_open_a_reader_of_its_own(store: weir.StreamStore) -> None:
+    append(store, range(3))
+    with store.reader("g") as reader:
+        batch = next(reader)
+
+        def forked() -> str:
+            try:
+                batch.commit({"stream:s/out": batch.events})
+            except InvalidInput as error:
+                return error.code
+            return "committed"
+
+        assert Child(forked).wait() == (0, "installation_forked")
+        batch.commit({"stream:s/out": batch.events})
+    assert store.count("s/out") == 3
+
+
+def test_a_closed_installation_commits_nothing(store: weir.StreamStore) -> None:
+    append(store, range(3))
+    with raises("installation_closed"), store.reader("g", reader_id="me") as reader:
+        batch = next(reader)
+        store.close()
+        batch.commit()
+    with weir.open(settings=store.settings) as again:
+        assert again.count("s/out") == 0
+        with again.reader("g", reader_id="me") as other:
+            assert next(other).attempt == 2
+
+
+def test_an_upsert_by_two_columns_of_the_routing_key_is_checked_together(
+    store: weir.StreamStore, test_database: TestDatabase
+) -> None:
+    execute(
+        test_database.owner_dsn,
+        """CREATE TABLE public.pairs (k text, n bigint, PRIMARY KEY (k, n));
+        GRANT SELECT, INSERT, UPDATE ON public.pairs TO weir_jobs, weir_publisher""",
+    )
+    append(store, range(2))
+    output = "table:public.pairs mode=upsert key=k,n"
+    for batch in store.reader("g"):
+        swapped = batch.events.set_column(1, "n", pc.subtract(1, batch.events["n"]))
+        batch.write(output, swapped)  # only k is the routing key
+        batch.commit()
+    assert len(found(store, "SELECT FROM public.pairs")) == 2
