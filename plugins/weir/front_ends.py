@@ -17,11 +17,6 @@ from typing import Any, Literal
 
 FrontEnd = Literal["form", "terminal", "program"]
 PLACEHOLDER = re.compile("[A-Z]+( [A-Z]+)*")
-# Operations that have a function for programs: it, and which of its arguments have other names.
-FUNCTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
-    "create_reader_group": ("weir.create_reader_group", {"reader_group": "name"}),
-    "checkpoint_reader_group": ("weir.checkpoint", {}),
-}
 _COMMANDS = {"create_stream": "create"}  # those that are not the operation's name
 _POSITIONAL = {
     "ingest": ["files"], "process": ["reader_group", "function"], "apply": ["file"],
@@ -66,10 +61,9 @@ def do(operation: str, **arguments: Any) -> str:
             if not _is_chosen(value)
         ]
         return f"trigger weir_{operation}" + (f" ({', '.join(shown)})" if shown else "")
-    if _speaker.front_end == "program" and operation in FUNCTIONS:
-        function, names = FUNCTIONS[operation]
-        given = [f"{names.get(name, name)}={value!r}" for name, value in arguments.items()]
-        return f"call {function}({', '.join(given)})"
+    if _speaker.front_end == "program":  # every operation is a method of what weir.open returns
+        given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        return f"call weir.open().{operation}({given})"
     return f"run `{_typed(operation, arguments)}`"
 
 

@@ -71,7 +71,7 @@ def test_a_file_that_somebody_deleted_is_told_with_the_cut_past_it(
     assert [read().num_rows for read in readers(settings)] == [7, 7, 7]
     files(lane, settings)[-1].unlink()
     seal_stream(lane.database, lane.name, request_id=unique("seal"))
-    with raises("file_missing 7 sealed delete-stream"):
+    with raises("file_missing 7 sealed delete_stream"):
         weir.read("iot/small", settings=settings)
 
 
@@ -127,7 +127,7 @@ def test_a_copied_warehouse_takes_no_appends_and_a_move_is_accepted_on_purpose(
     fill(settings, "one")
     copy = replace(settings, warehouse=str(tmp_path / "copy"))
     shutil.copytree(settings.warehouse, copy.warehouse)
-    with raises("warehouse_elsewhere copy moved keep second --second-name setting warehouse"):
+    with raises("warehouse_elsewhere copy moved keep second second_name setting warehouse"):
         fill(copy, "two")
     with raises("warehouse_elsewhere"):
         sweep(lane.database, copy.warehouse, 0.0)

@@ -30,12 +30,12 @@ def given(*names: str, kind: str = "long") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("names", "kind", "says"),
     [
-        (("key", "amuont", "city"), "long", "'amuont' s/s closest 'amount' on-new-column"),
+        (("key", "amuont", "city"), "long", "'amuont' s/s closest 'amount' on_new_column"),
         (("key", "amount", "amuont"), "long", "'amuont' closest 'amount'"),  # beside it
         (("key", "CITTY", "amount"), "string", "'CITTY' closest 'city'"),  # in another case
         (("key", "x1", "amuont"), "long", "'x1' 1 more"),  # the first of several
         (("key", "amuont"), "void", "'amuont' closest 'amount'"),  # without any value
-        (("zzzzzz", "key"), "long", "'zzzzzz' more-columns"),  # which is like none
+        (("zzzzzz", "key"), "long", "'zzzzzz' more_columns"),  # which is like none
     ],
 )
 def test_a_new_column_is_refused_with_the_closest_name(

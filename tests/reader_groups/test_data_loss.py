@@ -29,7 +29,7 @@ def failing(lane: Lane) -> Group:
 
 def test_a_gap_is_said_with_its_count_and_nothing_moves(lane: Lane, failing: Group) -> None:
     lane.truncate("0.0=3, 1.0=4")
-    with raises("events_truncated 7 events 0.0=0, 1.0=0, 0.0=3 update-reader-group on-gap skip"):
+    with raises("events_truncated 7 events 0.0=0, 1.0=0, 0.0=3 update_reader_group on_gap skip"):
         failing.reader().open()
     assert failing.cut() == {"0.0": 0, "1.0": 0}
     assert (failing.lost(), failing.batches()) == (0, [])
@@ -122,7 +122,7 @@ def test_a_group_leaves_a_stream_that_was_deleted_and_goes_on_with_the_others(la
     delete_stream(lane.database, lane.name, request_id=unique("delete"))
     Lane.made(lane.database, name=str(lane.name))
     other.append({"0.0": 3})
-    with raises("stream_deleted group update-reader-group"):
+    with raises("stream_deleted group update_reader_group"):
         group.reader().open()
     update_reader_group(
         group.database, group.name, streams=[other.name], request_id=unique("update")

@@ -66,7 +66,7 @@ INGESTS = [
     ({"files": ["other.parquet"]}, r"stream s/events has none of the columns x"),
     (
         {"files": ["keyless.parquet"]},
-        r"2 of the rows have no routing key .*keyless.parquet', row 2.*weir update-stream",
+        r"2 of the rows have no routing key .*keyless.parquet', row 2.*update_stream",
     ),
     ({"files": ["without.parquet"]}, r"the rows have no column 'k'"),
     ({"files": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),
@@ -107,7 +107,7 @@ OTHERS = [
     ("update_reader_group", {"reader_group": "readers", "generation": 0}, r"no setting is given"),
     ("seal_stream", {"stream": "s/nowhere"}, UNKNOWN),
     ("delete_stream", {"stream": "s/nowhere"}, UNKNOWN),
-    ("delete_stream", {"stream": "s/events"}, r"is active; first run `weir seal-stream s/events`"),
+    ("delete_stream", {"stream": "s/events"}, r"is active; first .*seal_stream.*s/events"),
     ("truncate_stream", {"stream": "s/nowhere", "cut": "0.0=1"}, UNKNOWN),
     ("truncate_stream", {"stream": "s/events", "cut": "0.0=999, 1.0=0"}, r"0\.0"),
     ("truncate_stream", {"stream": "s/events", "cut": "everything"}, r"everything"),

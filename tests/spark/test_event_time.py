@@ -189,7 +189,7 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
     assert job("create_stream", **made)[0] == 0
     frame(weir, "time")
     ingest = {"stream": "s/events", "files": ["time.parquet"]}
-    assert "update-stream" in str(job("ingest", **ingest, complete_until="2013-06-01")[1])
+    assert "update_stream" in str(job("ingest", **ingest, complete_until="2013-06-01")[1])
     assert job("update_stream", stream="s/events", event_time="k LIKE 'a'")[0] != 0
     assert job("update_stream", stream="s/events", event_time="at")[0] == 0
     _, (report, _) = job("ingest", **ingest, complete_until="2013-06-01T10:00:00Z")

@@ -54,7 +54,7 @@ def test_each_door_refuses_new_columns_or_adds_them_with_a_word(
 ) -> None:
     strict, grows = weir.create("s/strict", segments=1, fields=FIELDS), []
     for door in DOORS:
-        with raises("column_unknown 'amuont' s/strict 'amount' on-new-column"):
+        with raises("column_unknown 'amuont' s/strict 'amount' on_new_column"):
             put(weir, door, strict)
         grows.append(weir.create(f"s/{door}", segments=1, fields=FIELDS, on_new_column="add"))
         caplog.clear()

@@ -249,7 +249,7 @@ def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it
     with read(weir, group, reader_id="first") as reader:
         next(reader)
     weir.truncate(stream, ", ".join(f"{name}={offset}" for name, offset in head.items()))
-    says = f"events_truncated {lost} events s/events {ROWS} batch 1 {group} UTC hand on-gap skip"
+    says = f"events_truncated {lost} events s/events {ROWS} batch 1 {group} UTC hand on_gap skip"
     with raises(says), read(weir, group, reader_id="heir") as heir:
         next(heir)
     update_reader_group(weir.database, group, on_gap="skip", request_id="skip")

@@ -30,7 +30,7 @@ def test_rows_without_a_key_are_refused_with_count_and_example_and_nothing_is_le
 ) -> None:
     stream = weir.create()
     path = _keys(weir, "some.parquet", ["a", None, "b", None])
-    with raises('bad_rows 2 key row 2 "n":1 update-stream on-missing-key'):
+    with raises('bad_rows 2 key row 2 "n":1 update_stream on_missing_key'):
         weir.ingest(stream, [path])
     assert weir.read(stream).empty
     assert weir.value("SELECT state FROM transactions") == "aborted"
@@ -75,7 +75,7 @@ def test_malformed_csv_rows_follow_their_own_policy(weir: Installation) -> None:
         {"name": "n", "type": "long", "nullable": True, "metadata": {}},
     ]
     strict = weir.create("s/strict", on_missing_key="spread", fields=columns)
-    with raises("bad_rows 2 schema s/strict update-stream on-bad-rows"):
+    with raises("bad_rows 2 schema s/strict update_stream on_bad_rows"):
         weir.ingest(strict, ["rows.csv"], "csv", **options)
     assert weir.read(strict).empty
     stream = weir.create(
@@ -165,6 +165,6 @@ def test_malformed_row_is_refused_beside_rows_without_a_key_that_are_welcome(
     Path(weir.input, "x.csv").write_text("n,k\n1,a\nx,\n2,\n")
     stream = weir.create(on_missing_key="spread")
     weir.append(stream, [("first", 0)])
-    with raises("bad_rows 1 schema x.csv on-bad-rows"):
+    with raises("bad_rows 1 schema x.csv on_bad_rows"):
         weir.ingest(stream, ["x.csv"], "csv")
     assert len(weir.check(stream)) == 1

@@ -157,7 +157,7 @@ def test_values_of_later_files_are_kept_or_named_with_column_text_and_type(
 
     strict = weir.create("s/strict", segments=1)
     weir.ingest(strict, ["first.csv"], "csv", again="strict")
-    with raises("bad_rows 15 '2.csv' 2 column 'n' '00501' long leading zeros on-bad-rows"):
+    with raises("bad_rows 15 '2.csv' 2 column 'n' '00501' long leading zeros on_bad_rows"):
         weir.ingest(strict, ["2.csv"], "csv", again="strict")
 
 
