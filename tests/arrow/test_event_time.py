@@ -91,15 +91,15 @@ def test_events_are_late_by_what_was_stated_while_they_were_written(
 ) -> None:
     from weir.arrow import append as module
 
-    stage = module._stage
+    stage = module.stage_table
 
     def meanwhile(*given: Any) -> Any:
         found = stage(*given)
-        monkeypatch.setattr(module, "_stage", stage)
+        monkeypatch.setattr(module, "stage_table", stage)
         append(lane, settings, ["2013-06-02"], batch="other", complete_until="2013-06-01T10:00")
         return found
 
-    monkeypatch.setattr(module, "_stage", meanwhile)
+    monkeypatch.setattr(module, "stage_table", meanwhile)
     done = append(lane, settings, ["2013-06-01 09:00", "2013-06-01 11:00", None], batch="one")
     assert (done.late, done.untimed) == (1, 1)
 

@@ -326,7 +326,7 @@ def test_a_storage_that_does_not_answer_is_no_lost_file(lane: Lane, settings: Se
 def test_files_that_somebody_deletes_before_the_commit_stop_it(
     lane: Lane, settings: Settings, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], Any]
 ) -> None:
-    written = appending._stage
+    written = appending.stage_table
 
     def harmed(*given: Any) -> Staged:
         staged = written(*given)
@@ -334,7 +334,7 @@ def test_files_that_somebody_deletes_before_the_commit_stop_it(
         return staged
 
     fill(settings, "before", 3)
-    monkeypatch.setattr(appending, "_stage", harmed)
+    monkeypatch.setattr(appending, "stage_table", harmed)
     with raises("written_files_gone 1 iot/small"):
         fill(settings, "one")
     monkeypatch.undo()
