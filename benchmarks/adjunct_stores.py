@@ -41,7 +41,7 @@ FROM generate_series(1, :count) i;
 INSERT INTO reader_group (name, subscriber, on_gap) SELECT stream_name, true, 'fail' FROM stream;
 INSERT INTO adjunct_store (name, stream_id, group_id, layout, bootstrap, missing, patience,
                            null_key, on_error, on_gap, keep_versions)
-SELECT s.stream_name, s.stream_id, g.group_id, 'auto', 'bound', 'wait', 60, 'skip', 'fail', 'fail',
+SELECT s.stream_name, s.stream_id, g.group_id, 'auto', 'batch', 'wait', 60, 'skip', 'fail', 'fail',
        86400
 FROM stream s JOIN reader_group g ON g.name = s.stream_name;
 INSERT INTO adjunct_definition (store_id, definition, key, key_type, value, value_columns,

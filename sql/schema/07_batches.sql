@@ -12,7 +12,7 @@ CREATE TABLE weir_internal.reader_batch (
     bytes bigint NOT NULL,
     read_order text NOT NULL DEFAULT 'segment',
     readers integer NOT NULL DEFAULT 1,
-    bound bigint,
+    up_to bigint,
     opened_at timestamptz NOT NULL,
     committed_at timestamptz,
     ended_at timestamptz,
@@ -52,7 +52,7 @@ COMMENT ON COLUMN weir_internal.reader_batch.events IS 'Events between the bound
 COMMENT ON COLUMN weir_internal.reader_batch.bytes IS 'Their bytes, approximately.';
 COMMENT ON COLUMN weir_internal.reader_batch.read_order IS 'The order that the reader that opened it asked for: segment, stream or none. Its bounds are planned for that order.';
 COMMENT ON COLUMN weir_internal.reader_batch.readers IS 'Among how many readers the group was shared when it was opened.';
-COMMENT ON COLUMN weir_internal.reader_batch.bound IS 'Of an aligned group: the clock up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
+COMMENT ON COLUMN weir_internal.reader_batch.up_to IS 'Of an aligned group: the clock up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
 COMMENT ON COLUMN weir_internal.reader_batch.opened_at IS 'When the bounds were fixed. While the batch is open, a sweep keeps the files that became garbage after that.';
 COMMENT ON COLUMN weir_internal.reader_batch.committed_at IS 'When it was committed; null for a batch that was not.';
 COMMENT ON COLUMN weir_internal.reader_batch.ended_at IS 'When it was committed, abandoned or split; null while it is open.';

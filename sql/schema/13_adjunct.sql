@@ -31,7 +31,7 @@ COMMENT ON COLUMN weir_internal.adjunct_store.group_id IS 'The reader group with
 COMMENT ON COLUMN weir_internal.adjunct_store.generation IS 'Grows with each change of its configuration or definition.';
 COMMENT ON COLUMN weir_internal.adjunct_store.created_at IS 'When this life of the store began.';
 COMMENT ON COLUMN weir_internal.adjunct_store.layout IS 'How consumers join it: broadcast, partitioned, or auto by the size of the version.';
-COMMENT ON COLUMN weir_internal.adjunct_store.bootstrap IS 'What a version must be complete to before a batch is read with it: bound (of the batch), tail, a time, a cut; or none (the newest version).';
+COMMENT ON COLUMN weir_internal.adjunct_store.bootstrap IS 'What a version must be complete to before a batch is read with it: batch (its newest event), tail, a time, a cut; or none (the newest version).';
 COMMENT ON COLUMN weir_internal.adjunct_store.missing IS 'What a consumer does as long as there is no such version: wait (build it, or wait for the builder), empty (join an empty table) or fail.';
 COMMENT ON COLUMN weir_internal.adjunct_store.patience IS 'Seconds that a consumer waits for another builder.';
 COMMENT ON COLUMN weir_internal.adjunct_store.null_key IS 'What happens to events whose key is null: skip (and count) or fail.';

@@ -181,7 +181,7 @@ COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read everything t
 CREATE OR REPLACE VIEW weir.batches AS
 SELECT b.group_name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
        b.bytes, b.opened_at, b.committed_at, b.ended_at, b.outputs, b.bounds, b.rest,
-       b.rejected, b.error, b.read_order, b.readers, weir_internal.clock_time(b.bound) AS bound,
+       b.rejected, b.error, b.read_order, b.readers, weir_internal.clock_time(b.up_to) AS up_to,
        b.max_lateness * interval '1 microsecond' AS max_lateness,
        b.p99_lateness * interval '1 microsecond' AS p99_lateness,
        b.hole * interval '1 microsecond' AS hole,
@@ -190,7 +190,7 @@ SELECT b.group_name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, 
 FROM weir_internal.reader_batch b;
 COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after job_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
-COMMENT ON COLUMN weir.batches.bound IS 'Of an aligned group: the moment up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
+COMMENT ON COLUMN weir.batches.up_to IS 'Of an aligned group: the moment up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
 COMMENT ON COLUMN weir.batches.max_lateness IS 'By how much its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
 COMMENT ON COLUMN weir.batches.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
 COMMENT ON COLUMN weir.batches.hole IS 'By how much, after its commit, the oldest unread event of a stream was older than the newest one that the group has read of that stream: the most of its streams. 0 if no unread event was older; null until it is committed.';

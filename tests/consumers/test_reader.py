@@ -249,7 +249,7 @@ def test_what_needs_spark_says_so_with_the_extra(
         batch = next(reader)
         with raises("routing_key_needs_spark upper(k) pip install 'weir-streams[spark]'"):
             batch.write("stream:s/out", batch.events)
-        with raises("adjunct_not_bound s/none"):
+        with raises("adjunct_not_joined s/none"):
             batch.enrich(batch.events, "s/none", "k")
 
 

@@ -67,17 +67,17 @@ def test_a_batch_ends_in_all_streams_at_the_same_moment(lanes: tuple[Lane, Lane]
     reader, run_ = group.reader(), start(group)
     first = next_one(reader, run_, 12)
     assert first is not None
-    assert first.bound == second
+    assert first.up_to == second
     assert events_of(first) == events_until(one, second) | events_until(other, second)
     assert first.events == 9
     reader.commit(first)
     last = next_one(reader, run_)
     assert last is not None
-    assert last.bound == run_["closed"]
+    assert last.up_to == run_["closed"]
     reader.commit(last)
     assert next_one(reader, run_) is None
     [[shown]] = group.rows(
-        "SELECT time_clock(bound) FROM weir.batches WHERE reader_group = :n AND batch_id = 1",
+        "SELECT time_clock(up_to) FROM weir.batches WHERE reader_group = :n AND batch_id = 1",
         n=group.name,
     )
     assert shown == second
@@ -90,7 +90,7 @@ def test_a_commit_is_in_a_batch_whole_or_not_at_all(lanes: tuple[Lane, Lane]) ->
     reader, run_ = group.reader(), start(group)
     batch = next_one(reader, run_, 1)
     assert batch is not None
-    assert (batch.events, batch.bound) == (20, clock_of_commit(lanes[0]))
+    assert (batch.events, batch.up_to) == (20, clock_of_commit(lanes[0]))
 
 
 def clock_of_commit(lane: Lane) -> int:
@@ -106,7 +106,7 @@ def test_an_idle_stream_holds_nothing_back(lanes: tuple[Lane, Lane]) -> None:
     reader, run_ = group.reader(), start(group)
     batch = next_one(reader, run_)
     assert batch is not None
-    assert batch.bound == run_["closed"] > clock_of_commit(busy)
+    assert batch.up_to == run_["closed"] > clock_of_commit(busy)
     assert clock(idle) == run_["closed"] > before, "nothing can come before it any more"
     idle.append({"0.0": 1})
     assert clock(idle) > run_["closed"]
@@ -146,11 +146,11 @@ def test_whoever_takes_over_gets_the_same_moment_and_a_half_that_of_the_whole(
     heir = group.reader("b")
     taken = next_one(heir, start(group))
     assert taken is not None
-    assert (taken.bounds, taken.bound) == (batch.bounds, batch.bound)
+    assert (taken.bounds, taken.up_to) == (batch.bounds, batch.up_to)
     split_batch(group.database, taken, "failed")
     half = next_one(heir, start(group))
     assert half is not None
-    assert (half.events, half.bound) == (2, batch.bound)
+    assert (half.events, half.up_to) == (2, batch.up_to)
 
 
 def test_one_reader_reads_at_a_time_and_the_others_stand_by(lanes: tuple[Lane, Lane]) -> None:
@@ -202,7 +202,7 @@ def test_a_group_that_becomes_aligned_reads_what_is_left_to_one_moment(
     run_ = start(group)
     batch = next_one(reader, run_, 1)
     assert batch is not None
-    assert (batch.events, batch.bound) == (5, clock_of_commit(one))
+    assert (batch.events, batch.up_to) == (5, clock_of_commit(one))
 
 
 def test_streams_of_which_one_is_ahead_of_the_time_are_closed_at_its_clock(
@@ -255,8 +255,8 @@ def in_flight(lanes: tuple[Lane, Lane], group: Group) -> tuple[Batch, set[tuple[
     done = at_once(partial(group.database.transaction, committing), opening)
     batch = done[1]
     assert isinstance(batch, Batch), done
-    assert batch.bound is not None
-    return batch, events_until(one, batch.bound) | events_until(other, batch.bound)
+    assert batch.up_to is not None
+    return batch, events_until(one, batch.up_to) | events_until(other, batch.up_to)
 
 
 def test_a_commit_in_flight_is_in_the_batch_or_after_its_bound(lanes: tuple[Lane, Lane]) -> None:
@@ -300,10 +300,10 @@ def test_batch_after_batch_leaves_nothing_below_its_bound(
         while batch := next_one(
             reader := readers[random.choice("ab")], run_, random.choice([1, 9, ALL])
         ):
-            assert batch.bound is not None
+            assert batch.up_to is not None
             assert not events_of(batch) & read
             read |= events_of(batch)
-            committed = partial(events_until, bound=batch.bound)
+            committed = partial(events_until, bound=batch.up_to)
             assert read == set().union(*map(committed, lanes))
             reader.commit(batch)
             group.check_positions()

@@ -113,7 +113,7 @@ def test_a_store_of_the_consumers_own_output_is_pinned_or_refused(
     consumer = weir.consumer("readers", count, "stream:s/out", adjuncts=(store.name,))
     with raises("adjunct_cycle"):
         consumer.run()
-    update_store(weir.database, store.name, {"bootstrap": "bound"}, {}, request_id=unique("b"))
+    update_store(weir.database, store.name, {"bootstrap": "batch"}, {}, request_id=unique("b"))
     consumer.run()
     weir.append(EVENTS, [("a", 2)])
     consumer.run()
@@ -191,7 +191,7 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
         found = batch.enrich(events, other.name, "k.1", prefix="v_")
         assert rows(found.select("v_n")) == [(1,)]
         for code, arguments in {
-            "adjunct_not_bound": {"name": "s/none"},
+            "adjunct_not_joined": {"name": "s/none"},
             "adjunct_key_type": {"name": store.name},
             "adjunct_column_twice": {"name": other.name},
             "adjunct_without_history": {"name": store.name, "as_of": True},

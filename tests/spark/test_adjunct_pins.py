@@ -147,7 +147,7 @@ def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world
         batch.commit()
 
 
-@pytest.mark.parametrize(("bootstrap", "value"), [("bound", 1), ("tail", 3), ("none", 2)])
+@pytest.mark.parametrize(("bootstrap", "value"), [("batch", 1), ("tail", 3), ("none", 2)])
 def test_bootstrap_says_what_a_version_must_be_complete_to(
     weir: Installation, world: World, bootstrap: str, value: int
 ) -> None:

@@ -301,9 +301,9 @@ def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_i
     with read(weir, group, order="stream") as reader:
         weir.append(other, [("key", 3)])  # after the moment at which the run began
         [batch] = list(reader_commits(reader))
-    assert batch.bound is not None
+    assert batch.up_to is not None
     assert batch.size == ROWS + 2
-    clocks = weir.query("SELECT max(clock), time_clock(:bound) FROM time_index", bound=batch.bound)
+    clocks = weir.query("SELECT max(clock), time_clock(:bound) FROM time_index", bound=batch.up_to)
     assert [last > bound for last, bound in clocks] == [True]
     assert [row.n for row in batch.events_of("s/other").collect()] == [1, 2]
 

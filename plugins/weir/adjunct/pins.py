@@ -1,7 +1,7 @@
 """Pin a version of each store to a batch, in steps of which each can be resumed.
 
-After a batch is recorded, the bound of its stores is chosen and closed in their streams: the clock
-of its newest event, or in an aligned group the bound of the batch. That gives the cut to which a
+After a batch is recorded, the clock of its stores is chosen and closed in their streams: that of
+its newest event, or in an aligned group that up to which it reads. It gives the cut to which a
 version must be complete. Both are recorded. Then such a version is found or built, and pinned.
 Whoever takes the batch over continues with what is recorded, so all attempts at a batch read the
 same version.
@@ -90,10 +90,10 @@ def record_targets(
     stores: Mapping[str, AdjunctStore],
     not_delivered: Collection[int],
 ) -> dict[str, Pin]:
-    """Choose and close the bound of a batch's stores, record the cut to which each must be
+    """Choose and close the clock of a batch's stores, record the cut to which each must be
     complete, and return what is recorded: of an earlier attempt, if there was one.
 
-    `not_delivered`: streams whose events take no part in the bound.
+    `not_delivered`: streams whose events take no part in it.
 
     Raises Fenced if the batch was taken over, Truncated for a cut below the head, NotFound if the
     stream of a store was deleted before a version was built, and InvalidInput (`time_in_future`)
@@ -110,7 +110,7 @@ def record_targets(
         streams = {stream.stream_id: stream for stream in locked}
         check_held(connection, batch)
         oldest, newest = _clocks(connection, batch, not_delivered)
-        newest = newest if batch.bound is None else batch.bound
+        newest = newest if batch.up_to is None else batch.up_to
         if locked:
             close(connection, locked, newest)
         for store in new:
@@ -223,7 +223,7 @@ def _clocks(
 
 
 def _target(
-    connection: Connection, store: AdjunctStore, stream: LockedStream | None, bound: int
+    connection: Connection, store: AdjunctStore, stream: LockedStream | None, last: int
 ) -> tuple[Cut, int]:
     """Return the cut to which a version must be complete, and its clock, which is closed."""
     word = store.configuration.bootstrap.strip()
@@ -235,18 +235,18 @@ def _target(
             raise NotFound(
                 "stream_deleted",
                 f"stream {store.stream} of adjunct store {store.name} was deleted before a version "
-                "of the store was built, so it has no rows; bind another store.",
+                "of the store was built, so it has no rows; join another store.",
             )
         word = "tail"
-    if word == "bound":
+    if word == "batch":
         cut = connection.execute(
             text("SELECT stream_cut_at(:stream, clock_time(:clock))"),
-            {"stream": str(stream.name), "clock": bound},
+            {"stream": str(stream.name), "clock": last},
         ).scalar_one()
-        return dict(cut), bound
+        return dict(cut), last
     cut = find_cuts(connection, [stream], word)[stream.stream_id].to_json()
     clock = connection.execute(
         text("SELECT clock_after(:s, CAST(:cut AS jsonb)) - 1"),
         {"s": stream.stream_id, "cut": json.dumps(cut)},
     ).scalar_one()
-    return cut, max(bound, stream.last_clock) if clock is None else clock
+    return cut, max(last, stream.last_clock) if clock is None else clock

@@ -210,10 +210,10 @@ _INSERT = text(
 
 
 def bound_to_another(store: AdjunctStore, stream: StreamName) -> Conflict:
-    """Return the error that a store can't be bound to a stream, as it is bound to another."""
+    """Return the error that a store can't be kept from a stream, as it is kept from another."""
     return Conflict(
         "adjunct_store_bound",
-        f"adjunct store {store.name} is bound to stream {store.stream}, and a store has one "
+        f"adjunct store {store.name} is kept from stream {store.stream}, and a store has one "
         f"stream; define another store for {stream}.",
     )
 

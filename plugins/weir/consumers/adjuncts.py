@@ -24,7 +24,7 @@ Build = Callable[[str, Cut, int], AdjunctVersion]  # of a store, to a cut and it
 class AdjunctStoreManager:
     """Decide for a consumer what of its streams is delivered, and what of its stores is seen.
 
-    This is the default: a stream that is bound as a store is not delivered, all events of the other
+    This is the default: a stream of a joined store is not delivered, all events of the other
     streams are, and every row of a store is seen. A consumer can replace it by a subclass
     (`manager="module:factory"`; the factory gets `stores`). Its answers must depend on nothing but
     their arguments, so that every attempt at a batch gets the same. Events that are not delivered
@@ -88,7 +88,7 @@ class Binding:
                     f"reader group {group} writes to {stream} and binds adjunct store {name} of "
                     "it, which must be complete to the tail, so it would run after its own output; "
                     "name another output, or "
-                    f"{do('update_adjunct_store', adjunct_store=name, bootstrap='bound')}.",
+                    f"{do('update_adjunct_store', adjunct_store=name, bootstrap='batch')}.",
                 )
 
 
@@ -112,7 +112,7 @@ def bind(
     if streams and left_out == streams:
         raise InvalidInput(
             "no_primary_stream",
-            f"all streams of reader group {group} ({', '.join(streams.values())}) are bound as "
+            f"all streams of reader group {group} ({', '.join(streams.values())}) are joined as "
             "adjunct stores, so there would be no events to deliver; let the group read another "
             "stream, too.",
         )

@@ -63,11 +63,11 @@ class Adjuncts(Mapping[str, Frame]):
         return {n: pin.version.version if pin.version else None for n, pin in self.pins.items()}
 
     def _pin(self, name: str) -> Pin:
-        """Return what the batch reads of a store. Raises InvalidInput if it is not bound."""
+        """Return what the batch reads of a store. Raises InvalidInput if it is not joined."""
         if name not in self.pins:
             raise InvalidInput(
-                "adjunct_not_bound",
-                f"adjunct store {name} is not bound (bound: {', '.join(self.pins) or 'none'}); "
+                "adjunct_not_joined",
+                f"adjunct store {name} is not joined (joined: {', '.join(self.pins) or 'none'}); "
                 "name it in adjuncts.",
             )
         return self.pins[name]

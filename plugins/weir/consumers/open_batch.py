@@ -127,11 +127,11 @@ class OpenBatch(Generic[Frame]):
         return self._batch.events
 
     @property
-    def bound(self) -> datetime | None:
+    def up_to(self) -> datetime | None:
         """Of an aligned group, the moment up to which every event of its streams is in this batch
         or in an earlier one, and after which none is. None for other groups. The parts of a batch
         that was split have the moment of the whole."""
-        return as_datetime(self._batch.bound)
+        return as_datetime(self._batch.up_to)
 
     @property
     def complete_until(self) -> datetime | None:
@@ -170,7 +170,7 @@ class OpenBatch(Generic[Frame]):
     def adjunct(self, name: str) -> Frame:
         """Return the table of an adjunct store, in the version that all attempts at this batch
         read: `_weir_key`, the columns of the value, and `_clock`. Raises InvalidInput if the store
-        is not bound."""
+        is not joined."""
         return self.adjuncts[name]
 
     def enrich(

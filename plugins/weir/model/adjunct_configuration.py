@@ -26,7 +26,7 @@ class AdjunctConfiguration:
     """What was asked for; each field is a column of the table `adjunct_store`.
 
     `layout`: how consumers join the table. `bootstrap`: what a version must be complete to before a
-    batch is read with it: `bound`, `tail`, `none`, `time ...` or a stream cut. `missing`: what a
+    batch is read with it: `batch`, `tail`, `none`, `time ...` or a stream cut. `missing`: what a
     consumer does as long as there is no such version. `patience`: how many seconds it waits for
     another builder. `null_key`, `on_error`: what happens to events without a key, and to those for
     which an expression fails. `on_gap`: what a build does if events were truncated before it read
@@ -35,7 +35,7 @@ class AdjunctConfiguration:
     """
 
     layout: str = "auto"
-    bootstrap: str = "bound"
+    bootstrap: str = "batch"
     missing: str = "wait"
     patience: int = 3600
     null_key: str = "skip"
@@ -48,10 +48,10 @@ class AdjunctConfiguration:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""
         for name, allowed in _ONE_OF.items():
             check_choice(called(name), getattr(self, name), allowed)
-        if self.starting_point is None and self.bootstrap.strip() not in ("none", "bound", "tail"):
+        if self.starting_point is None and self.bootstrap.strip() not in ("none", "batch", "tail"):
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('bootstrap')} is {self.bootstrap!r}; it must be none, bound, tail, time "
+                f"{called('bootstrap')} is {self.bootstrap!r}; it must be none, batch, tail, time "
                 "2013-06-01T00:00:00Z, or a stream cut such as 0.0=12, 1.0=7.",
             )
         for name in ("patience", "keep_versions", "history"):

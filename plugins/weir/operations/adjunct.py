@@ -67,10 +67,10 @@ SETTINGS: dict[str, Setting] = {
     ),
     "bootstrap": Setting(
         "Complete to",
-        "What a version must be complete to before a batch is read with it: bound (of the batch), "
-        "tail, time 2013-06-01T00:00:00Z, a cut such as 0.0=12, 1.0=7; or none (the newest "
-        "version).",
-        "bound", schema={"maxLength": LONGEST_CUT},
+        "What a version must be complete to before a batch is read with it: batch (its newest "
+        "event), tail, time 2013-06-01T00:00:00Z, a cut such as 0.0=12, 1.0=7; or none (the "
+        "newest version).",
+        "batch", schema={"maxLength": LONGEST_CUT},
     ),
     "missing": _one_of(
         "When there is no such version",

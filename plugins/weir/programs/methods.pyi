@@ -181,7 +181,7 @@ class Actions(Acting):
         key_type: str = "",
         value_columns: str = "",
         layout: Literal["auto", "broadcast", "partitioned"] = "auto",
-        bootstrap: str = "bound",
+        bootstrap: str = "batch",
         missing: Literal["wait", "empty", "fail"] = "wait",
         patience: int = 3600,
         null_key: Literal["skip", "fail"] = "skip",

@@ -11,7 +11,7 @@ from weir.model.bounds import Bound
 
 @dataclass(frozen=True)
 class Batch:
-    """An open batch, and the token under which a reader holds it. `bound`: of an aligned group, the
+    """An open batch, and the token under which a reader holds it. `up_to`: of an aligned group, the
     clock up to which it has everything."""
 
     group_id: int
@@ -23,7 +23,7 @@ class Batch:
     bounds: tuple[Bound, ...]
     events: int
     on_gap: str
-    bound: int | None = None
+    up_to: int | None = None
     complete_until: int | None = None  # an event time; as the writers of its streams state
 
     @property

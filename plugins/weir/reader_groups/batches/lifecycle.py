@@ -95,7 +95,7 @@ def _resume(
             UPDATE reader_batch b SET reader_id = :reader_id, token = :token,
                 attempt = attempt + 1
             FROM taken WHERE b.group_id = :group_id AND b.batch_id = taken.batch_id
-            RETURNING b.batch_id, b.attempt, b.bounds, b.events, b.bound,
+            RETURNING b.batch_id, b.attempt, b.bounds, b.events, b.up_to,
                 b.complete_until"""  # noqa: S608 - constant
         ),
         {
@@ -110,7 +110,7 @@ def _resume(
     bounds = tuple(Bound.of(value) for value in row.bounds)
     return Batch(
         group.group_id, group.name, row.batch_id, reader_id, token, row.attempt, bounds, row.events,
-        group.configuration.on_gap, row.bound, row.complete_until,
+        group.configuration.on_gap, row.up_to, row.complete_until,
     )  # fmt: skip
 
 

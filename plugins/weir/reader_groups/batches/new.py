@@ -56,7 +56,7 @@ def open_new(
         return open_new(connection, group, reader_id, token, wanted, expected_readers)
     batch = Batch(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
-        group.configuration.on_gap, planned.bound,
+        group.configuration.on_gap, planned.up_to,
     )  # fmt: skip
     complete_until = connection.execute(
         text(
@@ -64,10 +64,10 @@ def open_new(
                 UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
             )
             INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
-                                      bounds, events, bytes, read_order, readers, bound, opened_at,
+                                      bounds, events, bytes, read_order, readers, up_to, opened_at,
                                       complete_until)
             SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds, :events,
-                   :bytes, :read_order, :readers, :bound, clock_timestamp(),
+                   :bytes, :read_order, :readers, :up_to, clock_timestamp(),
                    batch_complete_until(:group_id, n.bounds)
             FROM (SELECT CAST(:bounds AS jsonb) AS bounds OFFSET 0) n  -- long, so sent once
             RETURNING complete_until"""
@@ -83,7 +83,7 @@ def open_new(
             "bytes": planned.bytes,
             "read_order": wanted.reading.order,
             "readers": readers,
-            "bound": planned.bound,
+            "up_to": planned.up_to,
         },
     ).scalar_one()
     return replace(batch, complete_until=complete_until)

@@ -39,12 +39,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Planned:
-    """The bounds of a batch and their bytes. `bound`: of an aligned group, the clock up to which it
+    """The bounds of a batch and their bytes. `up_to`: of an aligned group, the clock up to which it
     has everything."""
 
     bounds: list[Bound]
     bytes: int
-    bound: int | None = None
+    up_to: int | None = None
 
 
 def plan(
@@ -89,10 +89,10 @@ def plan(
     within = fit(connection, readable, wanted.reading.budget, unit)
     if wanted.first and readers > 1 and within.ends is not None:
         within = fit(connection, readable, wanted.reading.budget.part(FIRST_PART), unit)
-    bound = None
+    up_to = None
     if wanted.closed is not None:
-        bound = min(limits.values()) if within.clock is None else within.clock
-    return Planned(readable if within.ends is None else bounds_within(within), within.bytes, bound)
+        up_to = min(limits.values()) if within.clock is None else within.clock
+    return Planned(readable if within.ends is None else bounds_within(within), within.bytes, up_to)
 
 
 def _unit(configuration: GroupConfiguration, wanted: Wanted) -> Unit:

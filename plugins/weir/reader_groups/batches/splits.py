@@ -68,12 +68,12 @@ def open_parts(
             ), opened AS (
                 INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token,
                                           attempt, state, bounds, rest, events, bytes,
-                                          read_order, readers, bound, opened_at, complete_until)
+                                          read_order, readers, up_to, opened_at, complete_until)
                 SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
                        CAST(:rest AS jsonb), :events,
                        sum(bytes_before(b.stream, b.segment, b."to")
                            - bytes_before(b.stream, b.segment, b."from")),
-                       o.read_order, o.readers, o.bound, o.opened_at,
+                       o.read_order, o.readers, o.up_to, o.opened_at,
                        batch_complete_until(:g, CAST(:bounds AS jsonb))
                 FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
                     AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
