@@ -24,6 +24,7 @@ from benchmarks import (
     control,
     data_path,
     event_time,
+    group_reader,
     metadata,
     order,
     ordered_reads,
@@ -69,6 +70,7 @@ def main() -> int:
             terminal,
             people,
             appends,
+            group_reader,
             adjunct_joins,
             adjunct_stores,
         ):

@@ -170,6 +170,35 @@ def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(
     }
 
 
+def test_a_session_forgets_whatever_a_trigger_has_left_in_it(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    left = """CREATE TEMP TABLE IF NOT EXISTS reader_batch (n bigint);
+        CREATE OR REPLACE FUNCTION pg_temp.measure_disorder(bigint, bigint) RETURNS void
+            LANGUAGE sql AS '';
+        PERFORM pg_advisory_lock(815); PERFORM set_config('weir.told', 'secret', false);
+        PERFORM set_config('datestyle', 'German', false); LISTEN told;
+        PERFORM set_config('search_path', 'pg_temp, weir_internal, weir', false);"""
+    as_owner(*trigger(table, left))
+    reader = group.reader()
+    batch = reader.must_open()
+    before = rows(group.database, "SELECT pg_backend_pid() AS pid")
+    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    [found] = rows(
+        group.database,
+        """SELECT pg_backend_pid() AS pid, current_setting('weir.told', true) AS told,
+            current_setting('datestyle') AS dates, current_setting('search_path') AS path,
+            (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 815) AS locks,
+            (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relkind <> 't') AS tables,
+            (SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema()) AS functions,
+            (SELECT count(*) FROM pg_listening_channels()) AS channels""",
+    )
+    assert (found.told or "", found.path) == ("", "weir_internal, weir")
+    assert found.dates.startswith("ISO")
+    assert (found.locks, found.tables, found.functions, found.channels) == (0, 0, 0, 0)
+    assert found.pid == before[0].pid, "the session is used on"
+
+
 @pytest.fixture
 def theirs(as_owner: Execute, table: str) -> Iterator[str]:
     """Makes a table of another role, to which its consumer may write everything, and returns its

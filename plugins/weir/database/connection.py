@@ -92,8 +92,8 @@ class Database:
         event.listen(
             self.engine, "before_cursor_execute", lambda *s: (s[2], as_sent(s[3])), retval=True
         )
-        # For statements that stand alone. Their cursors are the driver's, because SQLAlchemy's way
-        # to it takes more than half of what the client spends on one (docs/decisions/0009).
+        event.listen(self.engine, "reset", session.close if pooler else session.forget)
+        # For statements that stand alone, with cursors of the driver (docs/decisions/0009).
         self._alone = QueuePool(
             self._connect_alone, pool_size=pool_size, use_lifo=True, reset_on_return=None
         )

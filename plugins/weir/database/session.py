@@ -3,6 +3,9 @@ a server is set to."""
 
 from typing import Any
 
+import psycopg2
+from sqlalchemy import Connection
+
 from weir.errors import InvalidInput
 
 # What changes the meaning of a statement, or of a value that is sent or returned: how texts and
@@ -38,6 +41,41 @@ OPTIONS = " ".join(
     "-c {}={}".format(name, value.replace(" ", "\\ "))
     for name, value in (SESSION | _NETWORK).items()
 )
+
+
+# What brings a session back to its beginning, as DISCARD ALL does, but for the plans of statements,
+# which Postgres makes anew by itself where a name means something else. psycopg2 sets the style of
+# dates when it connects.
+_FORGET = """CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SET datestyle TO ISO;
+    DEALLOCATE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP;
+    DISCARD SEQUENCES"""
+_LENT = "weir_lent"
+
+
+def lend(connection: Connection) -> None:
+    """Note that code of other people runs in a transaction: triggers, functions. When it is over,
+    the session forgets whatever they have left in it (`forget`)."""
+    connection.info[_LENT] = True
+
+
+def forget(connection: Any, record: Any, _: object) -> None:
+    """Bring the session of a connection that was lent back to its beginning, before others use it.
+    One that does not come back is closed. For the pool, when it gets a connection back."""
+    if not record.info.pop(_LENT, False):
+        return
+    try:
+        connection.rollback()
+        with connection.cursor() as cursor:
+            cursor.execute(_FORGET)
+        connection.commit()
+    except psycopg2.Error:
+        connection.close()
+
+
+def close(connection: Any, record: Any, _: object) -> None:
+    """Close a connection that was lent. A pooler would give what it is told to another session."""
+    if record.info.pop(_LENT, False):
+        connection.close()
 
 
 def check(connection: Any) -> None:

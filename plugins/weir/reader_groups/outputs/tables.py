@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, exc, text
 
 from weir.database.connection import Database, wait_for_disk
+from weir.database.session import lend
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_group
@@ -193,9 +194,11 @@ def publish_tables(
 
     These are the last statements of the transaction and of its session, because triggers of other
     people may leave settings and temporary tables behind: nothing after them is looked up by the
-    search path, and the session is not used again. Raises BadRows for rows that a table refuses,
-    InvalidInput for a missing right, BatchFailed if a column was changed meanwhile, Unavailable if
-    Postgres has lost rows, and other errors of Postgres as they are.
+    search path, and the session forgets them before it is used again.
+
+    Raises BadRows for rows that a table refuses, InvalidInput for a missing right, BatchFailed if a
+    column was changed meanwhile, Unavailable if Postgres has lost rows, and other errors of
+    Postgres as they are.
     """
     if not tables:
         return
@@ -210,7 +213,7 @@ def publish_tables(
         )
         paths = list(found.scalars())
         before = _publishing_state(connection, tables)
-        connection.detach()
+        lend(connection)
         for one, path in zip(tables, paths, strict=True):
             table = one.table
             one.publish(connection, path, batch)
