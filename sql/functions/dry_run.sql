@@ -1,4 +1,4 @@
--- The rules of weir.model.retention_decision for people who have only SQL; a test compares the two.
+-- What retention decides, by the tables of semantics 11.5 and 11.6: for the run, and for those who look before it.
 CREATE OR REPLACE FUNCTION weir_internal.beyond_limit(in_stream weir_internal.stream, in_limit text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -68,14 +68,16 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'The subscribers (of those whose released cuts are given by name) without which the lower bound of all would be later.';
 
-CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
+-- bound: the lower bound of what the subscribers released. truncated_past: those that have not released everything
+-- that a maximum truncates. next_at: when time alone will change the decision, or cause an alert.
+CREATE OR REPLACE FUNCTION weir_internal.decide_retention(in_stream_id bigint)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
-               held_by text[], timed_out text[], lost jsonb)
+               held_by text[], truncated_past text[], timed_out text[], next_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE
-    sid CONSTANT bigint := weir_internal.stream_id(stream);
+    sid CONSTANT bigint := in_stream_id;
     s weir_internal.stream;
     i record;
     l jsonb;
@@ -96,15 +98,10 @@ BEGIN
     bytes := 0;
     held_by := '{}';
     timed_out := '{}';
-    lost := '{}';
-    IF s.state <> 'active' THEN  -- weir_retention does not change it
-        rule := s.state;
-        reason := 'the stream is ' || s.state || ', which is kept as it is';
-        RETURN NEXT;
-        RETURN;
-    END IF;
+    truncated_past := '{}';
     SELECT * INTO i FROM weir_internal.retention_inputs(sid);
     l := i.limits;
+    next_at := i.next_at;
     SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
            jsonb_object_agg(u.name, weir_internal.join_cuts(sid, u.cut, s.head))
                FILTER (WHERE NOT u.timed_out AND s.retention = 'consumed')
@@ -213,11 +210,38 @@ BEGIN
         cut := c;
         SELECT z.events - i.head_events, z.bytes - i.head_bytes INTO events, bytes
         FROM weir_internal.size_till(sid, c) z;
-        lost := weir_internal.unread_events_lost(sid, c);
+        IF released IS NOT NULL AND chosen LIKE 'max%' THEN
+            SELECT coalesce(array_agg(DISTINCT r.key COLLATE "C"), '{}') INTO truncated_past
+            FROM weir_internal.front(sid, c) f
+            CROSS JOIN jsonb_each(released) r
+            CROSS JOIN LATERAL weir_internal.cut_segments(sid, r.value) e
+            WHERE e.event_offset IS NOT NULL AND weir_internal.has_passed(
+                f.keys, f.owners, f.offsets, e.key_low, e.segment_id, e.event_offset + 1);
+        END IF;
     END IF;
     IF rule IN ('min_age', 'min_bytes', 'too_little') THEN
         held_by := '{}';
     END IF;
     RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION weir_internal.decide_retention(bigint) IS 'What retention decides about an active stream: where it truncates (null: nothing), by which rule and why, and who holds events back.';
+
+CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
+RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
+               held_by text[], timed_out text[], lost jsonb)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+DECLARE
+    sid CONSTANT bigint := weir_internal.stream_id(stream);
+    state CONSTANT text := (SELECT o.state FROM weir_internal.stream o WHERE o.stream_id = sid);
+BEGIN
+    IF state <> 'active' THEN  -- weir_retention does not change it
+        RETURN QUERY SELECT state, 'the stream is ' || state || ', which is kept as it is', NULL::jsonb,
+            NULL::jsonb, 0::bigint, 0::bigint, '{}'::text[], '{}'::text[], '{}'::jsonb;
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT d.rule, d.reason, d.cut, d.bound, d.events, d.bytes, d.held_by, d.timed_out,
+        CASE WHEN d.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(sid, d.cut) END
+    FROM weir_internal.decide_retention(sid) d;
 END $$;
 COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and the reason, the new head (null: nothing would be truncated), the bound of the subscribers, how much would be truncated, which subscribers prevent more, which have timed out, and how many unread events each subscriber would lose. Retention does not change a sealed stream: the rule is sealed.';

@@ -1,5 +1,5 @@
 -- What a decision of retention depends on. These are functions because Postgres plans a function once per session,
--- and because both the run and people use them. The rules are in weir.model.retention_decision.
+-- and because both the run and people use them. The rules are in decide_retention.
 
 -- Semantics 11.4. A minimum that is not set counts as 0; of equal records the first is taken. A stream whose tail
 -- does not move is not captured. So if nothing was appended between the newest record that is too old and the time

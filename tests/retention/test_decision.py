@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.chance import cases
 from tests.model.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
-from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
+from tests.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.retention_policy import Policy
 from weir.model.segment import Segment
 from weir.model.stream_cut import StreamCut, at_or_before

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.chance import cases, random_for
+from tests.retention.decision import Decision, decide, situation
 from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import LIMITS, Schedule
 from tests.world.streams import Lane, database_for_many
@@ -46,6 +47,8 @@ class Judged(Schedule):
         """One run, of all that is due or of this stream; what it truncated is nobody's loss, or is
         recorded as such."""
         [dry] = self.lane.rows("SELECT * FROM retention_dry_run(:n)", n=str(self.lane.name))
+        [decided] = self.lane.rows("SELECT * FROM decide_retention(:s)")
+        self.check_decision(decided, decide(situation(self.database, self.lane.name)))
         names = [self.lane.name] if self.random.random() < 0.2 else None
         reports = retain(self.database, names)
         report = next((r for r in reports if r["stream"] == str(self.lane.name)), None)
@@ -73,6 +76,15 @@ class Judged(Schedule):
         self.check_losses(report, gone - before, finished)
         self.check_freed(report, released)
         return report
+
+    def check_decision(self, decided: Any, expected: Decision) -> None:
+        """The decision is that of the model, which is simple and knows no SQL."""
+        cuts = [cut and cut.to_json() for cut in (expected.cut, expected.bound)]
+        assert [decided.cut, decided.bound] == cuts
+        assert (decided.rule, decided.reason) == (expected.rule, expected.reason)
+        assert (decided.events, decided.bytes) == expected.frees
+        for said in ("held_by", "truncated_past", "timed_out"):
+            assert tuple(getattr(decided, said)) == getattr(expected, said), said
 
     def subscribers(self, report: dict[str, Any]) -> list[Member]:
         """Those that have not timed out."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.model.test_stream_cut import Remaining, Stream
+from tests.retention.decision import Decision, decide
 from tests.retention.test_decision import World
-from weir.model.retention_decision import Decision, decide
 from weir.model.retention_policy import Policy
 from weir.model.stream_cut import StreamCut
 

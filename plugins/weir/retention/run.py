@@ -1,13 +1,13 @@
 """One run of retention: decide about every stream for which a decision is due, and truncate it.
 
-Deciding and truncating are one transaction, which has locked the stream and its groups.
+The SQL function `decide_retention` has the rules (docs/decisions/0025). Deciding and truncating are
+one transaction, which has locked the stream and its groups.
 """
 
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -18,8 +18,6 @@ from weir.controller.retention_queue import due_streams, queueing, take_due
 from weir.controller.truncation import Freed, files_below, move_head
 from weir.database.connection import Database
 from weir.model.names import StreamName
-from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
-from weir.model.stream_cut import StreamCut
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 
@@ -33,7 +31,7 @@ _AGAIN = queueing(
     """CASE WHEN CAST(:cut AS jsonb) IS NULL
        THEN CAST(:next_at AS timestamptz) ELSE clock_timestamp() END""",
 )
-_INPUTS = text("SELECT * FROM retention_inputs(:s)")
+_DECIDE = text("SELECT * FROM decide_retention(:s)")
 
 
 def retain(
@@ -67,15 +65,6 @@ def retain(
     return reports
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """What a decision about a locked stream depends on, and when the passing of time alone may
-    change the decision."""
-
-    situation: Situation
-    next_at: Any
-
-
 def _retain_one(
     connection: Connection, stream_id: int, dry_run: bool, only_due: bool
 ) -> dict[str, Any] | None:
@@ -86,18 +75,19 @@ def _retain_one(
     # Taken from the queue before anything is read: a later change puts the stream there again.
     if not dry_run and not take_due(connection, stream_id) and only_due:
         return None  # another run has decided meanwhile
-    inputs = _inputs(connection, stream)
-    decision = decide(inputs.situation)
+    decision = connection.execute(_DECIDE, {"s": stream_id}).one()
     freed, lost, others = Freed(0, 0, 0), {}, {}
     if decision.cut is not None:
-        lost = unread_events_lost(connection, stream, decision.cut)
-        others = unread_events_lost(connection, stream, decision.cut, subscribers=False)
+        [cut] = load_cuts(connection, stream_id, decision.cut)
+        lost = unread_events_lost(connection, stream, cut)
+        others = unread_events_lost(connection, stream, cut, subscribers=False)
         if dry_run:
-            freed = Freed(*decision.frees, files_below(connection, stream, decision.cut))
+            files = files_below(connection, stream, cut)
+            freed = Freed(decision.events, decision.bytes, files)
         else:
-            freed = move_head(connection, stream, decision.cut)
+            freed = move_head(connection, stream, cut)
     if not dry_run:
-        _record(connection, stream, inputs, decision, lost)
+        _record(connection, stream, decision, lost)
     for name in decision.timed_out:
         log.warning("subscriber %s of stream %s has timed out and holds nothing back any more",
                     name, stream.name)  # fmt: skip
@@ -109,63 +99,19 @@ def _retain_one(
         "stream": str(stream.name),
         "rule": decision.rule,
         "reason": decision.reason,
-        "cut": decision.cut.to_json() if decision.cut else None,
-        "held_by": list(decision.held_by),
-        "timed_out": list(decision.timed_out),
+        "cut": decision.cut,
+        "held_by": decision.held_by,
+        "timed_out": decision.timed_out,
         "lost": lost,
         **freed.__dict__,
     }
 
 
-def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
-    row = connection.execute(_INPUTS, {"s": stream.stream_id}).one()
-    records = list(row.limits.values())
-    head, *cuts = load_cuts(
-        connection, stream.stream_id, stream.head, *[one["cut"] for one in row.subscribers],
-        *[one["cut"] for one in records],
-    )  # fmt: skip
-    subscribers: dict[bool, dict[str, StreamCut]] = {False: {}, True: {}}
-    for one, cut in zip(row.subscribers, cuts, strict=False):
-        subscribers[one["timed_out"]][one["name"]] = cut
-    found = {
-        which: Record(one["recorded_at"], cut, one["bytes"])
-        for which, one, cut in zip(row.limits, records, cuts[len(row.subscribers) :], strict=True)
-    }
-    sizes = {json.dumps(stream.head): Size(row.head_events, row.head_bytes)}
-
-    @cache
-    def size_before(written: str) -> Size:
-        if written in sizes:
-            return sizes[written]
-        return Size(
-            *connection.execute(
-                text("SELECT * FROM size_till(:s, CAST(:cut AS jsonb))"),
-                {"s": stream.stream_id, "cut": written},
-            ).one()
-        )
-
-    situation = Situation(
-        stream.configuration.retention_policy,
-        head,
-        Size(row.tail_events, row.tail_bytes),
-        subscribers[False],
-        subscribers[True],
-        Limits(**found),
-        lambda cut: size_before(json.dumps(cut.to_json())),
-    )
-    return _Inputs(situation, row.next_at)
-
-
 def _record(
-    connection: Connection,
-    stream: LockedStream,
-    inputs: _Inputs,
-    decision: Decision,
-    lost: dict[str, int],
+    connection: Connection, stream: LockedStream, decision: Any, lost: dict[str, int]
 ) -> None:
     """Record the decision, unless it truncates nothing for the same reasons as the last one. Delete
     the recorded cuts below the new head, and queue the stream for the next decision."""
-    cut = json.dumps(decision.cut.to_json()) if decision.cut else None
     connection.execute(
         text(
             f"""WITH made AS (
@@ -197,14 +143,14 @@ def _record(
             "rule": decision.rule,
             "reason": decision.reason,
             "head": json.dumps(stream.head),
-            "bound": json.dumps(decision.bound.to_json()) if decision.bound else None,
-            "cut": cut,
-            "held_by": list(decision.held_by),
-            "truncated_past": list(decision.truncated_past),
-            "timed_out": list(decision.timed_out),
+            "bound": decision.bound and json.dumps(decision.bound),
+            "cut": decision.cut and json.dumps(decision.cut),
+            "held_by": decision.held_by,
+            "truncated_past": decision.truncated_past,
+            "timed_out": decision.timed_out,
             "lost": json.dumps(lost),
-            "events": decision.frees.events,
-            "bytes": decision.frees.bytes,
-            "next_at": inputs.next_at,
+            "events": decision.events,
+            "bytes": decision.bytes,
+            "next_at": decision.next_at,
         },
     )

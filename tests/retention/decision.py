@@ -1,14 +1,21 @@
-"""Decide at which cut retention truncates a stream, by which rule, and who holds events back. Pure.
+"""What retention decides, as a model of the SQL function `decide_retention`: values, without I/O.
 
 The rules are semantics 11.5 and 11.6; docs/retention.md has them in one table.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import lock_streams
+from weir.database.connection import Database
 from weir.model.amounts import say_age, say_size
+from weir.model.names import StreamName
 from weir.model.retention_policy import Policy
 from weir.model.stream_cut import Order, StreamCut, at_or_before, compare, join, meet
 
@@ -100,7 +107,7 @@ def decide(s: Situation) -> Decision:
     """Return the decision for one stream, by the tables of semantics 11.5 and 11.6."""
     released = {name: join(cut, s.head) for name, cut in s.subscribers.items()}
     bound = meet(released.values()) if s.policy.by_consumption and released else None
-    held_by = _holding(released, bound) if bound else ()
+    held_by = holding(released, bound) if bound else ()
     if bound is None:
         choice = _without_bound(s)
     else:
@@ -124,7 +131,7 @@ def decide(s: Situation) -> Decision:
     return Decision(*choice, bound, held_by, truncated_past, tuple(sorted(s.timed_out)), frees)
 
 
-def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:
+def holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:
     """Return the subscribers without whom the bound would be later.
 
     Where several share the bound, return those of whom none has released less than another.
@@ -267,3 +274,47 @@ def _over(policy: Policy, limit: str) -> str:
 def _say(policy: Policy, limit: str) -> str:
     amount: int = getattr(policy, limit)
     return say_age(amount) if limit.endswith("age") else say_size(amount)
+
+
+def situation(database: Database, name: StreamName) -> Situation:
+    """What a decision about a stream depends on now."""
+
+    def read(connection: Connection) -> Situation:
+        [stream] = lock_streams(connection, names=[name])
+        row = connection.execute(
+            text("SELECT * FROM retention_inputs(:s)"), {"s": stream.stream_id}
+        ).one()
+        records = list(row.limits.values())
+        head, *cuts = load_cuts(
+            connection, stream.stream_id, stream.head, *[one["cut"] for one in row.subscribers],
+            *[one["cut"] for one in records],
+        )  # fmt: skip
+        subscribers: dict[bool, dict[str, StreamCut]] = {False: {}, True: {}}
+        for one, cut in zip(row.subscribers, cuts, strict=False):
+            subscribers[one["timed_out"]][one["name"]] = cut
+        found = {
+            which: Record(one["recorded_at"], cut, one["bytes"])
+            for which, one, cut in zip(
+                row.limits, records, cuts[len(row.subscribers) :], strict=True
+            )
+        }
+
+        def size_before(cut: StreamCut) -> Size:
+            return Size(*database.transaction(
+                lambda c: c.execute(
+                    text("SELECT * FROM size_till(:s, CAST(:cut AS jsonb))"),
+                    {"s": stream.stream_id, "cut": json.dumps(cut.to_json())},
+                ).one()
+            ))  # fmt: skip
+
+        return Situation(
+            stream.configuration.retention_policy,
+            head,
+            Size(row.tail_events, row.tail_bytes),
+            subscribers[False],
+            subscribers[True],
+            Limits(**found),
+            size_before,
+        )
+
+    return database.transaction(read)
