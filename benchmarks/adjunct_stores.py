@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from benchmarks.data_path import appender, opened
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from spark_jobs import adjunct
+from tests.world.jobs import main
+from weir.actions import adjunct
 from weir.adjunct.lookup import look_up
 from weir.adjunct.stores import define_store
 from weir.controller.streams import create_stream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import StreamName, stream_name
-from weir.operations.runner import Job, main
+from weir.operations.action import Job
 from weir.spark.adjuncts.build import build_version
 from weir.warehouse.filesystem import filesystem
 

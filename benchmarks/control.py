@@ -16,11 +16,11 @@ from sqlalchemy import text
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
-from spark_jobs import checkpoints
+from weir.actions import checkpoints
+from weir.actions.checkpoints import Checkpoints
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
-from weir.operations import Checkpoints
-from weir.operations.runner import Job
+from weir.operations.action import Job
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.retention.capture import capture

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.local.spark_start import spark_start
-from weir.operations.runner import job_path
+from weir.operations.runner import JOB_FILE
 
 
 def task_overhead(setting: Setting) -> Figure:
@@ -23,9 +23,9 @@ def task_overhead(setting: Setting) -> Figure:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
 
-    def submit(job: str) -> None:
+    def submit(*words: str) -> None:
         subprocess.run(
-            ["spark-submit", "--master", "local[2]", job],
+            ["spark-submit", "--master", "local[2]", *words],
             env=environment,
             check=True,
             capture_output=True,
@@ -35,7 +35,7 @@ def task_overhead(setting: Setting) -> Figure:
         "task_overhead",
         "weir_checkpoints with nothing to do beside a bare spark-submit of a job that starts a "
         "session and counts one row",
-        lambda: submit(job_path("checkpoints")),
+        lambda: submit(JOB_FILE, "checkpoints"),
         lambda: submit(str(Path(__file__).with_name("empty_job.py"))),
         limit=1.3,
     )

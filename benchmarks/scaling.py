@@ -14,12 +14,13 @@ from typing import Any
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
-from spark_jobs import scale
 from tests.watching import count_statements
+from tests.world.jobs import main
+from weir.actions import scale
 from weir.database.connection import Database
 from weir.model.key_space import KeyRange, even_split
 from weir.model.split_points import Found, HotSegment, SplitPoints
-from weir.operations.runner import Job, main
+from weir.operations.action import Job
 from weir.scaling.run import scale_by_load
 
 FEW = 100

@@ -15,11 +15,11 @@ from typing import Any, get_type_hints, is_typeddict
 import weir
 import weir.spark
 from weir import errors
+from weir.actions import FORMS
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
 from weir.history.lineage import Step
-from weir.operations import JOBS
 from weir.programs import methods
 from weir.reader_groups.batches.reading import Options
 
@@ -53,7 +53,7 @@ def sections() -> dict[str, list[tuple[str, Any]]]:
     module = [(f"weir.{name}", getattr(weir, name)) for name in weir.__all__]
     module = [one for one in module if one[0] not in ("weir.__version__", "weir.StreamStore")]
     store = list(_with_members("weir.StreamStore", weir.StreamStore))
-    actions = [one for one in store if one[0].rpartition(".")[2] in JOBS]
+    actions = [one for one in store if one[0].rpartition(".")[2] in FORMS]
     spark = [(f"weir.spark.{name}", getattr(weir.spark, name)) for name in weir.spark.__all__]
     values = [(one.__name__, one) for one in (Options, Reader, Committed, Step, Adjuncts)]
     known = [one for one in vars(errors).values() if inspect.isclass(one)]
@@ -175,12 +175,12 @@ def _plain(text: str) -> str:
 def stub() -> str:
     """Return methods.pyi."""
     parts = [
-        '"""Made by `make docs` from weir.operations; methods.py makes the methods."""',
+        '"""Made by `make docs` from weir.actions; methods.py makes the methods."""',
         "from typing import Any, Literal\n",
         "from weir.programs.actions import Acting\n",
         "class Actions(Acting):",
     ]
-    for action, form in JOBS.items():
+    for action, form in FORMS.items():
         known = inspect.signature(getattr(methods.Actions, action))
         arguments, named = ["self"], False
         for one in list(known.parameters.values())[1:]:

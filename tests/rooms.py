@@ -48,6 +48,7 @@ ROOMS = {
     "spark": "",
     "operations": "",
     "declarations": "",
+    "actions": "",
     "programs": "",
     "jobs": "",
     "airflow": "",
@@ -65,7 +66,7 @@ def shown(path: Path) -> str:
 
 def folder_of(room: str) -> Path:
     """The folder of a room."""
-    return REPOSITORY / "spark_jobs" if room == "jobs" else LIBRARY / room.replace(".", "/")
+    return LIBRARY / room.replace(".", "/")
 
 
 def files_of(room: str) -> list[Path]:

@@ -28,9 +28,6 @@ from tests.rooms import (
     upward_writes,
 )
 
-# The runner finds the file of a job by name, for another process or a terminal to run.
-RUN_AS_FILES = {"operations": {"weir/operations/runner.py": ["weir.jobs"]}}
-
 
 @pytest.mark.parametrize("room", ORDER)
 def test_no_room_imports_from_one_above_it(room: str) -> None:
@@ -38,7 +35,7 @@ def test_no_room_imports_from_one_above_it(room: str) -> None:
     wrong = {
         shown(p): found for p in files_of(room) if (found := upward_imports(room, p.read_text()))
     }
-    assert wrong == RUN_AS_FILES.get(room, {})
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +159,7 @@ def test_an_upward_read_is_found(room: str, source: str, table: str) -> None:
 
 def test_every_room_is_in_the_order_and_says_in_a_line_what_lives_in_it() -> None:
     folders = {path.parent.relative_to(LIBRARY) for path in LIBRARY.glob("*/**/*.py")}
-    assert {".".join(folder.parts) for folder in folders} | {"jobs"} == set(ORDER)
+    assert {".".join(folder.parts) for folder in folders} == set(ORDER)
     assert {path.name for path in LIBRARY.glob("*.py")} == {
         "__init__.py",
         "errors.py",

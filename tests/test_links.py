@@ -44,7 +44,7 @@ def test_every_module_and_file_that_a_page_names_exists() -> None:
             if name.split(".")[1] in packages:
                 named.add(name)
                 wrong += [f"{page.name}: {name}"] * (not is_there(name))
-        for path in re.findall(r"`((?:docs|plugins|spark_jobs|sql|tests)/[\w./-]+)`", text):
+        for path in re.findall(r"`((?:docs|plugins|sql|tests)/[\w./-]+)`", text):
             named.add(path)
             wrong += [f"{page.name}: {path}"] * (not (ROOT / path).exists())
     assert len(named) > 40, "the patterns find the names"

@@ -19,8 +19,8 @@ from weir.local.throw_away import throw_away_postgres
 
 REPOSITORY = Path(__file__).parents[1]
 # What the build backend could find. It writes beside its sources, so it gets a copy of them.
-SOURCES = ("plugins", "spark_jobs", "sql", "dags", "tests", "examples", "benchmarks")
-PACKAGES = {"plugins/weir": "weir", "spark_jobs": "weir/jobs", "sql": "weir/sql"}
+SOURCES = ("plugins", "sql", "dags", "tests", "examples", "benchmarks")
+PACKAGES = {"plugins/weir": "weir", "sql": "weir/sql"}
 
 
 def run(*command: str | Path, **options: object) -> str:

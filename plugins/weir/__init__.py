@@ -1,8 +1,8 @@
 """Weir: a durable, elastic stream store on Airflow, PySpark, Postgres and Parquet.
 
 Its packages have one order, in which each may import those below it (docs/architecture.md; kept by
-tests/test_import_contract.py). Only `weir.airflow` imports airflow. Only `weir.spark` and the jobs
-work with pyspark; `weir.warehouse.hadoop` and `weir.terminal.look` import it when they need it.
+tests/test_import_contract.py). Only `weir.airflow` imports airflow. Only `weir.spark`
+works with pyspark; `weir.warehouse.hadoop` and `weir.terminal.look` import it when they need it.
 """
 
 import importlib

@@ -40,7 +40,7 @@ COMMENT ON COLUMN weir_internal.job_run.run_id IS 'Airflow''s run.';
 COMMENT ON COLUMN weir_internal.job_run.task_id IS 'Airflow''s task.';
 COMMENT ON COLUMN weir_internal.job_run.map_index IS 'Airflow''s map index; -1 for a task that is not mapped.';
 COMMENT ON COLUMN weir_internal.job_run.try_number IS 'Airflow''s try.';
-COMMENT ON COLUMN weir_internal.job_run.job IS 'The file in spark_jobs.';
+COMMENT ON COLUMN weir_internal.job_run.job IS 'The action that it runs, a module of weir.actions.';
 COMMENT ON COLUMN weir_internal.job_run.arguments IS 'The arguments of the job; never a secret.';
 COMMENT ON COLUMN weir_internal.job_run.state IS 'submitted (handed to Spark, which has not started it yet), running, succeeded, failed, or killed (interrupted, and could still say so). A process that could not say so leaves running, with an old updated_at: the view weir.job_runs says killed then.';
 COMMENT ON COLUMN weir_internal.job_run.started_at IS 'When it started; while it is submitted, when it was handed to Spark.';

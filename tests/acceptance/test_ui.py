@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.acceptance.browser import Browser, browser
+from weir.actions import FORMS
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
-from weir.operations import JOBS
 from weir.settings import load
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
@@ -49,7 +49,7 @@ def steps() -> list[tuple[str, dict[str, str]]]:
 def ui(installation: Installation) -> Iterator[Browser]:
     api = installation.airflow.api()
     end = time.monotonic() + 60  # the DAGs' files are read some seconds after the start
-    while api.get("/dags?limit=1")["total_entries"] < len(JOBS) and time.monotonic() < end:
+    while api.get("/dags?limit=1")["total_entries"] < len(FORMS) and time.monotonic() < end:
         time.sleep(0.5)
     passwords = json.loads(installation.airflow.passwords_file.read_text())
     with browser(api, "admin", passwords["admin"]) as opened:
@@ -59,9 +59,9 @@ def ui(installation: Installation) -> Iterator[Browser]:
 def test_every_form_can_be_submitted_with_nothing_but_its_required_fields(ui: Browser) -> None:
     ui.see_dags()
     shown = [name for name in ui.dags() if name.startswith("weir_")]
-    assert set(shown) == {f"weir_{job}" for job in JOBS}
+    assert set(shown) == {f"weir_{job}" for job in FORMS}
     for dag in shown:
-        known = fields(JOBS[dag.removeprefix("weir_")])
+        known = fields(FORMS[dag.removeprefix("weir_")])
         required = {one.metadata["title"] for one in known
                     if one.default is MISSING and one.default_factory is MISSING}  # fmt: skip
         form = ui.form(dag)

@@ -2,7 +2,9 @@
 
 import ast
 import re
+from dataclasses import fields
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,15 +15,18 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
+import weir.actions
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
 from tests.world.streams import Lane
+from weir.actions import ACTIONS, FORMS
+from weir.actions.process import Process
 from weir.airflow.assets import APPENDED
+from weir.airflow.dags import weir_dags
 from weir.airflow.forms import form
-from weir.airflow.layout import EXAMPLES, SECTIONS
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
-from weir.operations import JOBS, Process
+from weir.operations.runner import JOB_FILE
 from weir.reader_groups.groups.consumers import declare_consumer
 
 FOLDER = Path(__file__).parents[2] / "dags"
@@ -107,17 +112,25 @@ def test_the_folder_is_read_without_errors_and_warnings(bag: BundleDagBag) -> No
     assert set(bag.dags) == set(PERIODIC) | set(MANUAL)
 
 
-def test_each_file_holds_the_dag_of_its_name(bag: BundleDagBag) -> None:
-    assert {Path(dag.fileloc).stem: name for name, dag in bag.dags.items()} == {
-        path.stem: path.stem for path in FOLDER.glob("*.py")
-    }
+def test_one_file_of_three_lines_holds_all_dags(bag: BundleDagBag) -> None:
+    assert {dag.fileloc for dag in bag.dags.values()} == {str(FOLDER / "weir_dags.py")}
+    tree = ast.parse((FOLDER / "weir_dags.py").read_text())
+    assert [type(node) for node in tree.body] == [ast.Expr, ast.ImportFrom, ast.Expr]
+    assert len(bag.dags) == len(ACTIONS)
+
+
+def test_where_a_task_runs_its_own_dag_alone_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "weir_ingest")
+    assert set(weir_dags()) == {"weir_ingest"}
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "shop_totals")  # of a file with both
+    assert set(weir_dags()) == set(PERIODIC) | set(MANUAL)
 
 
 def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> None:
-    assert task.job in JOBS
+    assert task.job in FORMS
     assert task.task_id == task.job
     assert dag.dag_id == f"weir_{task.job}"
-    assert Path(task.application).stem == task.job
+    assert task.application == JOB_FILE
     assert Path(task.application).is_file()
     assert task.arguments is None, "the job takes what the form gives"
     assert (APPENDED in (task.outlets or [])) == (task.job in ("ingest", "process", "put_back"))
@@ -196,9 +209,8 @@ def test_tags_say_what_a_dag_is_about_who_starts_it_and_whether_it_can_be_undone
 
 def test_a_form_opens_with_the_few_fields_that_people_fill_in(dag: DAG) -> None:
     job = dag.dag_id.removeprefix("weir_")
-    in_sections = [name for names in SECTIONS.get(job, {}).values() for name in names]
-    assert len(in_sections) == len(set(in_sections))
-    assert set(in_sections) <= set(dag.params)
+    shown = {one.name: one.metadata["shown"] for one in fields(FORMS[job])}
+    in_sections = [name for name, how in shown.items() if "section" in how]
     open_at_first = [name for name in dag.params if name not in in_sections]
     assert len(open_at_first) <= 4, open_at_first
     for name in dag.params:
@@ -209,12 +221,12 @@ def test_a_form_opens_with_the_few_fields_that_people_fill_in(dag: DAG) -> None:
 
 def test_every_example_is_one_that_its_field_takes() -> None:
     shown = set()
-    for job in JOBS:
+    for job in FORMS:
         for name, param in form(job).items():
             for example in param.schema.get("examples", []):
                 shown.add(name)
                 param.resolve(example)
-    assert shown == set(EXAMPLES)
+    assert {"start", "cut", "retain_max_age", "batch_bytes", "date_format"} <= shown
 
 
 def test_a_dag_is_retried_with_growing_pauses(task: WeirJobOperator) -> None:
@@ -226,7 +238,8 @@ def test_a_dag_is_retried_with_growing_pauses(task: WeirJobOperator) -> None:
 
 
 def test_a_dag_explains_itself(dag: DAG) -> None:
-    assert dag.doc_md == ast.get_docstring(ast.parse(Path(dag.fileloc).read_text()), clean=False)
+    module = import_module(f"weir.actions.{dag.dag_id.removeprefix('weir_')}")
+    assert dag.doc_md == f"### {module.__doc__}"
     title, *rest = dag.doc_md.strip().split("\n\n")
     assert re.fullmatch(r"### [A-Z][^\n]*\.", title)
     assert rest[-1].startswith("**On failure.** ")
@@ -237,16 +250,12 @@ def test_a_dag_explains_itself(dag: DAG) -> None:
         assert len(rest) >= 2, "what a run does is not said"
 
 
-def test_a_dag_file_only_wires(dag: DAG) -> None:
-    tree = ast.parse(Path(dag.fileloc).read_text())
-    kinds = [type(node) for node in tree.body]
-    assert set(kinds) == {ast.Expr, ast.ImportFrom, ast.With}
-    assert kinds.count(ast.With) == 1
-    logic = (
-        ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.If, ast.For, ast.While,
-        ast.Try, ast.comprehension, ast.Assign,
-    )  # fmt: skip
-    assert not [node for node in ast.walk(tree) if isinstance(node, logic)]
+def test_a_task_shows_the_code_that_it_runs(task: WeirJobOperator) -> None:
+    path = Path(weir.actions.__file__).with_name(f"{task.job}.py")
+    said, code = str(task.doc_md).split("```python\n")
+    assert said == f"Runs `weir.actions.{task.job}`:\n\n"
+    assert code.removesuffix("```\n") in path.read_text()
+    assert code.startswith("def run(job: Job, ")
 
 
 @pytest.mark.parametrize("name", sorted(PERIODIC))
@@ -277,7 +286,7 @@ def test_a_manual_dag_runs_when_its_form_was_filled_in(bag: BundleDagBag, name: 
 
 
 def test_a_form_describes_every_field(dag: DAG) -> None:
-    names = list(JOBS[dag.dag_id.removeprefix("weir_")].__dataclass_fields__)
+    names = list(FORMS[dag.dag_id.removeprefix("weir_")].__dataclass_fields__)
     assert list(dag.params) == names
     titles = [dag.params.get_param(name).schema["title"] for name in names]
     assert len(set(titles)) == len(titles), "two fields of one title"

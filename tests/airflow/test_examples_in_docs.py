@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 
+from weir.actions import FORMS
 from weir.airflow.assets import stream_asset
 from weir.airflow.operators import WeirJobOperator
-from weir.operations import JOBS, parse
+from weir.operations.form import parse
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -51,6 +52,6 @@ def test_the_dags_that_are_shown_are_read_and_their_arguments_taken(
         [task] = dag.tasks
         assert (task.operator_class if task.is_mapped else type(task)) is WeirJobOperator
         for arguments in arguments_of(task):
-            parse(JOBS["process"], arguments)
+            parse(FORMS["process"], arguments)
         assert all(one["readers"] == len(arguments_of(task)) for one in arguments_of(task)
                    if "readers" in one)  # fmt: skip

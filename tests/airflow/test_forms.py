@@ -12,9 +12,10 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from tests.raises import raises
+from weir.actions import FORMS
 from weir.airflow.forms import form
 from weir.errors import InvalidInput
-from weir.operations import JOBS, parse
+from weir.operations.form import parse
 
 GOOD: dict[str, dict[str, Any]] = {
     "create_stream": {"stream": "nyc/flights", "routing_key": "tailnum"},
@@ -68,13 +69,13 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-FORMS: dict[str, dict[str, Param]] = {job: form(job) for job in JOBS}
+PARAMS: dict[str, dict[str, Param]] = {job: form(job) for job in FORMS}
 
 
 def form_accepts(job: str, given: dict[str, Any], *names: str) -> bool:
     """Whether Airflow lets a run start with this form, or with these fields of it: it checks each
     by itself."""
-    form = {name: copy(FORMS[job][name]) for name in names or FORMS[job]}
+    form = {name: copy(PARAMS[job][name]) for name in names or PARAMS[job]}
     try:
         filled = ParamsDict(form)
         filled.update({name: given[name] for name in names} or given)
@@ -87,7 +88,7 @@ def form_accepts(job: str, given: dict[str, Any], *names: str) -> bool:
 def job_accepts(job: str, given: dict[str, Any]) -> bool:
     """Whether the job begins to work with these arguments."""
     try:
-        parse(JOBS[job], given)
+        parse(FORMS[job], given)
     except InvalidInput:
         return False
     return True
@@ -104,7 +105,7 @@ def twice(value: Any) -> bool:
 
 
 @pytest.mark.drawn(70)
-@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
+@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in FORMS for f in fields(FORMS[j])])
 def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
     accepted = 0
     for value in VALUES:
@@ -146,12 +147,12 @@ def test_what_is_refused_is_said_in_one_sentence(
     job: str, name: str, value: object, said: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(JOBS[job], {**GOOD[job], name: value})
+        parse(FORMS[job], {**GOOD[job], name: value})
     assert str(refused.value) == f"{name} {said} [argument_invalid]"
 
 
 @pytest.mark.drawn(70)
-@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
+@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in FORMS for f in fields(FORMS[j])])
 def test_every_refusal_names_the_argument_and_the_value(job: str, name: str) -> None:
     for value in VALUES:
         given = {**GOOD[job], name: value}
@@ -160,12 +161,12 @@ def test_every_refusal_names_the_argument_and_the_value(job: str, name: str) -> 
                 InvalidInput,
                 match=rf"^{name} (is|holds) .*(, which (is not|can't be) .*| times; give it once)",
             ):
-                parse(JOBS[job], given)
+                parse(FORMS[job], given)
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", FORMS)
 def test_what_must_be_filled_in_is_enough(job: str) -> None:
-    required = {f.name for f in fields(JOBS[job])
+    required = {f.name for f in fields(FORMS[job])
                 if f.default is MISSING and f.default_factory is MISSING}  # fmt: skip
     assert set(GOOD[job]) == required
     assert form_accepts(job, GOOD[job])
@@ -174,7 +175,7 @@ def test_what_must_be_filled_in_is_enough(job: str) -> None:
         without = {key: value for key, value in GOOD[job].items() if key != name}
         assert not form_accepts(job, without)
         with raises(f"argument_missing {name}"):
-            parse(JOBS[job], without)
+            parse(FORMS[job], without)
 
 
 def required_by_airflow(schema: dict[str, Any]) -> bool:
@@ -195,7 +196,7 @@ def test_the_ui_of_this_airflow_has_the_rules_that_are_tested_here() -> None:
     assert UI_EMPTY in source
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", FORMS)
 def test_a_form_can_be_submitted_with_nothing_but_its_required_fields(job: str) -> None:
     empty = set()
     for name, param in form(job).items():
@@ -206,14 +207,14 @@ def test_a_form_can_be_submitted_with_nothing_but_its_required_fields(job: str) 
     assert empty == set(GOOD[job])
 
 
-@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
+@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in FORMS for f in fields(FORMS[j])])
 def test_a_field_that_was_emptied_means_its_default(job: str, name: str) -> None:
     given = {**GOOD[job], name: None}
     if name in GOOD[job]:
         assert not form_accepts(job, given)
         return
     assert form_accepts(job, given)
-    assert parse(JOBS[job], given) == parse(JOBS[job], GOOD[job])
+    assert parse(FORMS[job], given) == parse(FORMS[job], GOOD[job])
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_blank_lines_and_blanks_around_an_entry_mean_nothing(
 ) -> None:
     given = {**GOOD[job], name: value}
     assert form_accepts(job, given)
-    assert getattr(parse(JOBS[job], given), name) == meant
+    assert getattr(parse(FORMS[job], given), name) == meant
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def test_blank_lines_and_blanks_around_an_entry_mean_nothing(
 )
 def test_an_entry_written_as_programs_write_lists_is_refused(line: str, meant: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(JOBS["ingest"], {"stream": "shop/orders", "files": ["x.csv", line]})
+        parse(FORMS["ingest"], {"stream": "shop/orders", "files": ["x.csv", line]})
     assert refused.value.sentence == (
         f"files holds {line!r}, which is not one entry; write {meant} as an entry of its own, "
         "without brackets, quotes and commas."
@@ -258,22 +259,22 @@ def test_an_entry_written_as_programs_write_lists_is_refused(line: str, meant: s
 @pytest.mark.parametrize("name", ["[a].csv", "a, b.csv", "it's.csv", "[a", '"', "a'b'", ".csv"])
 def test_a_file_may_have_brackets_quotes_and_commas_in_its_name(name: str) -> None:
     given = {"stream": "shop/orders", "files": [name]}
-    assert parse(JOBS["ingest"], given).files == [name]
+    assert parse(FORMS["ingest"], given).files == [name]
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", FORMS)
 def test_the_forms_defaults_are_the_jobs(job: str) -> None:
     filled = ParamsDict(form(job))
     filled.update(GOOD[job])
-    assert parse(JOBS[job], filled.validate()) == parse(JOBS[job], GOOD[job])
+    assert parse(FORMS[job], filled.validate()) == parse(FORMS[job], GOOD[job])
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", FORMS)
 def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str) -> None:
     given = {**GOOD[job], "bogus": 1}
     assert form_accepts(job, given)
     with raises("argument_unknown 'bogus'"):
-        parse(JOBS[job], given)
+        parse(FORMS[job], given)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +301,7 @@ def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str)
 )
 def test_a_refusal_names_the_argument_and_the_value(job: str, name: str, value: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(JOBS[job], {**GOOD[job], name: value})
+        parse(FORMS[job], {**GOOD[job], name: value})
     said = str(refused.value)
     part = value[0] if isinstance(value, list) and value else None
     assert said.startswith((f"{name} is {value!r}, which is not ", f"{name} holds {part!r}, "))

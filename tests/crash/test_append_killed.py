@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from spark_jobs import ingest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import holding, job, slow_commits, wait_for
 from tests.spark.installation import Installation
+from tests.world.jobs import main
+from weir.actions import ingest
 from weir.model.names import StreamName
-from weir.operations.runner import main
 from weir.retention.garbage import sweep
 
 pytestmark = pytest.mark.drawn(1, among="killed jobs")

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from spark_jobs import ingest, process
 from tests.chance import random_for
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation
+from tests.world.jobs import main
+from weir.actions import ingest, process
 from weir.model.names import stream_name
-from weir.operations.runner import main
 from weir.retention.garbage import sweep
 
 ROUNDS = int(os.environ.get("WEIR_SOAK_ROUNDS", "25"))

@@ -5,9 +5,9 @@ from typing import Any
 import yaml
 
 from tests.world.streams import rows
+from weir.actions.apply import read_text
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, apply
-from weir.declarations.declared import read_text
 from weir.declarations.differences import Difference
 from weir.model.schema import Field
 

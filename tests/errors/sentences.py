@@ -16,7 +16,6 @@ from weir.errors import WeirError
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("sentences.txt")
-_PYTHON = ("plugins/weir", "spark_jobs")
 _RAISE = re.compile(r"RAISE EXCEPTION (?P<text>(?:'(?:[^']|'')*'\s*)+)(?P<rest>[^;]*);")
 _USING = re.compile(r"USING ERRCODE = '(?P<state>\w+)'(?:, DETAIL = '(?P<code>\w+)')?")
 
@@ -207,9 +206,8 @@ def in_sql(source: str, place: str) -> Iterator[Sentence]:
 def sentences() -> list[Sentence]:
     """Return all sentences, sorted by code."""
     found: list[Sentence] = []
-    for folder in _PYTHON:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            found += in_python(path.read_text(), str(path.relative_to(ROOT)))
+    for path in sorted((ROOT / "plugins/weir").rglob("*.py")):
+        found += in_python(path.read_text(), str(path.relative_to(ROOT)))
     for path in sorted((ROOT / "sql").rglob("*.sql")):
         if "migrations" not in path.parts:
             found += in_sql(path.read_text(), str(path.relative_to(ROOT)))

@@ -12,6 +12,7 @@ import pytest
 
 import weir
 from tests.errors.sentences import ROOT, Reference, references, sentences
+from weir.actions import FORMS
 from weir.front_ends import (
     PLACEHOLDER,
     FrontEnd,
@@ -22,15 +23,15 @@ from weir.front_ends import (
     leave_out,
     speaking,
 )
-from weir.operations import JOBS, is_required, parse
+from weir.operations.form import is_required, parse
 from weir.terminal.__main__ import parser
 from weir.terminal.options import given_arguments
 
 LIBRARY = ROOT / "plugins" / "weir"
-SOURCES = [*sorted(LIBRARY.rglob("*.py")), *sorted((ROOT / "spark_jobs").glob("*.py"))]
+SOURCES = sorted(LIBRARY.rglob("*.py"))
 # What these rooms say is read in one place only, so they may use its words.
 OF_ONE_PLACE = ("airflow", "terminal", "local")
-ARGUMENTS = {one.name for form in JOBS.values() for one in fields(form)}
+ARGUMENTS = {one.name for form in FORMS.values() for one in fields(form)}
 # Values that are computed, by the pattern of what is allowed; else any text will do.
 COMPUTED = {
     "stream": "shop/orders", "streams": "shop/orders", "reader_group": "billing",
@@ -48,7 +49,7 @@ def used() -> Iterator[tuple[str, Reference]]:
 def arguments_of(one: Reference) -> dict[str, Any]:
     """The arguments of an operation with an example for each computed value."""
     examples = {n: COMPUTED.get(n, "x") if v is None else v for n, v in one.arguments.items()}
-    lists = [o.name for o in fields(JOBS[str(one.subject)]) if "items" in o.metadata["schema"]]
+    lists = [o.name for o in fields(FORMS[str(one.subject)]) if "items" in o.metadata["schema"]]
     return {n: [v] if n in lists and isinstance(v, str) else v for n, v in examples.items()}
 
 
@@ -71,7 +72,7 @@ def test_a_sentence_names_only_operations_and_arguments_that_exist() -> None:
     assert len(found) > 20
     for place, one in found:
         if one.function == "do":
-            known = {known.name: known for known in fields(JOBS[str(one.subject)])}
+            known = {known.name: known for known in fields(FORMS[str(one.subject)])}
             needed = {name for name, argument in known.items() if is_required(argument)}
             assert needed <= set(one.arguments) <= set(known), f"{place}: {one}"
         elif one.function == "give":
@@ -85,13 +86,13 @@ def test_what_a_sentence_says_in_a_terminal_can_be_typed() -> None:
         if one.function != "do":
             continue
         job, arguments = str(one.subject), arguments_of(one)
-        with speaking("terminal", JOBS):
+        with speaking("terminal", FORMS):
             typed = do(job, **arguments)
         line = re.fullmatch("run `weir (.*)`", typed)
         assert line, f"{place}: {typed}"
         given = parser().parse_args(shlex.split(line[1]))
         assert given.job == job, place
-        assert given_arguments(JOBS[job], given) == arguments, place
+        assert given_arguments(FORMS[job], given) == arguments, place
         # A person replaces what is in capitals.
         written = {
             name: value
@@ -103,22 +104,24 @@ def test_what_a_sentence_says_in_a_terminal_can_be_typed() -> None:
         for name in arguments.keys() - written.keys():
             assert one.arguments[name] == arguments[name], f"{place}: {name} is computed"
         if is_complete(job, written):
-            parse(JOBS[job], written)
+            parse(FORMS[job], written)
 
 
 def is_complete(job: str, arguments: Mapping[str, Any]) -> bool:
     """Whether all that an operation needs is given."""
-    return all(one.name in arguments for one in fields(JOBS[job]) if is_required(one))
+    return all(one.name in arguments for one in fields(FORMS[job]) if is_required(one))
 
 
 def test_no_text_has_the_words_of_one_front_end() -> None:
-    jobs, commands = "|".join(JOBS), "|".join(map(command, JOBS))
+    jobs, commands = "|".join(FORMS), "|".join(map(command, FORMS))
     words = re.compile(
         rf"(?<!_)weir_({jobs})\b|`weir ({commands})\b|\bset allow_|\bDry run\b|(^|[ `])--[a-z]"
     )
-    # Descriptions of forms are not sentences.
+    # The descriptions of arguments are not sentences.
     others = [one for one in SOURCES if one.parent.name not in (*OF_ONE_PLACE, "operations")]
-    found = [(str(path.relative_to(ROOT)), said) for path in others for said in texts(path)]
+    titles = {one.metadata["title"] for form in FORMS.values() for one in fields(form)}
+    found = [(str(p.relative_to(ROOT)), said) for p in others for said in texts(p)]
+    found = [(file, said) for file, said in found if said not in titles]
     places = [(one.place.split(":")[0], one.text) for one in sentences()]
     found += [(file, text) for file, text in places if not {*OF_ONE_PLACE} & {*file.split("/")}]
     wrong = {(file, text) for file, text in found if words.search(text)}
@@ -132,9 +135,9 @@ def test_no_text_has_the_words_of_one_front_end() -> None:
 
 
 def test_what_describes_an_argument_is_read_in_forms_and_in_a_terminal() -> None:
-    described = [one.metadata["description"] for form in JOBS.values() for one in fields(form)]
-    described += [str(form.__doc__) for form in JOBS.values()]
-    words = re.compile(rf"weir_({'|'.join(JOBS)})\b|`weir |(^|[ `])--[a-z]")
+    described = [one.metadata["description"] for form in FORMS.values() for one in fields(form)]
+    described += [str(form.__doc__) for form in FORMS.values()]
+    words = re.compile(rf"weir_({'|'.join(FORMS)})\b|`weir |(^|[ `])--[a-z]")
     assert [text for text in described if words.search(text)] == []
 
 
@@ -168,7 +171,7 @@ def test_what_describes_an_argument_is_read_in_forms_and_in_a_terminal() -> None
 def test_each_front_end_has_its_words(
     front_end: FrontEnd, to_do: str, to_give: str, to_leave_out: str, name: str
 ) -> None:
-    with speaking(front_end, JOBS, "reset_reader_group"):
+    with speaking(front_end, FORMS, "reset_reader_group"):
         said = do("reset_reader_group", reader_group="billing", to="head", allow_repeat=True)
         assert said == to_do
         assert (give(allow_repeat=True), leave_out("to"), called("to")) == (
@@ -196,18 +199,18 @@ def test_each_front_end_has_its_words(
 def test_a_command_is_typed_as_the_terminal_takes_it(
     operation: str, arguments: dict[str, Any], typed: str
 ) -> None:
-    with speaking("terminal", JOBS):
+    with speaking("terminal", FORMS):
         assert do(operation, **arguments) == f"run `{typed}`"
     given = parser().parse_args(shlex.split(typed)[1:])
-    assert given_arguments(JOBS[operation], given) == arguments
+    assert given_arguments(FORMS[operation], given) == arguments
 
 
 def test_what_is_no_argument_of_the_operation_keeps_its_name() -> None:
     # a setting in a file of declarations
-    with speaking("form", JOBS, "apply"):
+    with speaking("form", FORMS, "apply"):
         assert give(on_gap="skip") == "set on_gap to skip"
         assert called("target_rate") == "target_rate"
-    with speaking("terminal", JOBS, "apply"):
+    with speaking("terminal", FORMS, "apply"):
         assert give(on_gap="skip") == "set on_gap to skip"
         assert give(allow_loss=True) == "add --allow-loss"
         assert leave_out("end") == "leave end out"
@@ -218,13 +221,13 @@ def test_an_operation_is_called_in_a_program_as_a_method() -> None:
     assert said == (
         "call weir.open().create_reader_group(reader_group='billing', streams=['shop/orders'])"
     )
-    assert all(hasattr(weir.StreamStore, operation) for operation in JOBS)
+    assert all(hasattr(weir.StreamStore, operation) for operation in FORMS)
 
 
 def test_a_process_speaks_as_a_program_unless_its_entry_point_says_otherwise() -> None:
     assert called("to") == "to"
-    with speaking("terminal", JOBS, "reset_reader_group"):
-        with speaking("form", JOBS, "reset_reader_group"):
+    with speaking("terminal", FORMS, "reset_reader_group"):
+        with speaking("form", FORMS, "reset_reader_group"):
             assert called("to") == '"To"'
         assert called("to") == "--to"
     assert called("to") == "to"

@@ -12,6 +12,7 @@ from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.scaling import made, pass_time, scaled, write
 from tests.world.streams import Lane
+from weir.actions.back_test import BackTest
 from weir.database.connection import Database
 from weir.history.back_test import EVENLY, PARTLY, SAMPLED, back_test
 from weir.history.picture import draw
@@ -23,7 +24,7 @@ from weir.model.names import stream_name
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.segment_rates import MINUTE
 from weir.model.split_points import Load
-from weir.operations import BackTest, parse
+from weir.operations.form import parse
 from weir.settings import Settings
 
 POLICY = ScalingPolicy("event_rate", 10, 4)

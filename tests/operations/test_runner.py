@@ -14,11 +14,13 @@ from sqlalchemy import text
 from tests.conftest import TestDatabase
 from tests.crash.jobs import wait_for
 from tests.world.groups import Group
+from tests.world.jobs import main
 from tests.world.streams import Lane
+from weir.actions.process import with_declared
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, prune_runs, read_outcome
-from weir.operations.consumers import with_declared
-from weir.operations.runner import Job, hand_over, main
+from weir.operations.action import Job
+from weir.operations.runner import hand_over
 from weir.reader_groups.groups.consumers import declare_consumer
 
 
@@ -179,7 +181,7 @@ def test_a_job_whose_process_dies_without_a_word_is_killed_and_not_running_for_e
     database: Database, how: str
 ) -> None:
     program = (
-        "import os\nfrom weir.operations.runner import main\n"
+        "import os\nfrom tests.world.jobs import main\n"
         f"main('upkeep', lambda job, arguments: {how}, ['--arguments', '{{}}'])"
     )
     subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
@@ -218,7 +220,8 @@ def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
 ) -> None:
     lane = Lane.made(database)
     program = (
-        "import sys, time\nfrom weir.operations.runner import main\n"
+        "import sys, time\nfrom weir.actions import ACTIONS\n"
+        "from weir.operations.runner import main\n"
         "from weir.controller.attempts import writing\n"
         "from weir.controller.transactions import begin\n"
         "from dataclasses import replace\nfrom weir.model.names import stream_name\n"
@@ -229,7 +232,8 @@ def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
         "    with writing(job.database, settings, opened):\n"
         "        print('writing', flush=True)\n"
         "        time.sleep(600)\n"
-        "sys.argv += ['--arguments', '{}']\nsys.exit(main('upkeep', work))"
+        "upkeep = {'upkeep': replace(ACTIONS['upkeep'], run=work)}\n"
+        "sys.argv += ['upkeep', '--arguments', '{}']\nsys.exit(main({**ACTIONS, **upkeep}))"
     )
     running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
 

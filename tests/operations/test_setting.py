@@ -7,21 +7,17 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
+from weir.actions.create_reader_group import CreateReaderGroup
+from weir.actions.create_stream import CreateStream
+from weir.actions.define_adjunct_store import DefineAdjunctStore
+from weir.actions.update_adjunct_store import UpdateAdjunctStore
+from weir.actions.update_reader_group import UpdateReaderGroup
+from weir.actions.update_stream import UpdateStream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
-from weir.operations import (
-    CreateReaderGroup,
-    CreateStream,
-    DefineAdjunctStore,
-    UpdateAdjunctStore,
-    UpdateReaderGroup,
-    UpdateStream,
-    adjunct,
-    parse,
-    reader_groups,
-    streams,
-)
+from weir.operations import group_settings, store_settings, stream_settings
+from weir.operations.form import parse
 from weir.operations.setting import settings_of
 
 STREAM = {"stream": "s/events"}
@@ -29,10 +25,10 @@ GROUP = {"reader_group": "group"}
 STORE = {"adjunct_store": "s/store"}
 # Who has the settings, their descriptions, the forms, and what the forms require.
 OWNERS: list[tuple[type[Any], dict[str, Any], type[Any], type[Any], dict[str, Any]]] = [
-    (Configuration, streams.SETTINGS, CreateStream, UpdateStream, STREAM),
-    (GroupConfiguration, reader_groups.SETTINGS, CreateReaderGroup, UpdateReaderGroup, GROUP),
-    (AdjunctConfiguration, adjunct.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
-    (AdjunctDefinition, adjunct.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
+    (Configuration, stream_settings.SETTINGS, CreateStream, UpdateStream, STREAM),
+    (GroupConfiguration, group_settings.SETTINGS, CreateReaderGroup, UpdateReaderGroup, GROUP),
+    (AdjunctConfiguration, store_settings.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
+    (AdjunctDefinition, store_settings.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
 ]
 MORE = {CreateStream: {"routing_key": "k"}, CreateReaderGroup: {"streams": ["s/events"]},
         DefineAdjunctStore: STREAM}  # fmt: skip

@@ -19,6 +19,7 @@ from sqlalchemy import text
 
 import weir
 from tests.raises import raises
+from weir.actions import FORMS
 from weir.controller.ownership import read_installation
 from weir.database import migrate
 from weir.database.connection import Database
@@ -26,8 +27,7 @@ from weir.errors import InvalidInput
 from weir.installation.opened import close_shared
 from weir.local import logins
 from weir.local.throw_away import throw_away_postgres
-from weir.operations import JOBS, parse
-from weir.operations.form import is_required
+from weir.operations.form import is_required, parse
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -156,7 +156,7 @@ def test_a_column_that_a_dictionary_lacks_is_null_and_no_value_changes_its_kind(
 
 
 def test_every_action_is_a_method_with_the_arguments_of_its_form() -> None:
-    for action, form in JOBS.items():
+    for action, form in FORMS.items():
         method = getattr(weir.StreamStore, action)
         signature = inspect.signature(method)
         known = {one.name: one for one in fields(form)}
@@ -172,7 +172,7 @@ def test_every_action_is_a_method_with_the_arguments_of_its_form() -> None:
 def test_an_action_refuses_what_its_form_refuses_with_the_same_words(
     store: weir.StreamStore,
 ) -> None:
-    for action, form in JOBS.items():
+    for action, form in FORMS.items():
         known = {one.name: one for one in fields(form)}
         wrong: list[dict[str, Any]] = [{"no_such_argument": 1}]
         wrong += [{name: object()} for name in known]

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from spark_jobs import checkpoints
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique, while_held
+from weir.actions import checkpoints
+from weir.actions.checkpoints import Checkpoints
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
-from weir.operations import Checkpoints
-from weir.operations.runner import Job
+from weir.operations.action import Job
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.reader_groups.groups.lag import read_lag
 from weir.reader_groups.groups.reset import reset_reader_group

@@ -19,12 +19,12 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import write_config
 from tests.small_disk import fill, mounted, resize
 from tests.world.groups import Group
+from tests.world.jobs import main
 from tests.world.retention import consume
 from tests.world.streams import Lane, unique
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.operations.runner import main
 from weir.settings import Settings
 
 # Each job that runs by itself or writes beside events, with the table that it can write no row of.
@@ -105,7 +105,7 @@ def test_a_job_whose_server_has_no_space_says_so_and_goes_through_when_there_is_
         stray.parent.mkdir(parents=True)
         stray.write_text("unknown")
     table, arguments = JOBS[job]
-    run = import_module(f"spark_jobs.{job}").run
+    run = import_module(f"weir.actions.{job}").run
 
     def submitted() -> tuple[int, str]:
         run_id = {"dag_id": "weir", "run_id": unique("run"), "task_id": job}

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.upkeep import run as upkeep
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.groups import Group
+from tests.world.jobs import main
 from tests.world.retention import consume
 from tests.world.streams import Lane, rows, run, unique
+from weir.actions.upkeep import run as upkeep
 from weir.controller.cuts import load_cuts
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
-from weir.operations.runner import main
 from weir.reader_groups.groups.lifecycle import fork_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.capture import capture

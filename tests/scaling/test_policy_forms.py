@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
+from weir.actions.create_stream import CreateStream
+from weir.actions.update_stream import UpdateStream
 from weir.model.stream_configuration import Configuration
-from weir.operations import CreateStream, UpdateStream, parse
+from weir.operations.form import parse
 
 NAMED = {"stream": "s/events"}
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from spark_jobs import scale
 from tests.world.scaling import made, write
+from weir.actions import scale
+from weir.actions.scale import Scale
 from weir.database.connection import Database
 from weir.errors import Incomplete
 from weir.history.job_runs import RunId
-from weir.operations import Scale
-from weir.operations.runner import Job
+from weir.operations.action import Job
 from weir.settings import Settings
 
 

@@ -15,8 +15,8 @@ import weir as api
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.installation import Installation, setting
+from tests.world.jobs import main
 from weir.model.names import StreamName, stream_name
-from weir.operations.runner import main
 from weir.spark import Reader
 from weir.spark.appends.event_time import check_event_time
 from weir.spark.appends.transaction import transaction
@@ -176,7 +176,7 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
 
     def job(which: str, **arguments: Any) -> Any:
-        run = import_module(f"spark_jobs.{which}").run
+        run = import_module(f"weir.actions.{which}").run
         code = main(which, run, ["--arguments", json.dumps(arguments)])
         return code, weir.query(
             "SELECT report, error FROM job_runs WHERE job = :job ORDER BY started_at DESC LIMIT 1",

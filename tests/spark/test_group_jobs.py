@@ -9,7 +9,7 @@ import pytest
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.groups import open_batch
-from weir.operations.runner import main
+from tests.world.jobs import main
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.groups.readers import join
@@ -22,7 +22,7 @@ def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job(weir: Installation, which: str, **arguments: Any) -> dict[str, Any]:
     """Run a job that must succeed; its report."""
-    run = import_module(f"spark_jobs.{which}").run
+    run = import_module(f"weir.actions.{which}").run
     if "reader_group" not in arguments:
         arguments["reader_group"] = "g"
     assert main(which, run, ["--arguments", json.dumps(arguments)]) == 0

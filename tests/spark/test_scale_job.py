@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from spark_jobs import create_stream, scale
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
+from tests.world.jobs import main
+from weir.actions import create_stream, scale
 from weir.model.names import StreamName, stream_name
-from weir.operations.runner import main
 
 pytestmark = pytest.mark.drawn(1)
 

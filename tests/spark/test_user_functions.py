@@ -1,7 +1,6 @@
 """What a consumer's `module:function` may name."""
 
 import json
-import runpy
 import sys
 import tomllib
 from collections.abc import Callable
@@ -13,12 +12,14 @@ from sqlalchemy import text
 
 import weir
 from tests.raises import raises
+from weir.actions import ACTIONS
 from weir.consumers.user_functions import check_function_name, load_function
 from weir.database.connection import Database
 from weir.local.airflow_environment import REPOSITORY
-from weir.operations import FUNCTION_PATTERN
+from weir.model.names import FUNCTION_PATTERN
+from weir.operations.action import Job
 from weir.operations.form import _TEXTS
-from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
+from weir.operations.runner import by_hand, perform, record_failure
 from weir.settings import Settings, load
 
 SHOP = """
@@ -188,7 +189,7 @@ def test_a_job_records_which_file_of_which_version_it_called(
     for dry_run in (False, True):
         job = Job("retention", by_hand("retention"), allowed, database)
         try:
-            perform(job, call, {"dry_run": dry_run})
+            perform(job, replace(ACTIONS[job.name], run=call), {"dry_run": dry_run})
         except ValueError as error:
             record_failure(job, error)
     said = capsys.readouterr().out
@@ -234,11 +235,10 @@ def test_only_a_function_that_is_marked_as_declaring_may_be_named_as_a_file(
     (tmp_path / "declaring_of_test.py").write_text(DECLARING)
     monkeypatch.syspath_prepend(str(tmp_path))
     allowed = replace(settings, function_packages=("declaring_of_test", "flights"))
-    run = runpy.run_path(job_path("apply"))["run"]
 
     def apply(name: str) -> dict[str, object]:
         job = Job("apply", by_hand("apply"), allowed, database)
-        return perform(job, run, {"file": name, "dry_run": True})
+        return perform(job, ACTIONS["apply"], {"file": name, "dry_run": True})
 
     assert apply("declaring_of_test:declared")["unchanged"] == 0
     for name in ("main", "weir_declares", "anything", "Anything", "later"):

@@ -16,11 +16,11 @@ from tests.chance import random_for
 from tests.raises import raises
 from tests.terminal.conftest import Done
 from tests.world.streams import Lane
+from weir.actions import FORMS
 from weir.arrow.values import rows_of
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.model.segment import segment_name
-from weir.operations import JOBS
 from weir.settings import Settings
 from weir.terminal.find_installation import config_of
 from weir.warehouse.marker import Marker, write_marker
@@ -177,7 +177,7 @@ def test_bad_input_is_refused_in_one_sentence(
 def test_every_job_is_a_command_with_the_descriptions_of_its_form(
     capsys: pytest.CaptureFixture[str], weir: Weir
 ) -> None:
-    for job, form in JOBS.items():
+    for job, form in FORMS.items():
         name = {"create_stream": "create"}.get(job, job.replace("_", "-"))
         with pytest.raises(SystemExit):
             weir(name, "--help")

@@ -11,8 +11,8 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from weir.airflow.layout import layout
-from weir.operations import JOBS, form_schema
+from weir.actions import FORMS
+from weir.operations.form import form_schema
 
 POOL = "weir"
 RETRIES: dict[str, Any] = {
@@ -21,7 +21,6 @@ RETRIES: dict[str, Any] = {
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=5),
 }
-STREAMS, READER_GROUPS, DATA, UPKEEP = "streams", "reader groups", "data", "upkeep"
 IRREVERSIBLE = "irreversible"
 
 
@@ -41,10 +40,11 @@ def manual(*tags: str) -> dict[str, Any]:
     }
 
 
-def periodic(*tags: str) -> dict[str, Any]:
+def periodic(schedule: str, *tags: str) -> dict[str, Any]:
     """Return the settings of a DAG that runs on a schedule: one run at a time, no catching up, with
     time-outs, unpaused when it is new."""
     return {
+        "schedule": schedule,
         "catchup": False,
         "max_active_runs": 1,
         "is_paused_upon_creation": False,
@@ -63,19 +63,19 @@ def form(job: str) -> dict[str, Param]:
     """Return the form of a job: for each argument its type, pattern, choices, title, description,
     default and section."""
     params = {}
-    for one in fields(JOBS[job]):
+    for one in fields(FORMS[job]):
         extra: dict[str, Any] = {}
         if one.default is not MISSING:
             extra["default"] = one.default
         elif one.default_factory is not MISSING:
             extra["default"] = one.default_factory()
-        schema = form_schema(JOBS[job], one)
+        schema = form_schema(FORMS[job], one)
         lines = " One entry a line, without quotes." if "items" in schema else ""
         params[one.name] = Param(
             title=one.metadata["title"],
             description=one.metadata["description"] + lines,
             **schema,
-            **layout(job, one.name),
+            **one.metadata["shown"],
             **extra,
         )
     return params

@@ -15,6 +15,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+from weir.actions import ACTIONS, FORMS
+from weir.actions.process import changed_settings
 from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.database.connection import Database
@@ -22,14 +24,12 @@ from weir.errors import InvalidInput, WeirError
 from weir.front_ends import speaking
 from weir.history.job_runs import RunId, read_outcome, record_end
 from weir.model.names import stream_name
-from weir.operations import JOBS, parse
-from weir.operations.consumers import changed_settings
-from weir.operations.runner import hand_over, job_path
+from weir.operations.form import parse
+from weir.operations.runner import JOB_FILE, hand_over
 from weir.reader_groups.groups.consumers import declared_consumer
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
-MOVES_DATA = {"ingest", "process", "put_back"}
 # A job that only changes metadata ends before the optimising compiler pays off: it saves a second.
 SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
@@ -56,7 +56,7 @@ def _database() -> Iterator[Database]:
 class WeirJobOperator(SparkSubmitOperator):
     """Run a Weir job and return its report.
 
-    :param job: a name in `weir.operations.JOBS`, such as "ingest".
+    :param job: a name in `weir.actions.ACTIONS`, such as "ingest".
     :param arguments: what the job takes (templated). Default: the params of the DAG run, that is,
         the filled-in form.
 
@@ -82,7 +82,7 @@ class WeirJobOperator(SparkSubmitOperator):
         chosen = {**(kwargs.get("default_args") or {}), **kwargs}
         if "retries" not in chosen:
             kwargs.update({name: value for name, value in RETRIES.items() if name not in chosen})
-        if job in MOVES_DATA:
+        if ACTIONS[job].moves_data:
             from weir.airflow.assets import APPENDED
 
             outlets = kwargs.get("outlets") or []
@@ -93,7 +93,7 @@ class WeirJobOperator(SparkSubmitOperator):
             kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
         # Not the job of an earlier try: what was committed is recorded by run and try, a second
         # driver is harmless, and to find the first one again fails on YARN and standalone clusters.
-        super().__init__(application=job_path(job), durable=False, **kwargs)
+        super().__init__(application=JOB_FILE, durable=False, **kwargs)
         self.job = job
         self.arguments = arguments
         self._reader: ReaderTask | None = None
@@ -101,26 +101,26 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Check the arguments, submit the job, and return the report that it stored in Postgres."""
-        with speaking("form", JOBS, self.job):
+        with speaking("form", FORMS, self.job):
             return self._submit(context)
 
     def _submit(self, context: Any) -> dict[str, Any] | None:
         ti = context["ti"]
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         try:
-            parsed = parse(JOBS[self.job], arguments)
+            parsed = parse(FORMS[self.job], arguments)
         except InvalidInput as error:
             raise AirflowFailException(str(error)) from None
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         deploy_mode = self._check_connection()
-        if self.job not in MOVES_DATA and deploy_mode != "cluster":  # there it is refused
+        if not ACTIONS[self.job].moves_data and deploy_mode != "cluster":  # there it is refused
             options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SHORT_JOB}".strip()
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
         map_index = -1 if ti.map_index is None else ti.map_index
         run = RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
         self._run = run
-        self.application_args = ["--run", json.dumps(run.__dict__)]
+        self.application_args = [self.job, "--run", json.dumps(run.__dict__)]
         self._hand_over(run, arguments)
         failed: Exception | None = None
         with contextlib.ExitStack() as meanwhile:

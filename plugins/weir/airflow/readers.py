@@ -14,13 +14,14 @@ from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy import Connection, text
 
+from weir.actions import FORMS
+from weir.actions.process import Process, changed_settings, with_declared
 from weir.database.background import repeating
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import speaking
 from weir.history.job_runs import RunId
-from weir.operations import JOBS, Process, parse
-from weir.operations.consumers import changed_settings, with_declared
+from weir.operations.form import parse
 from weir.reader_groups.groups.readers import leave
 from weir.settings import load
 
@@ -39,7 +40,7 @@ def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a person has given in the form of a run, once for each reader that it or the
     declared consumer asks for, to be mapped over. Raises AirflowFailException for a wrong value."""
     try:
-        with speaking("form", JOBS, "process"):
+        with speaking("form", FORMS, "process"):
             form = parse(Process, dict(params))
             given = {"reader_group": form.reader_group, **changed_settings(form)}
             with _database() as (database, _):

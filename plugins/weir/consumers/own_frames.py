@@ -8,7 +8,6 @@ from traceback import extract_tb
 from weir.errors import chain
 
 WEIR = Path(__file__).parents[1]
-_JOBS = WEIR.parents[1] / "spark_jobs"
 # Python's own modules, what is installed beside them, and Spark, wherever a worker has them.
 _OTHERS = re.compile(
     r"<|.*/lib(64)?/python\d[\d.]*/|.*/(pyspark|py4j[^/]*)\.zip/|.*/python/pyspark/"
@@ -86,4 +85,4 @@ def _is_own(file: str) -> bool:
     if _OTHERS.match(file):
         return False
     path = Path(file)
-    return not path.is_relative_to(WEIR) and not path.is_relative_to(_JOBS)
+    return not path.is_relative_to(WEIR)

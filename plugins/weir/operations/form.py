@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar, get_origin, get_type_hints
 
@@ -39,6 +39,9 @@ TEXT_PATTERN = r"^[^\x00]*$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
 }  # fmt: skip
+AGES = ["12 h", "7 d", "30 d", "none"]  # examples of amounts, and of starting points
+SIZES = ["500 MB", "2 GB", "none"]
+STARTING_POINTS = ["head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7"]
 # The longest texts that people write: cuts of 10,000 segments, 10,000 columns.
 LONGEST_CUT, LONGEST_COLUMNS = 500_000, 500_000
 LONGEST_OBJECT = 100_000  # as JSON
@@ -63,11 +66,27 @@ _TEXTS = {
 }
 
 
-def argument(title: str, description: str, default: Any = MISSING, **schema: Any) -> Any:
-    """Return a field of a form. `schema`: JSON schema keywords (pattern, enum, minimum,
-    items ...).
+def argument(
+    title: str,
+    description: str,
+    default: Any = MISSING,
+    *,
+    section: str = "",
+    examples: Sequence[str] = (),
+    multiline: bool = False,
+    **schema: Any,
+) -> Any:
+    """Return a field of a form.
+
+    `section`: the title of the collapsed part of the form that has it; without one it is in the
+    part that is open at first, for what is required and what most people fill in. `examples`: what
+    a text field proposes. `multiline`: whether its text has several lines, which other fields would
+    make one of. `schema`: JSON schema keywords (pattern, enum, minimum, items ...).
     """
-    metadata = {"title": title, "description": description, "schema": schema}
+    shown: dict[str, Any] = {"section": section} if section else {}
+    shown |= {"examples": list(examples)} if examples else {}
+    shown |= {"format": "multiline"} if multiline else {}
+    metadata = {"title": title, "description": description, "schema": schema, "shown": shown}
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -93,16 +112,18 @@ def loss_argument() -> Any:
         "Make the change even if reader groups lose unread events, because retention deletes what "
         "it releases. Without it such a change is refused, with the numbers.",
         False,
+        section="Retention",
     )
 
 
-def truncated_argument() -> Any:
+def truncated_argument(section: str = "") -> Any:
     """Return the argument that allows a group to begin at the head where events are truncated."""
     return argument(
         "Allow truncated",
         "Begin at the head if the starting point lies before it, and say how many events are "
         "missing. Without it such a starting point is refused, with the number.",
         False,
+        section=section,
     )
 
 

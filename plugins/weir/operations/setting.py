@@ -1,7 +1,7 @@
 """Describe a setting once, for the form that creates its owner and for the one that changes it;
 return the settings that a form gives."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -19,7 +19,7 @@ class Setting:
 
     `default`: what the form that creates its owner has; its type decides the field. `if_empty`:
     what an empty field means there, and in the form that changes the owner the word `removed_by`.
-    `schema`: JSON schema keywords.
+    `schema`: JSON schema keywords. `examples`: what its field proposes.
     """
 
     title: str
@@ -28,20 +28,25 @@ class Setting:
     if_empty: str = ""
     removed_by: str = REMOVED
     schema: Mapping[str, Any] = field(default_factory=dict)
+    examples: Sequence[str] = ()
 
-    def created(self) -> Any:
+    def created(self, section: str = "") -> Any:
         """Return its field in the form that creates the owner."""
         blank = "0" if isinstance(self.default, int) else "Empty"
         more = f" {blank}: {self.if_empty}." if self.if_empty else ""
         schema = dict(self.schema)
         if "enum" in schema and self.default not in schema["enum"]:  # only a new owner has it
             schema["enum"] = [self.default, *schema["enum"]]
-        return argument(self.title, self.description + more, self.default, **schema)
+        return self._field(more, self.default, section, schema)
 
-    def changed(self) -> Any:
+    def changed(self, section: str = "") -> Any:
         """Return its field in the form that changes the owner. As it comes, it changes nothing."""
         blank, schema, more = self._unchanged()
-        return argument(self.title, self.description + more, blank, **schema)
+        return self._field(more, blank, section, schema)
+
+    def _field(self, more: str, default: Any, section: str, schema: dict[str, Any]) -> Any:
+        shown: dict[str, Any] = {"section": section, "examples": self.examples}
+        return argument(self.title, self.description + more, default, **shown, **schema)
 
     def _unchanged(self) -> tuple[Any, dict[str, Any], str]:
         """Return the default, the schema and a sentence more of the field that changes nothing."""

@@ -1,15 +1,17 @@
 """Make methods of the actions that forms and commands have, of the same descriptions
-(`weir.operations`): the same names, defaults, checks and errors."""
+(`weir.actions`): the same names, defaults, checks and errors."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any, Literal, get_type_hints
 
+from weir.actions import ACTIONS
 from weir.errors import InvalidInput
 from weir.installation.opened import Installation
+from weir.operations.action import Job
 from weir.operations.form import is_required, json_schema
-from weir.operations.runner import Job, by_hand, perform, record_failure, work_of
+from weir.operations.runner import by_hand, perform, record_failure
 
 
 class Acting(Installation):
@@ -29,7 +31,7 @@ class Acting(Installation):
             action, by_hand(action), settings, database, log=self.say, start_spark=self.start_spark
         )
         try:
-            return perform(job, work_of(action), {n: _listed(v) for n, v in given.items()})
+            return perform(job, ACTIONS[action], {n: _listed(v) for n, v in given.items()})
         except (Exception, KeyboardInterrupt) as error:
             record_failure(job, error)
             raise

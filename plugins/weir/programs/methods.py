@@ -1,7 +1,7 @@
 """A method of an opened installation for each action. Type checkers see the same ones in
 methods.pyi, which `make docs` writes."""
 
-from weir.operations import JOBS
+from weir.actions import FORMS
 from weir.programs.actions import Acting, method_of
 
 
@@ -9,5 +9,5 @@ class Actions(Acting):
     """An installation with a method for each action."""
 
 
-for _action, _form in JOBS.items():
+for _action, _form in FORMS.items():
     setattr(Actions, _action, method_of(_action, _form))

@@ -1,10 +1,24 @@
-"""Made by `make docs` from weir.operations; methods.py makes the methods."""
+"""Made by `make docs` from weir.actions; methods.py makes the methods."""
 
 from typing import Any, Literal
 
 from weir.programs.actions import Acting
 
 class Actions(Acting):
+    def back_test(
+        self,
+        stream: str,
+        *,
+        target_rate: int = 0,
+        scaling: Literal["event_rate", "byte_rate"] = "event_rate",
+        scale_factor: int = 2,
+        last: str = "",
+        min_segments: int = 1,
+        max_segments: str = "",
+        scale_cooldown: str = "10 min",
+        read_files: bool = True,
+    ) -> dict[str, Any]:
+        """Replay a scaling policy over the recorded history of a stream, and change nothing."""
     def create_stream(
         self,
         stream: str,
@@ -32,6 +46,32 @@ class Actions(Acting):
         schema: str = "",
     ) -> dict[str, Any]:
         """Create a stream."""
+    def define_adjunct_store(
+        self,
+        adjunct_store: str,
+        stream: str,
+        *,
+        key: str = "",
+        value: str = "",
+        delete_when: str = "",
+        key_type: str = "",
+        value_columns: str = "",
+        layout: Literal["auto", "broadcast", "partitioned"] = "auto",
+        bootstrap: str = "batch",
+        missing: Literal["wait", "empty", "fail"] = "wait",
+        patience: int = 3600,
+        null_key: Literal["skip", "fail"] = "skip",
+        on_error: Literal["fail", "skip", "quarantine"] = "fail",
+        on_gap: Literal["fail", "rebuild"] = "fail",
+        keep_versions: str = "1 d",
+        history: str = "",
+        time_out: str = "",
+    ) -> dict[str, Any]:
+        """Define an adjunct store: a keyed table that is kept from a stream."""
+    def delete_adjunct_store(self, adjunct_store: str) -> dict[str, Any]:
+        """Delete an adjunct store with its versions; its stream is kept."""
+    def delete_stream(self, stream: str, *, unread_too: bool = False) -> dict[str, Any]:
+        """Delete a sealed stream with everything that it owns."""
     def scale_stream(
         self,
         stream: str,
@@ -42,6 +82,33 @@ class Actions(Acting):
         reason: str = "",
     ) -> dict[str, Any]:
         """Seal active segments and create new ones over the same key ranges."""
+    def seal_stream(self, stream: str) -> dict[str, Any]:
+        """Make a stream read-only for ever."""
+    def truncate_stream(
+        self, stream: str, cut: str, *, reader_group: str = "", dry_run: bool = True
+    ) -> dict[str, Any]:
+        """Truncate all events of a stream before a starting point."""
+    def update_adjunct_store(
+        self,
+        adjunct_store: str,
+        *,
+        key: str = "",
+        value: str = "",
+        delete_when: str = "",
+        key_type: str = "",
+        value_columns: str = "",
+        layout: Literal["unchanged", "auto", "broadcast", "partitioned"] = "unchanged",
+        bootstrap: str = "",
+        missing: Literal["unchanged", "wait", "empty", "fail"] = "unchanged",
+        patience: int = 0,
+        null_key: Literal["unchanged", "skip", "fail"] = "unchanged",
+        on_error: Literal["unchanged", "fail", "skip", "quarantine"] = "unchanged",
+        on_gap: Literal["unchanged", "fail", "rebuild"] = "unchanged",
+        keep_versions: str = "",
+        history: str = "",
+        time_out: str = "",
+    ) -> dict[str, Any]:
+        """Change an adjunct store. What is not given, empty or unchanged is not changed."""
     def update_stream(
         self,
         stream: str,
@@ -69,28 +136,16 @@ class Actions(Acting):
     ) -> dict[str, Any]:
         """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
         `none` removes a limit."""
-    def back_test(
+    def checkpoint_reader_group(
         self,
-        stream: str,
+        reader_group: str,
+        name: str,
         *,
-        target_rate: int = 0,
-        scaling: Literal["event_rate", "byte_rate"] = "event_rate",
-        scale_factor: int = 2,
-        last: str = "",
-        min_segments: int = 1,
-        max_segments: str = "",
-        scale_cooldown: str = "10 min",
-        read_files: bool = True,
+        barrier: bool = False,
+        patience: int = 3600,
+        cancel: bool = False,
     ) -> dict[str, Any]:
-        """Replay a scaling policy over the recorded history of a stream, and change nothing."""
-    def truncate_stream(
-        self, stream: str, cut: str, *, reader_group: str = "", dry_run: bool = True
-    ) -> dict[str, Any]:
-        """Truncate all events of a stream before a starting point."""
-    def seal_stream(self, stream: str) -> dict[str, Any]:
-        """Make a stream read-only for ever."""
-    def delete_stream(self, stream: str, *, unread_too: bool = False) -> dict[str, Any]:
-        """Delete a sealed stream with everything that it owns."""
+        """Record the position of a reader group under a name."""
     def create_reader_group(
         self,
         reader_group: str,
@@ -109,6 +164,37 @@ class Actions(Acting):
         allow_truncated: bool = False,
     ) -> dict[str, Any]:
         """Create a reader group."""
+    def delete_reader_group(self, reader_group: str) -> dict[str, Any]:
+        """Delete a reader group with its positions, batches and checkpoints; its outputs are kept."""
+    def fork_reader_group(
+        self,
+        reader_group: str,
+        new_reader_group: str,
+        *,
+        at: str = "",
+        subscriber: bool = True,
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Create a reader group that begins where another one is or was."""
+    def reader_offline(
+        self, reader_group: str, reader: str, *, position: str = ""
+    ) -> dict[str, Any]:
+        """Take a reader out of a group by hand."""
+    def release_reader_group(
+        self, reader_group: str, *, at: str = "position", generation: int = -1
+    ) -> dict[str, Any]:
+        """Let retention truncate what a subscriber no longer needs."""
+    def reset_reader_group(
+        self,
+        reader_group: str,
+        to: str,
+        *,
+        allow_repeat: bool = False,
+        allow_loss: bool = False,
+        allow_truncated: bool = False,
+    ) -> dict[str, Any]:
+        """Move a reader group to a starting point."""
     def update_reader_group(
         self,
         reader_group: str,
@@ -129,94 +215,6 @@ class Actions(Acting):
     ) -> dict[str, Any]:
         """Change the configuration of a reader group. What is not given, empty or unchanged is not
         changed."""
-    def reset_reader_group(
-        self,
-        reader_group: str,
-        to: str,
-        *,
-        allow_repeat: bool = False,
-        allow_loss: bool = False,
-        allow_truncated: bool = False,
-    ) -> dict[str, Any]:
-        """Move a reader group to a starting point."""
-    def fork_reader_group(
-        self,
-        reader_group: str,
-        new_reader_group: str,
-        *,
-        at: str = "",
-        subscriber: bool = True,
-        allow_loss: bool = False,
-        allow_truncated: bool = False,
-    ) -> dict[str, Any]:
-        """Create a reader group that begins where another one is or was."""
-    def release_reader_group(
-        self, reader_group: str, *, at: str = "position", generation: int = -1
-    ) -> dict[str, Any]:
-        """Let retention truncate what a subscriber no longer needs."""
-    def delete_reader_group(self, reader_group: str) -> dict[str, Any]:
-        """Delete a reader group with its positions, batches and checkpoints; its outputs are kept."""
-    def reader_offline(
-        self, reader_group: str, reader: str, *, position: str = ""
-    ) -> dict[str, Any]:
-        """Take a reader out of a group by hand."""
-    def checkpoint_reader_group(
-        self,
-        reader_group: str,
-        name: str,
-        *,
-        barrier: bool = False,
-        patience: int = 3600,
-        cancel: bool = False,
-    ) -> dict[str, Any]:
-        """Record the position of a reader group under a name."""
-    def define_adjunct_store(
-        self,
-        adjunct_store: str,
-        stream: str,
-        *,
-        key: str = "",
-        value: str = "",
-        delete_when: str = "",
-        key_type: str = "",
-        value_columns: str = "",
-        layout: Literal["auto", "broadcast", "partitioned"] = "auto",
-        bootstrap: str = "batch",
-        missing: Literal["wait", "empty", "fail"] = "wait",
-        patience: int = 3600,
-        null_key: Literal["skip", "fail"] = "skip",
-        on_error: Literal["fail", "skip", "quarantine"] = "fail",
-        on_gap: Literal["fail", "rebuild"] = "fail",
-        keep_versions: str = "1 d",
-        history: str = "",
-        time_out: str = "",
-    ) -> dict[str, Any]:
-        """Define an adjunct store: a keyed table that is kept from a stream."""
-    def update_adjunct_store(
-        self,
-        adjunct_store: str,
-        *,
-        key: str = "",
-        value: str = "",
-        delete_when: str = "",
-        key_type: str = "",
-        value_columns: str = "",
-        layout: Literal["unchanged", "auto", "broadcast", "partitioned"] = "unchanged",
-        bootstrap: str = "",
-        missing: Literal["unchanged", "wait", "empty", "fail"] = "unchanged",
-        patience: int = 0,
-        null_key: Literal["unchanged", "skip", "fail"] = "unchanged",
-        on_error: Literal["unchanged", "fail", "skip", "quarantine"] = "unchanged",
-        on_gap: Literal["unchanged", "fail", "rebuild"] = "unchanged",
-        keep_versions: str = "",
-        history: str = "",
-        time_out: str = "",
-    ) -> dict[str, Any]:
-        """Change an adjunct store. What is not given, empty or unchanged is not changed."""
-    def delete_adjunct_store(self, adjunct_store: str) -> dict[str, Any]:
-        """Delete an adjunct store with its versions; its stream is kept."""
-    def adjunct(self, *, adjunct_stores: list[str] = ...) -> dict[str, Any]:
-        """Build versions of the adjunct stores whose streams have moved."""
     def apply(
         self,
         *,
@@ -284,17 +282,11 @@ class Actions(Acting):
         """Call the function of a consumer, after it was mended, with the events that it has rejected.
         Each of them is put back once. Rows that an append has rejected never became events: correct
         them, and append them again."""
-    def stream_cuts(self) -> dict[str, Any]:
-        """Record the tail of each stream that has moved."""
+    def adjunct(self, *, adjunct_stores: list[str] = ...) -> dict[str, Any]:
+        """Build versions of the adjunct stores whose streams have moved."""
     def checkpoints(self) -> dict[str, Any]:
         """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
         segments of readers whose lease has expired are freed."""
-    def scale(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
-        """Scale the streams whose segments no longer fit their load, by their policies."""
-    def retention(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
-        """Decide what to truncate of each stream, truncate it, and delete garbage files."""
-    def upkeep(self) -> dict[str, Any]:
-        """Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""
     def recover(
         self,
         *,
@@ -303,3 +295,11 @@ class Actions(Acting):
     ) -> dict[str, Any]:
         """Reconcile a restored database with its warehouse: report the files that it does not know, and
         let it continue beyond everything that was given out before."""
+    def retention(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
+        """Decide what to truncate of each stream, truncate it, and delete garbage files."""
+    def scale(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
+        """Scale the streams whose segments no longer fit their load, by their policies."""
+    def stream_cuts(self) -> dict[str, Any]:
+        """Record the tail of each stream that has moved."""
+    def upkeep(self) -> dict[str, Any]:
+        """Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""

@@ -12,10 +12,11 @@ from dataclasses import fields
 from types import FrameType
 
 import weir
+from weir.actions import FORMS
+from weir.actions.create_stream import CreateStream
 from weir.errors import WeirError
 from weir.front_ends import command, speaking
 from weir.installation.extras import missing_extra
-from weir.operations import JOBS, CreateStream
 from weir.operations.runner import failure_of
 from weir.terminal import look, work
 from weir.terminal.doctor import doctor
@@ -95,9 +96,9 @@ def parser() -> Parser:
     add("doctor", doctor)
 
     jobs: dict[str, Parser] = {}
-    for job in dict.fromkeys(["create_stream", *COMMANDS, *JOBS]):
+    for job in dict.fromkeys(["create_stream", *COMMANDS, *FORMS]):
         does = COMMANDS.get(job)
-        described = does.__doc__ if does else JOBS[job].__doc__
+        described = does.__doc__ if does else FORMS[job].__doc__
         jobs[job] = add(command(job), does or work.job, described, job=job)
         add_arguments(jobs[job], job)
     one = jobs["ingest"]
@@ -159,7 +160,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 def _run(given: argparse.Namespace) -> int:
     run: Command = given.run
-    with speaking("terminal", JOBS, getattr(given, "job", "")):
+    with speaking("terminal", FORMS, getattr(given, "job", "")):
         settings = find_settings()
         if given.command == "doctor":  # which also looks whether there is a database
             return run(settings, given)

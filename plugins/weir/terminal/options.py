@@ -1,6 +1,6 @@
-"""Options of the command line from the descriptions of a job's arguments (weir.operations).
+"""Options of the command line from the descriptions of a job's arguments (weir.actions).
 
-They are only collected here; the job's own check (`weir.operations.parse`) checks them.
+They are only collected here; the job's own check (`weir.operations.form.parse`) checks them.
 """
 
 import argparse
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, NoReturn
 
+from weir.actions import FORMS
 from weir.errors import InvalidInput
 from weir.front_ends import option, positional
-from weir.operations import JOBS
 from weir.operations.form import is_required, json_schema
 
 
@@ -53,7 +53,7 @@ def options(job: str, name: str) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
     """Add an option for each argument of a job. One that is not given is not in the result."""
-    form = JOBS[job]
+    form = FORMS[job]
     known = {one.name: one for one in fields(form)}
     subjects = positional(job, known)
     for name in [*subjects, *(n for n in known if n not in subjects)]:

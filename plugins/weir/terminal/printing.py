@@ -10,15 +10,15 @@ from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from weir.actions import FORMS
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, say_age, say_size
-from weir.operations import JOBS
 
 _WIDEST = 60  # characters of a cell that people see
 _NUMBERS = (int, float)
 # Settings that people write with a unit, and programs get as seconds and bytes.
 _AMOUNTS = {
     one.name: say
-    for form in JOBS.values()
+    for form in FORMS.values()
     for one in fields(form)
     for pattern, say in ((AGE_PATTERN, say_age), (SIZE_PATTERN, say_size))
     if one.metadata["schema"].get("pattern") == pattern

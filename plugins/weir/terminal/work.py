@@ -10,14 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weir.actions import ACTIONS, FORMS
+from weir.actions.apply import Apply
+from weir.actions.create_reader_group import CreateReaderGroup
+from weir.actions.create_stream import CreateStream
+from weir.actions.ingest import Ingest
+from weir.actions.process import Process
 from weir.controller.locks import read_stream
 from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.front_ends import speaking
 from weir.model.names import StreamName, stream_name
-from weir.operations import JOBS, Apply, CreateReaderGroup, CreateStream, Ingest, Process, parse
-from weir.operations.runner import Job, by_hand, perform, record_failure, work_of
+from weir.operations.action import Job
+from weir.operations.form import parse
+from weir.operations.runner import by_hand, perform, record_failure
 from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
@@ -29,9 +36,9 @@ from weir.terminal.printing import note, print_json, records, visible
 def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Run a job and return its report. What it logs goes to the standard error output."""
     running = Job(job, by_hand(job), terminal.settings, terminal.database)
-    with contextlib.redirect_stdout(sys.stderr), speaking("terminal", JOBS, job):
+    with contextlib.redirect_stdout(sys.stderr), speaking("terminal", FORMS, job):
         try:
-            return perform(running, work_of(job), arguments)
+            return perform(running, ACTIONS[job], arguments)
         except (Exception, KeyboardInterrupt) as error:
             record_failure(running, error)
             raise
@@ -39,7 +46,7 @@ def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str
 
 def job(terminal: Terminal, given: argparse.Namespace) -> int:
     """Run the job that the command names."""
-    report = run_job(terminal, given.job, given_arguments(JOBS[given.job], given))
+    report = run_job(terminal, given.job, given_arguments(FORMS[given.job], given))
     return _print(terminal, report)
 
 

@@ -1,0 +1,47 @@
+"""Delete a sealed stream with everything that it owns.
+
+**Parameters.** The stream, which must be sealed. While a subscriber has unread events, the run
+refuses, unless you allow it to delete unread events. `weir_upkeep` deletes the files after the
+grace period. You may then create a stream of the same name; readers of the old one are told that it
+was deleted. You cannot undo this.
+
+**On failure.** One transaction: everything or nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.controller.ownership import check_warehouse_ownership
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.form import (
+    argument,
+    stream_argument,
+)
+from weir.retention.delete_stream import delete_stream
+
+
+@dataclass(frozen=True)
+class DeleteStream:
+    """Delete a sealed stream with everything that it owns."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    unread_too: bool = argument(
+        "Unread events too",
+        "Delete the stream even if a subscriber has not read all of it.",
+        False,
+    )
+
+
+def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
+    """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
+    check_warehouse_ownership(job.database, job.settings.warehouse)
+    return delete_stream(
+        job.database,
+        stream_name(arguments.stream),
+        unread_too=arguments.unread_too,
+        request_id=job.request_id,
+    )
+
+
+ACTION = Action(DeleteStream, run, STREAMS, irreversible=True)

@@ -1,0 +1,32 @@
+"""Make a stream read-only for ever.
+
+**Parameters.** The stream. Appends that are being written are aborted. Readers read to the end of
+the stream, and are told that it is the end. You cannot undo this.
+
+**On failure.** One transaction. Sealing a sealed stream again changes nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.controller.seal import seal_stream
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.form import (
+    stream_argument,
+)
+
+
+@dataclass(frozen=True)
+class SealStream:
+    """Make a stream read-only for ever."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+
+
+def run(job: Job, arguments: SealStream) -> dict[str, Any]:
+    """Seal one stream."""
+    return seal_stream(job.database, stream_name(arguments.stream), request_id=job.request_id)
+
+
+ACTION = Action(SealStream, run, STREAMS, irreversible=True)

@@ -1,0 +1,25 @@
+"""Record the tail of each stream that has moved.
+
+The recorded cuts are the retention set. One statement records all streams.
+
+**On failure.** Everything done so far is kept, and the next run does the rest.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.operations.action import UPKEEP, Action, Job
+from weir.retention.capture import capture
+
+
+@dataclass(frozen=True)
+class StreamCuts:
+    """Record the tail of each stream that has moved."""
+
+
+def run(job: Job, _arguments: StreamCuts) -> dict[str, Any]:
+    """Record all tails in one statement."""
+    return {"captured": capture(job.database)}
+
+
+ACTION = Action(StreamCuts, run, UPKEEP, schedule="*/5 * * * *")

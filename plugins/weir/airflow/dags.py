@@ -1,0 +1,36 @@
+"""The DAGs of all actions: a DAG file with `globals().update(weir_dags())` has them."""
+
+from typing import Any
+
+from airflow.sdk import DAG, get_parsing_context
+
+from weir.actions import ACTIONS
+from weir.airflow.assets import APPENDED
+from weir.airflow.forms import IRREVERSIBLE, form, manual, periodic
+from weir.airflow.operators import WeirJobOperator
+from weir.airflow.readers import form_per_reader
+
+
+def weir_dags() -> dict[str, DAG]:
+    """Return a DAG for each action, by its id: `weir_` and the action's name. Where Airflow runs a
+    task, the DAG of that task alone."""
+    every = {f"weir_{name}": name for name in ACTIONS}
+    wanted = {get_parsing_context().dag_id} & every.keys() or every
+    return {dag_id: dag_of(name) for dag_id, name in every.items() if dag_id in wanted}
+
+
+def dag_of(name: str) -> DAG:
+    """Return the DAG of an action: its page, its form, and one task that submits its job. A task of
+    `process` is mapped, one for each reader."""
+    action = ACTIONS[name]
+    tags = [action.subject, *([IRREVERSIBLE] if action.irreversible else [])]
+    settings = manual(*tags) if action.schedule is None else periodic(action.schedule, *tags)
+    with DAG(f"weir_{name}", doc_md=action.page, params=form(name), **settings) as dag:
+        task: dict[str, Any] = {"task_id": name, "job": name}
+        task["doc_md"] = f"Runs `weir.actions.{name}`:\n\n```python\n{action.source}```\n"
+        if name == "process":
+            mapped = WeirJobOperator.partial(**task, outlets=[APPENDED])
+            mapped.expand(arguments=form_per_reader())
+        else:
+            WeirJobOperator(**task)
+    return dag

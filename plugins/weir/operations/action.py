@@ -1,0 +1,150 @@
+"""An action: what people, programs and schedules ask Weir to do, and what its run gets."""
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from weir.database.connection import Database
+from weir.errors import Incomplete
+from weir.history.job_runs import RunId, record_progress
+from weir.installation.opened import Installation
+from weir.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
+
+
+def _print(line: str) -> None:
+    print(f"weir: {line}", flush=True)
+
+
+@dataclass
+class Job:
+    """What the function of a job gets."""
+
+    name: str
+    run: RunId
+    settings: Settings
+    database: Database
+    given: dict[str, Any] = field(default_factory=dict)  # the arguments that are given, by name
+    recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
+    functions: list[dict[str, str]] = field(default_factory=list)  # that it calls, for its report
+    log: Callable[[str], None] = _print
+    start_spark: "Callable[[], SparkSession] | None" = None
+    _spark: "SparkSession | None" = field(default=None)
+    _recorded_at: float = field(default=0.0)
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request, equal in all tries."""
+        return str(self.run)
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The Spark session, made when first used: most metadata jobs need none
+        (docs/decisions/0005).
+        """
+        if self._spark is None and self.start_spark is not None:
+            self._spark = self.start_spark()
+        if self._spark is None:
+            from weir.spark.base.session import session
+
+            self._spark = session(f"weir {self.name}")
+        return self._spark
+
+    @property
+    def installation(self) -> Installation:
+        """What the library needs of the job."""
+        return Installation(
+            self.settings, self.database, str(self.run), self.say, lambda: self.spark
+        )
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Load a function of a user as the settings allow it, and say and record its file and its
+        version. Raises InvalidInput as `load_function` does."""
+        from weir.consumers.function_source import source_file, source_of
+        from weir.consumers.user_functions import load_function
+
+        settings = self.settings
+        function = load_function(name, settings.function_packages, settings.function_path)
+        file, version = source_file(function), source_of(function).version
+        self.functions.append({"name": name, "file": file, "version": version})
+        self.say(f"function {name} of {file or 'no file'}, version {version or 'unknown'}")
+        return function
+
+    def say(self, line: str) -> None:
+        """Print a line of progress to the task's log, or to the program that runs the job, and
+        every few seconds record it in job_run.
+        """
+        self.log(line)
+        if time.monotonic() - self._recorded_at > PROGRESS_EVERY:
+            self._recorded_at = time.monotonic()
+            self.database.transaction(lambda c: record_progress(c, self.run, line))
+
+    def say_all(self, lines: Sequence[str]) -> None:
+        """Print lines as `say` does."""
+        for line in lines:
+            self.say(line)
+
+
+def complete(
+    report: dict[str, Any],
+    tried: Sequence[dict[str, Any]],
+    *,
+    done: int = 0,
+    failed: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the report of a job that tried many things, if none of them failed.
+
+    `tried`: what the report says of each; one that failed has an `error`. `done`, `failed`: how
+    many others were done, and why others failed. Raises Incomplete with the report; it is final if
+    all that failed are (`retryable` is false).
+    """
+    final = [one for one in tried if one.get("retryable") is False]
+    errors = [one["error"] for one in tried if "error" in one]
+    count, errors = len(tried) + done + len(failed), [*errors, *failed]
+    if errors:
+        raise Incomplete(
+            "some_failed",
+            f"{len(errors)} of {count} failed; the first failure is: {errors[0]}",
+            report=report,
+            retryable=len(final) < len(errors),
+        )
+    return report
+
+
+STREAMS, READER_GROUPS, DATA, UPKEEP = "streams", "reader groups", "data", "upkeep"
+F = TypeVar("F")
+
+
+@dataclass(frozen=True)
+class Action(Generic[F]):
+    """What people, programs and schedules ask Weir to do, in one module of `weir.actions`: its
+    form, its page, and its run.
+
+    `form`: its arguments, of which forms, commands and methods are made. `run`: does it in a job,
+    and returns its report. `subject`: what it is about. `schedule`: when Airflow runs it by itself,
+    as cron; None: people start it. `irreversible`: whether its effect can't be undone.
+    `moves_data`: whether it appends events to streams, in a job that takes long.
+    """
+
+    form: type[F]
+    run: Callable[[Job, F], dict[str, Any]]
+    subject: str
+    schedule: str | None = None
+    irreversible: bool = False
+    moves_data: bool = False
+
+    @property
+    def page(self) -> str:
+        """What Airflow shows of it, as Markdown: the docstring of its module."""
+        return f"### {inspect.getdoc(inspect.getmodule(self.form))}\n"
+
+    @property
+    def source(self) -> str:
+        """The source of its run."""
+        return inspect.getsource(self.run)
