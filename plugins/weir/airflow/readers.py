@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import task
-from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy import Connection, text
 
 from weir.actions import FORMS

@@ -21,9 +21,12 @@ def in_order_of(frame: DataFrame, number: str, *columns: str) -> tuple[DataFrame
     session = rows._jdf.sparkSession()
     anyhow = jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(0)
     none = jvm.scala.Option.empty()
+    minor = tuple(map(int, frame.sparkSession.version.split(".")[:2]))
+    since_4_3 = [False] * (minor >= (4, 3))  # an argument that Spark itself leaves at this
     plan = jvm.org.apache.spark.sql.execution.LogicalRDD(
-        query.analyzed().output(), query.toRdd(), anyhow, order, False, none, session, none, none
-    )
+        query.analyzed().output(), query.toRdd(), anyhow, order, False, none, session, none, none,
+        *since_4_3,
+    )  # fmt: skip
     made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
     return DataFrame(made, frame.sparkSession), query
 
