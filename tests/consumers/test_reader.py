@@ -18,6 +18,7 @@ from tests.crash.jobs import execute
 from tests.raises import raises
 from weir.controller.transactions import Committed
 from weir.errors import InvalidInput
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.outputs.tables import sweep_staging
 
 PLACES = ["_segment", "_offset", "_clock"]
@@ -268,6 +269,29 @@ def test_a_forked_process_is_told_to_open_a_reader_of_its_own(store: weir.Stream
         assert Child(forked).wait() == (0, "installation_forked")
         batch.commit({"stream:s/out": batch.events})
     assert store.count("s/out") == 3
+
+
+@pytest.mark.usefixtures("results")
+def test_a_reader_goes_on_after_all_its_sessions_were_ended(
+    store: weir.StreamStore, test_database: TestDatabase, postgres_server: EmbeddedPostgres
+) -> None:
+    for first in range(0, 60, 20):
+        append(store, range(first, first + 20))
+
+    def restart() -> None:
+        postgres_server.psql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            f"WHERE datname = '{test_database.name}'"
+        )
+
+    for batch in store.reader("g", batch_events=20):
+        restart()
+        for output in ALL:
+            batch.write(output, batch.events)
+            restart()
+        batch.commit()
+        restart()
+    assert sinks(store)[:3] == [list(range(60))] * 3
 
 
 def test_a_closed_installation_commits_nothing(store: weir.StreamStore) -> None:

@@ -109,6 +109,29 @@ def assert_exactly_once(weir: Installation, group: str) -> None:
     assert weir.value("SELECT unread_events FROM lag") == 0
 
 
+@pytest.mark.parametrize("engines", [("pyarrow", "spark"), ("spark", "pyarrow")])
+def test_a_consumer_that_is_killed_is_taken_over_by_one_of_the_other_engine(
+    weir: Installation,
+    group: str,
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    test_database: TestDatabase,
+    engines: tuple[str, str],
+) -> None:
+    first, second = ({**ARGUMENTS, "function": "tests.crash.functions:same", "engine": engine}
+                     for engine in engines)  # fmt: skip
+    with (
+        holding(test_database.owner_dsn, f"LOCK TABLE {TABLE} IN SHARE MODE") as somebody_waits,
+        job("process", first, config, run="killed") as killed,
+    ):
+        wait_for("the batch to be written", somebody_waits)
+        killed.kill()
+    wait_for_the_lease_of("killed", weir)
+    (batch,) = run("another", capsys, second)["batches"]
+    assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)
+    assert_exactly_once(weir, group)
+
+
 def test_consumer_killed_before_its_commit_is_taken_over_and_each_event_is_there_once(
     weir: Installation,
     group: str,
