@@ -59,6 +59,7 @@ def upsert(setting: Setting) -> Figure:
         [(piece,)] = database.transaction(
             lambda c: c.execute(text("SELECT _weir_piece FROM weir_staging.bench LIMIT 1")).all()
         )
+        database.transaction(lambda c: c.execute(text("SELECT lend_staging('bench')")))
         start = time.perf_counter()
         found = database.transaction(lambda c: c.execute(
             text("""SELECT publish_staging('bench', 'public.ours', ARRAY[:p], 'public',

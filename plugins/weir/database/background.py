@@ -66,10 +66,12 @@ class KeepAlive:
         self._renew, self._every = renew, every
         self._progress, self._overdue = progress, overdue
         self._stalled = False
-        self._thread = repeating("lease", self._step, first=every)
+        self._thread = repeating("lease", self.step, first=every)
         self.lost: Exception | None = None
 
-    def _step(self) -> float | None:
+    def step(self) -> float | None:
+        """Renew the lease once, as the thread does, and return the seconds until the next time;
+        None if the lease is lost."""
         renew = self._renew if self._goes_on() else self._overdue
         try:
             self._transaction(renew)
