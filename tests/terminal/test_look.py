@@ -155,7 +155,7 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
             "did you mean 'routing_key'?",
         ),
         ("streams shop/orders twice", "command_invalid", "unrecognized arguments: twice"),
-        ("create-reader-group audit", "argument_missing", "'streams'"),
+        ("create-reader-group audit", "argument_missing", "--streams is missing"),
         ("scale-stream shop/orders --segments 0.0 --parts two", "argument_invalid", "'two'"),
         ("truncate-stream shop/orders --cut nowhere", "position_invalid", "nowhere"),
     ],

@@ -22,7 +22,6 @@ from weir.actions.update_reader_group import UpdateReaderGroup
 from weir.adjunct.stores import StoreSettings
 from weir.declarations.apply import Checks, Planned, apply, compare
 from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream, is_declaring
-from weir.declarations.written import read_yaml
 from weir.errors import InvalidInput, WeirError
 from weir.front_ends import give
 from weir.model.adjunct_configuration import AdjunctDefinition
@@ -220,6 +219,8 @@ def _first_line(message: str) -> str:
 
 def read_text(text: str) -> Declared:
     """Return what a YAML text declares. Raises InvalidInput naming the entry that is wrong."""
+    from weir.declarations.written import read_yaml
+
     found = read_yaml(text)
     return read_object(found if found is not None else {})
 

@@ -14,11 +14,8 @@ made. The report names a picture of both (SVG) below the first output root.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weir.history.back_test import back_test
-from weir.history.recorded import Recorded
-from weir.history.reports import write_picture
 from weir.model.amounts import AGE_PATTERN, parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS, SCALING, ScalingPolicy
@@ -34,6 +31,9 @@ from weir.operations.form import (
 )
 from weir.operations.setting import settings_of
 from weir.operations.stream_settings import MOST_RATE, created
+
+if TYPE_CHECKING:
+    from weir.history.recorded import Recorded
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ class BackTest:
 
 def run(job: Job, arguments: BackTest) -> dict[str, Any]:
     """Replay one policy; write the picture below the first output root."""
+    from weir.history.back_test import back_test
+    from weir.history.reports import write_picture
+
     stream = stream_name(arguments.stream)
     last = arguments.last_seconds
     found = back_test(
@@ -111,7 +114,7 @@ def run(job: Job, arguments: BackTest) -> dict[str, Any]:
     return found.report() | {"picture": picture}
 
 
-def _loads(job: Job, past: Recorded) -> Sequence[Load]:
+def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
     from weir.spark.reads.split_points import find_loads
 
     if not any(past.commits.values()):

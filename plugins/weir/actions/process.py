@@ -13,11 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from weir.consumers.consumer import Consumer
 from weir.consumers.engine import ENGINES
 from weir.consumers.outputs import Output, check_named_once
-from weir.consumers.places import check_order_known
-from weir.consumers.user_functions import check_function_name
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import do
@@ -29,7 +26,6 @@ from weir.model.names import (
 )
 from weir.model.stream_configuration import Configuration
 from weir.operations.action import DATA, Action, Job
-from weir.operations.engines import engine_of
 from weir.operations.expressions import key_columns
 from weir.operations.form import (
     OUTPUT_PATTERN,
@@ -38,7 +34,6 @@ from weir.operations.form import (
     parse,
     reader_group_argument,
 )
-from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.groups.consumers import declared_consumer
 from weir.reader_groups.groups.lifecycle import end_of_group
 from weir.settings import Settings
@@ -151,6 +146,11 @@ class Process:
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
+    # Who only looks at forms does not wait for what reads.
+    from weir.consumers.consumer import Consumer
+    from weir.operations.engines import engine_of
+    from weir.reader_groups.batches.reading import Reading
+
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     function = job.function(arguments.function)
     manager = arguments.manager.strip()
@@ -247,6 +247,9 @@ def check_consumer(
     group reads. `made`: streams that need not exist yet. Raises InvalidInput, or NotFound for a
     stream or table that does not exist.
     """
+    from weir.consumers.places import check_order_known
+    from weir.consumers.user_functions import check_function_name
+
     check_function_name(declared["function"], settings.function_packages)
     outputs = [Output.parse(one, settings.output_roots) for one in declared["outputs"]]
     check_named_once(outputs)

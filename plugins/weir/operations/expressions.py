@@ -4,7 +4,6 @@ with Spark's own parser."""
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from weir.arrow.event_time import check_type, missing_column
 from weir.model.names import StreamName, check_user_columns
 from weir.model.plain_column import plain_column
 from weir.model.schema import Field
@@ -41,6 +40,8 @@ def check_time(
     check_user_columns([column])
     if fields is None:
         return None
+    from weir.arrow.event_time import check_type, missing_column
+
     known = {field["name"].lower(): field for field in fields}
     if column.lower() not in known:
         raise missing_column(stream, text, column, [field["name"] for field in fields])
