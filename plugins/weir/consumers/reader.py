@@ -7,9 +7,6 @@ attempt, and the commit records which attempt counts.
 
 import contextlib
 import logging
-import os
-import socket
-import uuid
 from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
@@ -21,29 +18,32 @@ from weir.adjunct.pins import pass_over
 from weir.consumers.adjuncts import Binding, bind
 from weir.consumers.engine import Engine, Frame
 from weir.consumers.open_batch import OpenBatch
+from weir.consumers.reader_names import has_ended, reader_name
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import ping_all
 from weir.database.background import KeepAlive
 from weir.database.progress import Progress
-from weir.errors import Conflict, Fenced, InvalidInput
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.installation.opened import Installation
 from weir.reader_groups.batches.alignment import end_of_run
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.next import next_batch
 from weir.reader_groups.batches.read_plan import plan_batch
 from weir.reader_groups.batches.reading import Reading
-from weir.reader_groups.groups.readers import join, leave, renew, renew_alone
+from weir.reader_groups.groups.readers import (
+    join,
+    leave,
+    reader_offline,
+    readers_of,
+    renew,
+    renew_alone,
+)
 
 log = logging.getLogger("weir.reader")
 
 # Seconds that a reader may take from a commit to the request for the next batch, and for each
 # attempt to get one. Others wait for what it owns, and it reads nothing.
 BETWEEN_BATCHES = 300.0
-
-
-def reader_name() -> str:
-    """Return a name for a reader that nobody else has."""
-    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
 class Reader(Generic[Frame]):
@@ -101,6 +101,10 @@ class Reader(Generic[Frame]):
         check_warehouse_ownership(database, self.installation.settings.warehouse)
         self._binding = database.transaction(self._bind)
         self._token = join(database, self.group, self.reader_id, lease, label=self.reading.label)
+        for other in filter(has_ended, database.transaction(lambda c: readers_of(c, self.group))):
+            with contextlib.suppress(NotFound):  # somebody else has removed it
+                reader_offline(database, self.group, other, request_id=f"ended {other}")
+                self.installation.say(f"reader {other} of group {self.group} has ended")
         passed = pass_over(database, self.group, list(self._binding.not_delivered))
         self._until, self._closed = database.transaction(lambda c: end_of_run(c, self.group))
         self._until |= passed
@@ -156,7 +160,7 @@ class Reader(Generic[Frame]):
         batch = next_batch(
             app.database, self.group, self.reader_id, self._token, self.reading,
             lease=app.settings.reader_lease, until=self._until, closed=self._closed,
-            first=self._batch is None, looks=self._asks,
+            first=self._batch is None, looks=self._asks, say=app.say,
         )  # fmt: skip
         if batch is None:
             raise StopIteration

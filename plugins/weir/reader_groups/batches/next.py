@@ -35,9 +35,10 @@ def next_batch(
     closed: int | None = None,
     first: bool = False,
     looks: Callable[[], object] = lambda: None,
+    say: Callable[[str], object] = log.info,
 ) -> Batch | None:
     """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
-    left. `looks` is called before each attempt to get one.
+    left. `looks` is called before each attempt to get one, and `say` with what it waits for.
 
     While it waits, a reader that stands at `until` reads what came later: otherwise it would keep
     from others what it owns, for as long as it waits. An aligned group has nothing that others
@@ -71,7 +72,10 @@ def next_batch(
         if not others_have_the_rest:
             return batch
         if not waits:
-            log.info("the rest is being read by other readers of group %s: waiting", group)
+            say(
+                f"other readers of group {group} hold the rest: waiting until they commit it, or "
+                "until the lease of one that has died expires"
+            )
             waits = True
         time.sleep(PAUSE)
 

@@ -119,6 +119,15 @@ def leave(database: Database, group: str, reader_id: str, token: int, lease: flo
     database.transaction(work)
 
 
+def readers_of(connection: Connection, group: str) -> list[str]:
+    """Return the ids of a group's readers."""
+    found = connection.execute(
+        text("SELECT reader_id FROM reader JOIN reader_group USING (group_id) WHERE name = :name"),
+        {"name": group},
+    )
+    return list(found.scalars())
+
+
 def reader_offline(
     database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
 ) -> dict[str, Any]:

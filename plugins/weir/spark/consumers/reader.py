@@ -5,7 +5,7 @@ from typing import Unpack
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.consumers.reader import Reader as AnyReader
-from weir.consumers.reader import reader_name
+from weir.consumers.reader_names import reader_name
 from weir.installation.opened import Installation
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.reading import Options, Reading

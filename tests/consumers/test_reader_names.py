@@ -1,0 +1,54 @@
+"""After a kill the next reader of the machine continues at once; none that lives is disturbed."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import weir
+from tests.consumers.test_reader import append
+from tests.crash.forks import Child, children
+from weir.consumers.reader_names import has_ended, reader_name
+
+
+def test_only_a_process_of_this_machine_that_is_gone_has_ended() -> None:
+    mine = reader_name()
+    host, pid, number = mine.split("/")
+    assert pid == str(os.getpid())
+    child = Child(lambda: reader_name())
+    _, ended = child.wait()
+    assert has_ended(ended)
+    for lives in (
+        mine,  # this one
+        f"elsewhere{ended}",  # of another machine
+        ended[:-14] + "000000" + number[6:],  # before the last start, or in another container
+        f"{host}/1/{number}",  # somebody else's
+        "weir_process/manual__1/process/0", "", "/", f"{host}/x/{number}",
+    ):  # fmt: skip
+        assert not has_ended(lives), lives
+
+
+def test_the_batch_of_a_reader_that_was_killed_is_read_again_at_once(
+    store: weir.StreamStore, tmp_path: Path
+) -> None:
+    append(store, range(5))
+    settings, sign = store.settings, tmp_path / "sign"
+
+    def work() -> str:
+        with weir.open(settings=settings) as mine, mine.reader("g") as reader:
+            sign.write_text(str(next(reader).size))
+            time.sleep(60)
+        return ""
+
+    with children() as started:
+        started.append(Child(work))
+        while not sign.exists():
+            time.sleep(0.05)
+        started[0].signal(signal.SIGKILL)
+        begun = time.monotonic()
+        sizes = []
+        for batch in store.reader("g"):
+            sizes.append((batch.size, batch.attempt))
+            batch.commit()
+        assert sizes == [(5, 2)]
+        assert time.monotonic() - begun < settings.reader_lease / 2
