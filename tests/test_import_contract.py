@@ -6,6 +6,7 @@ Checked on every import statement and every SQL text, wherever it stands.
 
 import ast
 import re
+import sys
 
 import pytest
 
@@ -27,6 +28,35 @@ from tests.rooms import (
     upward_reads,
     upward_writes,
 )
+
+# Who may import a package of others. The JVM's file systems are pyarrow's for all above them.
+ONLY = {
+    "pyspark": {"spark", "terminal"},
+    "py4j": {"spark"},
+    "airflow": {"airflow"},
+}
+ALLOWED = {
+    ("weir/warehouse/hadoop.py", "pyspark"),
+    ("weir/warehouse/hadoop.py", "pyspark.errors.exceptions.captured"),
+    ("weir/warehouse/hadoop.py", "py4j.java_gateway"),
+    ("weir/warehouse/hadoop.py", "py4j.protocol"),
+    # A type, for the type checker only.
+    ("weir/installation/opened.py", "pyspark.sql"),
+    ("weir/operations/expressions.py", "pyspark.sql"),
+    ("weir/operations/action.py", "pyspark.sql"),
+    ("weir/programs/opening.py", "pyspark.sql"),
+}
+# What one room may not import, though it is below: they are never installed in the same place.
+APART = {
+    "airflow": {"weir.spark", "weir.jobs"},
+    "local": {"weir.spark", "weir.jobs", "weir.airflow"},
+    "terminal": {"weir.airflow"},
+}
+# The one door to the database, and the owner's door, through which migrations come: it has another
+# login and another way of failing, and must work when the tables of the first one don't exist yet.
+DOORS = {"weir/database/connection.py", "weir/database/migrate.py"}
+# Ask the driver how a connection string is read or a session ended, and open nothing.
+READING = {"weir/database/connection_string.py", "weir/database/session.py"}
 
 
 @pytest.mark.parametrize("room", ORDER)
@@ -186,6 +216,53 @@ def test_the_architecture_page_draws_this_order() -> None:
     page = (REPOSITORY / "docs" / "architecture.md").read_text()
     drawn = re.findall(r"^\| `([\w.]+)` \|", page[page.index("## The packages") :], re.MULTILINE)
     assert drawn[: len(ORDER)] == ORDER[::-1]
+
+
+def test_the_model_does_nothing_but_compute() -> None:
+    allowed = {"weir.model", "weir.errors", "weir.front_ends", "xxhash", *sys.stdlib_module_names}
+    allowed -= {"os", "pathlib", "socket"}
+    for path in files_of("model"):
+        for module in imports_of(path.read_text()):
+            assert below(module, allowed), f"{shown(path)} imports {module}"
+
+
+def test_packages_of_others_are_imported_by_their_rooms_only() -> None:
+    found = {
+        (shown(path), module)
+        for room in ORDER
+        for path in files_of(room)
+        for module in imports_of(path.read_text())
+        if any(
+            below(module, {package}) and room.split(".")[0] not in rooms
+            for package, rooms in ONLY.items()
+        )
+        or below(module, APART.get(room, set()))
+    }
+    assert found == ALLOWED
+
+
+def test_dags_and_the_plugin_import_airflow_and_weir_airflow_only() -> None:
+    files = [*sorted((REPOSITORY / "dags").glob("*.py")), *sorted(PLUGINS.glob("*.py"))]
+    assert len(files) == 2
+    for path in files:
+        for module in imports_of(path.read_text()):
+            assert below(module, {"airflow", "weir.airflow"}), f"{shown(path)} imports {module}"
+
+
+def test_only_two_modules_open_a_connection() -> None:
+    opening = set()
+    folders = [LIBRARY, *(REPOSITORY / name for name in ("dags", "sql"))]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        drivers = {"psycopg2", "psycopg", "asyncpg", "pg8000"}
+        named = {
+            getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None)
+            for node in ast.walk(ast.parse(path.read_text()))
+        }
+        if any(below(module, drivers) for module in imports_of(path.read_text())) or named & {
+            "create_engine", "create_async_engine", "engine_from_config", "get_sync_engine",
+        }:  # fmt: skip
+            opening.add(shown(path))
+    assert opening == DOORS | READING
 
 
 def test_no_module_is_longer_than_400_lines_or_named_for_anything() -> None:
