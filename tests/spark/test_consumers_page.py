@@ -37,7 +37,7 @@ def weir(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
     weir.append(weather, weir.spark.createDataFrame([("JFK", 39.0)], "origin string, temp double"))
     frame = weir.spark.createDataFrame(FLIGHTS, "carrier string, flight int, dep_delay double")
     weir.append(flights, frame.selectExpr("*", "timestamp'2013-01-01 05:00:00Z' AS time_hour"))
-    for group in ("late", "late-by-carrier", "late-elsewhere"):
+    for group in ("late", "late-by-hand", "late-by-carrier", "late-elsewhere"):
         weir.group(flights, name=group)
     weir.group(flights, weather, name="trips")
     return weir
@@ -78,6 +78,8 @@ def test_every_example_of_the_page_does_what_it_says(
     assert execute(test_database.owner_dsn, table) == sorted(LATE)
     counted = {r.carrier: r["count"] for r in parquet(weir, "late-by-carrier")}
     assert counted == {"AA": 8, "UA": 8, "DL": 8}
+    by_hand = {r.carrier: r["count_all"] for r in parquet(weir, "late-by-hand")}
+    assert by_hand == counted
 
     # Several streams in one order.
     trips = parquet(weir, "trips")
