@@ -42,6 +42,7 @@ OWNER = {
 
 # What may write without its owner's lock, and why that does no harm.
 EXCEPTIONS = {
+    "controller.rejected.make_rejected_stream": "as create_stream",
     "controller.streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "reader_groups.groups.lifecycle.create_reader_group": "the same, and its streams are locked",
     "adjunct.stores.define_store": "the same, and its stream is locked",

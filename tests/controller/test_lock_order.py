@@ -35,6 +35,7 @@ from weir.controller import (
     expiry,
     ownership,
     queries,
+    rejected,
     scale,
     seal,
     streams,
@@ -93,6 +94,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     name = stream_name("test/made")
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
     watch(streams.create_stream, name, routing_key="key", segments=2, request_id="made")
+    watch(rejected.make_rejected_stream, name)
     lane, other = (
         Lane.made(database, retention="consumed"),
         Lane.made(database, retention="consumed"),
