@@ -1,0 +1,89 @@
+"""Both ends of the ranges that the extras promise, each with the wheel in an environment of its own
+that has no checkout."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import test_package
+from tests.test_package import REPOSITORY, run
+from weir.actions import ACTIONS
+from weir.database import migrate
+from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
+
+pytestmark = pytest.mark.release
+wheel = test_package.wheel
+PROGRAMS = Path(__file__).parent / "ranges"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    with throw_away_postgres() as server:
+        migrate.upgrade(server.dsn("weir", "weir_owner"))
+        logins.make_users(server)
+        server.psql("ALTER DATABASE weir RENAME TO template_of_weir")
+        yield server
+
+
+def installed(wheel: Path, folder: Path, *wanted: str) -> Path:
+    """Return the Python of a new environment with the wheel and these packages."""
+    uv, python = Path(sys.executable).parent / "uv", folder / "venv" / "bin" / "python"
+    run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
+    extras, *pins = wanted
+    asked = f"weir-streams[{extras}] @ {wheel}"
+    run(uv, "pip", "install", "--quiet", "--python", python, asked, *pins)
+    return python
+
+
+def says(python: Path, *command: str | Path, **variables: str) -> dict[str, object]:
+    """Return what a program prints last, run with nothing of ours in its variables."""
+    known = ("JAVA_HOME", "HOME", "TMPDIR", "LANG")
+    environ = {name: os.environ[name] for name in known if name in os.environ}
+    environ |= {"PATH": f"{python.parent}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    home = python.parents[2]
+    printed = run(python, *command, cwd=home, env=environ | variables)
+    found: dict[str, object] = json.loads(printed.strip().splitlines()[-1])
+    return found
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("version", ["4.1.0", "4.3.0"])
+def test_weir_works_with_the_first_and_the_last_pyspark(
+    version: str, wheel: Path, postgres: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    name = f"weir_{version.replace('.', '_')}"
+    postgres.psql(f"CREATE DATABASE {name} TEMPLATE template_of_weir OWNER weir_owner")
+    postgres.psql(
+        "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()",
+        database=name,
+    )
+    python = installed(wheel, tmp_path, "spark", f"pyspark=={version}", "pandas<3")
+    found = says(python, PROGRAMS / "with_spark.py", WEIR_DATABASE=postgres.dsn(name, "weir_app"))
+    assert found == {
+        "version": version,
+        "read": [["ann", 1], ["ann", 3], ["bob", 2], ["bob", 4]],
+        "kept": [["ann", 1, "north"], ["ann", 3, "north"], ["bob", 2, ""], ["bob", 4, ""]],
+    }
+
+
+@pytest.mark.airflow
+@pytest.mark.parametrize("version", ["3.2.0", "3.3.2"])
+def test_an_airflow_gets_all_dags_by_a_file_of_three_lines(
+    version: str, wheel: Path, tmp_path: Path
+) -> None:
+    page = (REPOSITORY / "docs" / "recipes.md").read_text()
+    [code] = re.findall(r"```python\n# dags/weir_dags.py\n(.*?)```", page, re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) <= 3
+    (tmp_path / "weir_dags.py").write_text(code)
+    python = installed(wheel, tmp_path, "airflow", f"apache-airflow=={version}")
+    found = says(
+        python, PROGRAMS / "with_airflow.py", tmp_path / "weir_dags.py", AIRFLOW_HOME=str(tmp_path)
+    )
+    assert found == {"version": version, "dags": sorted(f"weir_{name}" for name in ACTIONS)}
