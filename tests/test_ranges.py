@@ -4,6 +4,8 @@ that has no checkout."""
 import json
 import os
 import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,18 @@ from weir.local.throw_away import throw_away_postgres
 
 pytestmark = pytest.mark.release
 wheel = test_package.wheel
+COMMANDS = {
+    "--version": "works",
+    "create shop/orders --key customer": "works",
+    "create shop/others --key lower(customer)": "spark",
+    "ingest shop/orders orders.csv": "spark",
+    "tail shop/orders": "works",
+    "create-reader-group totals --streams shop/orders": "works",
+    "lag": "works",
+    "seal-stream shop/orders": "works",
+    "streams": "works",
+    "up --no-airflow": "local",
+}
 PROGRAMS = Path(__file__).parent / "ranges"
 
 
@@ -36,8 +50,8 @@ def installed(wheel: Path, folder: Path, *wanted: str) -> Path:
     """Return the Python of a new environment with the wheel and these packages."""
     uv, python = Path(sys.executable).parent / "uv", folder / "venv" / "bin" / "python"
     run(uv, "venv", "--quiet", "--python", sys.executable, folder / "venv")
-    extras, *pins = wanted
-    asked = f"weir-streams[{extras}] @ {wheel}"
+    extras, *pins = wanted or [""]
+    asked = f"weir-streams{f'[{extras}]' if extras else ''} @ {wheel}"
     run(uv, "pip", "install", "--quiet", "--python", python, asked, *pins)
     return python
 
@@ -71,6 +85,34 @@ def test_weir_works_with_the_first_and_the_last_pyspark(
         "read": [["ann", 1], ["ann", 3], ["bob", 2], ["bob", 4]],
         "kept": [["ann", 1, "north"], ["ann", 3, "north"], ["bob", 2, ""], ["bob", 4, ""]],
     }
+
+
+def test_without_extras_a_command_works_or_names_the_extra(
+    wheel: Path, postgres: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    name = "weir_alone"
+    postgres.psql(f"CREATE DATABASE {name} TEMPLATE template_of_weir OWNER weir_owner")
+    postgres.psql(
+        "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()",
+        database=name,
+    )
+    weir = installed(wheel, tmp_path).with_name("weir")
+    (tmp_path / "orders.csv").write_text("customer,amount\nann,3\n")
+    (tmp_path / "recipes.py").write_text("def same(events):\n    return events\n")
+    found = {}
+    for command in COMMANDS:
+        done = subprocess.run(
+            [weir, *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path),
+                 "WEIR_DATABASE": postgres.dsn(name, "weir_app")},
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, f"weir {command}: {said}"
+        assert "ModuleNotFoundError" not in said, f"weir {command}: {said}"
+        extra = re.search(r"pip install 'weir-streams\[(\w+)\]'`\. \[extra_missing\]", said)
+        assert done.returncode == 0 or extra, f"weir {command}: {said}"
+        found[command] = extra[1] if done.returncode and extra else "works"
+    assert found == COMMANDS
 
 
 @pytest.mark.airflow

@@ -30,7 +30,7 @@ with weir.open(os.environ["WEIR_DATABASE"], str(Path.cwd() / "warehouse")) as st
     stores = ["shop/region"]
     with weir.spark.Reader(store.spark, "totals", installation=store, adjuncts=stores) as reader:
         for batch in reader:
-            found = batch.enrich(batch.events(), "shop/region", on="customer")
+            found = batch.enrich(batch.events, "shop/region", on="customer")
             region = F.col("value").alias("region")
             batch.write("stream:shop/kept", found.select("customer", "amount", region))
             batch.commit()
