@@ -44,8 +44,8 @@ def at_once(setting: Setting) -> Figure:
     ours, lake = _prepared(setting)
     failed = {"ours": 0, "reference": 0}
 
-    def run(side: str, *how: Any) -> float:
-        done = writers_of(setting).append(*how, each)
+    def run(side: str, connect: Any, place: Any, to: Any) -> float:
+        done = writers_of(setting).append(connect, place, to, each)
         failed[side] += len(done.failures)
         if side == "ours" and done.failures:
             raise RuntimeError(f"an append failed: {done.failures[0]}")

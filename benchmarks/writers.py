@@ -184,8 +184,10 @@ def lake(dsn: str, folder: str = "/nowhere") -> duckdb.DuckDBPyConnection:
     it writes files."""
     connection = duckdb.connect()
     for name in ("ducklake", "postgres_scanner"):
-        folder = resources.files(f"duckdb_extension_{name}") / f"extensions/v{duckdb.__version__}"
-        connection.execute(f"LOAD '{folder / name}.duckdb_extension'")
+        extension = (
+            resources.files(f"duckdb_extension_{name}") / f"extensions/v{duckdb.__version__}"
+        )
+        connection.execute(f"LOAD '{extension / name}.duckdb_extension'")
     connection.execute("SET enable_progress_bar = false")
     for name, value in RETRIES.items():
         connection.execute(f"SET {name} = {value}")
