@@ -9,21 +9,25 @@ import weir
 from tests.consumers.test_reader import append
 from tests.crash.forks import Child, children
 from weir.consumers.reader_names import has_ended, reader_name
+from weir.operations.runner import by_hand
 
 
 def test_only_a_process_of_this_machine_that_is_gone_has_ended() -> None:
     mine = reader_name()
-    host, pid, number = mine.split("/")
+    host, _, mark = mine.partition("/")
+    pid, _, number = mark.partition("-")
     assert pid == str(os.getpid())
-    child = Child(lambda: reader_name())
-    _, ended = child.wait()
+    child = Child(lambda: f"{reader_name()} {by_hand('process')}")
+    ended, _, run = child.wait()[1].partition(" ")
     assert has_ended(ended)
+    assert has_ended(run)
+    assert has_ended(f"elsewhere/{ended.partition('/')[2]}"), "the start of a machine is its own"
+    gone = ended.partition("/")[2].partition("-")[0]
     for lives in (
-        mine,  # this one
-        f"elsewhere{ended}",  # of another machine
-        ended[:-14] + "000000" + number[6:],  # before the last start, or in another container
-        f"{host}/1/{number}",  # somebody else's
-        "weir_process/manual__1/process/0", "", "/", f"{host}/x/{number}",
+        mine, str(by_hand("process")),  # this one
+        f"{host}/{gone}-000000{number[6:]}",  # before the last start, or in another container
+        f"{host}/1-{number}",  # somebody else's
+        f"weir_process/manual__2026-11-26T10:00:00-{gone}/process/0", "", "/", f"{host}/x-{number}",
     ):  # fmt: skip
         assert not has_ended(lives), lives
 

@@ -95,16 +95,13 @@ class Reader(Generic[Frame]):
         self._alive: KeepAlive | None = None
         self._progress = Progress(f"reader {self.reader_id} joins", BETWEEN_BATCHES)
         self._batch: OpenBatch[Frame] | None = None
+        self._said = False  # what it waits for
 
     def __enter__(self) -> "Reader[Frame]":
         database, lease = self.installation.database, self.installation.settings.reader_lease
         check_warehouse_ownership(database, self.installation.settings.warehouse)
         self._binding = database.transaction(self._bind)
         self._token = join(database, self.group, self.reader_id, lease, label=self.reading.label)
-        for other in filter(has_ended, database.transaction(lambda c: readers_of(c, self.group))):
-            with contextlib.suppress(NotFound):  # somebody else has removed it
-                reader_offline(database, self.group, other, request_id=f"ended {other}")
-                self.installation.say(f"reader {other} of group {self.group} has ended")
         passed = pass_over(database, self.group, list(self._binding.not_delivered))
         self._until, self._closed = database.transaction(lambda c: end_of_run(c, self.group))
         self._until |= passed
@@ -160,7 +157,7 @@ class Reader(Generic[Frame]):
         batch = next_batch(
             app.database, self.group, self.reader_id, self._token, self.reading,
             lease=app.settings.reader_lease, until=self._until, closed=self._closed,
-            first=self._batch is None, looks=self._asks, say=app.say,
+            first=self._batch is None, looks=self._asks, waits=self._waits,
         )  # fmt: skip
         if batch is None:
             raise StopIteration
@@ -190,6 +187,25 @@ class Reader(Generic[Frame]):
         self._progress.begins(
             f"reader {self.reader_id} of group {self.group} asks for a batch", BETWEEN_BATCHES
         )
+
+    def _waits(self) -> bool:
+        """Take readers offline whose process is gone; return whether there were any. If not, say
+        for what the reader waits, once."""
+        app, ended = self.installation, []
+        for other in filter(
+            has_ended, app.database.transaction(lambda c: readers_of(c, self.group))
+        ):
+            with contextlib.suppress(NotFound):  # somebody else has done so
+                reader_offline(app.database, self.group, other, request_id=f"ended {other}")
+                app.say(f"reader {other} of group {self.group} has ended, and is taken offline")
+                ended.append(other)
+        if not ended and not self._said:
+            app.say(
+                f"other readers of group {self.group} hold the rest: waiting until they commit it, "
+                "or until the lease of one that has died expires"
+            )
+            self._said = True
+        return bool(ended)
 
     def _overdue(self, connection: Connection) -> None:
         if self._batch is None or self._batch.ended:

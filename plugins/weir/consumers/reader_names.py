@@ -3,40 +3,46 @@ one (semantics 13.4)."""
 
 import hashlib
 import os
+import re
 import socket
 import uuid
 from pathlib import Path
 
+_MARK = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{6})[0-9a-f]{6}")
+
 
 def reader_name() -> str:
-    """Return a name for a reader that nobody else has: `host/process/number`."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_machine()}{uuid.uuid4().hex[:8]}"
+    """Return a name for a reader that nobody else has."""
+    return f"{socket.gethostname()}/{process_mark()}"
+
+
+def process_mark() -> str:
+    """Return what tells this process from all others, and no other call gets: its number, and a
+    number of which the first half is that of the machine since its start."""
+    return f"{os.getpid()}-{_machine()}{uuid.uuid4().hex[:6]}"
 
 
 def has_ended(name: str) -> bool:
-    """Return whether a reader of this name has certainly ended: its process was one of this
-    machine, since its last start, and is gone. If that is not known, return False."""
-    host, _, process = name.rpartition("/")[0].rpartition("/")
-    if not process.isdecimal() or host != socket.gethostname():
-        return False
-    machine = _machine()
-    if not machine or not name.rpartition("/")[2].startswith(machine):
+    """Return whether a reader has certainly ended: its name has the mark of a process of this
+    machine, since its last start, that is gone. If that is not known, return False."""
+    mark = next(filter(None, map(_MARK.fullmatch, re.split(r"[/ ]|(?<=\.[0-9]{6})-", name))), None)
+    if mark is None or mark[2] != _machine():
         return False
     try:
-        os.kill(int(process), 0)
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        os.kill(int(mark[1]), 0)
+        state = Path(f"/proc/{mark[1]}/stat").read_text().rpartition(")")[2].split()[0]
     except (ProcessLookupError, FileNotFoundError):
         return True
-    except OSError:  # somebody else's
+    except (OSError, OverflowError):  # somebody else's, or none
         return False
     return state == "Z"  # nobody has asked yet how it ended
 
 
 def _machine() -> str:
     """Return what is the same for all processes that see each other's numbers, until the machine
-    starts again; empty where that is not known (outside of Linux)."""
+    starts again. Outside of Linux, where that is not known, it is the same for nobody."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         return hashlib.sha256(f"{boot} {os.readlink('/proc/self/ns/pid')}".encode()).hexdigest()[:6]
     except OSError:
-        return ""
+        return uuid.uuid4().hex[:6]

@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 import traceback
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
+from weir.consumers.reader_names import process_mark
 from weir.database.connection import Database
 from weir.database.refusals import message, sqlstate
 from weir.errors import InvalidInput, WeirError, exited, is_mistake
@@ -115,7 +115,7 @@ def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[st
 
 def by_hand(job: str) -> RunId:
     """Return a new run id for a job that a person or a program starts."""
-    return RunId(BY_HAND, f"{time.time():.6f}-{uuid.uuid4().hex[:6]}", job)
+    return RunId(BY_HAND, f"{time.time():.6f}-{process_mark()}", job)
 
 
 def failure_of(error: Exception | KeyboardInterrupt) -> tuple[str, bool]:

@@ -6,7 +6,6 @@ another one dies.
 """
 
 import json
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +16,6 @@ from weir.database.connection import Database
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.lifecycle import open_in
 from weir.reader_groups.batches.reading import Reading
-
-log = logging.getLogger("weir.reader_groups")
 
 PAUSE = 1.0  # seconds between two attempts to get a batch
 
@@ -35,10 +32,11 @@ def next_batch(
     closed: int | None = None,
     first: bool = False,
     looks: Callable[[], object] = lambda: None,
-    say: Callable[[str], object] = log.info,
+    waits: Callable[[], bool] = lambda: False,
 ) -> Batch | None:
     """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
-    left. `looks` is called before each attempt to get one, and `say` with what it waits for.
+    left. `looks` is called before each attempt to get one, and `waits` before each
+    pause; if that has changed something, there is no pause.
 
     While it waits, a reader that stands at `until` reads what came later: otherwise it would keep
     from others what it owns, for as long as it waits. An aligned group has nothing that others
@@ -65,19 +63,13 @@ def next_batch(
             batch = opened(connection, None)
         return batch, others_have_the_rest and batch is None
 
-    waits = False
     while True:
         looks()
         batch, others_have_the_rest = database.transaction(look)
         if not others_have_the_rest:
             return batch
-        if not waits:
-            say(
-                f"other readers of group {group} hold the rest: waiting until they commit it, or "
-                "until the lease of one that has died expires"
-            )
-            waits = True
-        time.sleep(PAUSE)
+        if not waits():
+            time.sleep(PAUSE)
 
 
 def _waits(
