@@ -17,7 +17,7 @@ def shown() -> list[tuple[str, str]]:
     block = re.search(r"^```\n(\$ .*?)^```$", (REPOSITORY / "README.md").read_text(), re.M | re.S)
     assert block
     return [
-        (typed.replace("\n      ", " "), below)
+        (typed.replace("\\", "").replace("\n      ", " "), below)
         for typed, below in re.findall(
             r"^\$ (.*(?:\n {6}.*)*)\n((?:(?!\$ ).*\n)*)", block[1], re.MULTILINE
         )
@@ -25,7 +25,6 @@ def shown() -> list[tuple[str, str]]:
 
 
 @pytest.mark.release
-@pytest.mark.jvm
 def test_it_prints_what_it_shows_whenever_the_first_run_is_killed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
