@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -321,3 +322,77 @@ def test_an_upsert_by_two_columns_of_the_routing_key_is_checked_together(
         batch.write(output, swapped)  # only k is the routing key
         batch.commit()
     assert len(found(store, "SELECT FROM public.pairs")) == 2
+
+
+@pytest.mark.usefixtures("results")
+def test_an_empty_list_is_a_result_without_rows(store: weir.StreamStore) -> None:
+    append(store, range(3))
+    for batch in store.reader("g"):
+        none = [row for row in batch.events.to_pylist() if row["n"] > 9]
+        batch.commit(dict.fromkeys(ALL, none))
+    assert sinks(store) == [[], [], [], []]
+    assert found(store, "SELECT unread_events FROM lag WHERE reader_group = 'g'")[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "columns", "says"),
+    [
+        ("parquet:p partition_by=k", {"k": ["a"]}, "column_missing partitioned k"),
+        ("parquet:p partition_by=n,k", {"k": ["a"], "n": [1]}, "column_missing partitioned"),
+        ("parquet:p", [("n", [1]), ("N", [2])], "column_named_twice 'n'"),
+    ],
+)  # fmt: skip
+def test_a_result_of_which_something_would_be_lost_is_refused(
+    store: weir.StreamStore, output: str, columns: Any, says: str
+) -> None:
+    append(store, range(3))
+    pairs = columns.items() if isinstance(columns, dict) else columns
+    names, values = zip(*pairs, strict=True)
+    with raises(says), store.reader("g", reader_id="me") as reader:
+        next(reader).commit({output: pa.table(list(values), names=list(names))})
+    with store.reader("g", reader_id="me") as reader:
+        assert next(reader).attempt == 2
+
+
+def test_folders_are_named_by_values_whatever_the_columns_are_called(
+    store: weir.StreamStore,
+) -> None:
+    append(store, [1])
+    rows = {
+        "row": ["a", None, "b"], "row_list": [True, False, True], "0": [7, 8, 9],
+        "day": pa.array([0, 1, 4_000_000], pa.int32()).cast(pa.date32()), "v": [1, 2, 3],
+    }  # fmt: skip
+    for batch in store.reader("g"):
+        batch.commit({"parquet:p partition_by=row,row_list,0,day": pa.table(rows)})
+    [folder] = committed_folders(store.database, "g", "p")
+    root = Path(store.settings.output_roots[0]) / folder
+    written = {
+        str(file.parent.relative_to(root)): pq.ParquetFile(file).read()["v"].to_pylist()
+        for file in root.rglob("*.parquet")
+    }
+    assert written == {
+        "row=a/row_list=true/0=7/day=1970-01-01": [1],
+        "row=__HIVE_DEFAULT_PARTITION__/row_list=false/0=8/day=1970-01-02": [2],
+        "row=b/row_list=true/0=9/day=+12921-08-18": [3],
+    }
+
+
+@pytest.mark.usefixtures("results")
+def test_a_period_of_pandas_and_a_map_with_a_key_twice_are_refused(store: weir.StreamStore) -> None:
+    frame = pd.DataFrame({"k": ["a"], "p": [pd.Period("2020-01")]})
+    with raises("column_type_unsupported 'p'"):
+        store.append("s/in", frame)
+    twice = pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))
+    append(store, range(1))
+    with raises("bad_rows a twice"), store.reader("g", reader_id="me") as reader:
+        next(reader).commit(
+            {"table:public.last mode=replace": pa.table(
+                {"k": ["a"], "n": [1], "j": twice})}
+        )  # fmt: skip
+
+
+def test_an_argument_that_a_reader_does_not_have_is_refused(store: weir.StreamStore) -> None:
+    with raises("argument_unknown 'adjunct' adjuncts"):
+        store.reader("g", adjunct=["s/x"])  # type: ignore[call-arg]
+    with raises("argument_invalid adjuncts 's/x'"):
+        store.reader("g", adjuncts="s/x")

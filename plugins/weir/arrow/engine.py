@@ -63,6 +63,10 @@ class Pyarrow:
         """Return the columns of a table in Spark's JSON form."""
         return from_arrow(frame.schema)
 
+    def is_nothing(self, frame: pa.Table) -> bool:
+        """Return whether a result has neither rows nor columns."""
+        return not frame.num_rows and not frame.num_columns
+
     def without(self, frame: pa.Table, names: Collection[str]) -> pa.Table:
         """Return a table without these columns."""
         return frame.drop_columns([name for name in names if name in frame.column_names])

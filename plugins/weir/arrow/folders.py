@@ -3,13 +3,14 @@
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from weir.arrow.values import date_text
+from weir.consumers.columns import check_columns_once
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput, Unavailable
 from weir.warehouse.filesystem import filesystem
@@ -23,8 +24,10 @@ def write_folder(output: Output, folder: str, table: pa.Table) -> None:
     """Write the rows of a table into a folder of an output's root, in their order.
 
     Of a result without rows there is a file with its columns, unless its folders have values.
-    Raises InvalidInput for a column without a type, Unavailable if the root takes no files.
+    Raises InvalidInput for a column without a type and for two of one name, Unavailable if the
+    root takes no files.
     """
+    check_columns_once(output, table.column_names)
     for field in table.schema:
         if pa.types.is_null(field.type):
             raise InvalidInput(
@@ -66,26 +69,33 @@ def _by_values(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[str, pa.
     others = table.drop_columns(list(names))
     if not table.num_rows:
         return
-    keys = pa.table([_without_empty(table[name]) for name in names], names=list(names))
+    own = [str(i) for i in range(len(names))]  # whatever the columns are called
+    keys = pa.table([_without_empty(_texts(table[name])) for name in names], names=own)
     keys = keys.append_column("row", pa.array(range(table.num_rows), pa.int64()))
-    groups = keys.group_by(list(names), use_threads=False).aggregate([("row", "list")])
+    groups = keys.group_by(own, use_threads=False).aggregate([("row", "list")])
     for group in groups.to_pylist():
-        below = "".join(f"{_escaped(name)}={_text(group[name])}/" for name in names)
+        values = zip(names, (group[one] for one in own), strict=True)
+        below = "".join(f"{_escaped(name)}={_text(value)}/" for name, value in values)
         yield below, others.take(pa.array(group["row_list"], pa.int64()))
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values of a column as Spark names folders by them."""
+    if not pa.types.is_date32(column.type):
+        return column.cast(pa.string())
+    days = column.cast(pa.int32()).to_pylist()
+    texts = [None if day is None else date_text(day) for day in days]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def _without_empty(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with null for the texts that would get the folder of null."""
-    if not pa.types.is_string(column.type):
-        return column
     there = pc.invert(pc.is_in(column, value_set=pa.array(["", _NULL])))
     return pc.if_else(there, column, pa.scalar(None, pa.string()))
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return _NULL
-    return _escaped(str(value).lower() if isinstance(value, bool) else str(value))
+def _text(value: str | None) -> str:
+    return _NULL if value is None else _escaped(value)
 
 
 def _escaped(text: str) -> str:

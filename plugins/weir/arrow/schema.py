@@ -120,6 +120,8 @@ def _from_arrow(kind: pa.DataType) -> Any:
         return _from_arrow(kind.value_type)
     if pa.types.is_fixed_size_binary(kind):
         return "binary"
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.startswith("pandas."):
+        return str(kind)  # a period or an interval, which its storage alone does not tell
     if isinstance(kind, pa.BaseExtensionType) and kind != UUID:
         return _from_arrow(kind.storage_type)
     # Not views of lists, whose values pyarrow drops when it casts them.

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.arrow.values import date_text, moment_text
+from weir.errors import BadRows
 
 Texts = list[str | None]
 _ESCAPES = {chr(i): f"\\u{i:04X}" for i in range(32)} | {
@@ -112,6 +113,15 @@ def _maps(array: pa.Array) -> Texts:
         names = [_quoted((text or "null").strip('"')) for text in json_texts(keys)]
     items = json_texts(_within(array, array.items))
     texts = [f"{name}:{item or 'null'}" for name, item in zip(names, items, strict=True)]
+    offsets = array.offsets.to_pylist()
+    for low, high in pairwise(offsets):
+        mine = names[low - offsets[0] : high - offsets[0]]
+        if len(set(mine)) < len(mine):
+            raise BadRows(
+                "bad_rows",
+                f"a map has the key {next(one for one in mine if mine.count(one) > 1)} twice, and "
+                "JSON would keep one of its values; correct it, or write a list of structs.",
+            )
     return _joined(array, texts, "{", "}")
 
 

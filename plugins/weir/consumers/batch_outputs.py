@@ -62,7 +62,9 @@ class BatchOutputs(Generic[Frame]):
                 f"{output} is already written in batch {self.batch.batch_id} of group "
                 f"{self.batch.group}; write each output once, with all its rows.",
             )
-        if output.kind == "stream":
+        if self.engine.is_nothing(frame):
+            pass  # rows that no value gives a column, as an empty list
+        elif output.kind == "stream":
             self.append(stream_name(output.name), without_places(self.engine, frame))
         elif output.kind == "parquet":
             kept = frame if output.places else without_places(self.engine, frame)

@@ -1,5 +1,6 @@
 """The columns of a result: which ones fit a table, and which ones can name folders."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -117,6 +118,17 @@ def _fits(kind: Any, column: Column) -> bool:
     return column.kind in _FITS.get(name.partition("(")[0], ())
 
 
+def check_columns_once(output: Output, names: Sequence[str]) -> None:
+    """Raise InvalidInput if two columns of a result have the same name for Spark."""
+    counted = Counter(name.lower() for name in names)
+    if twice := [name for name in names if counted[name.lower()] > 1]:
+        raise InvalidInput(
+            "column_named_twice",
+            f"the result for {output} has column {twice[0]!r} twice (upper and lower case count as "
+            "the same); rename or drop one.",
+        )
+
+
 def columns_of_folders(output: Output, given: Sequence[Field]) -> str:
     """Return the columns by which a result is partitioned, with their types as SQL. Raises
     InvalidInput for columns that it does not have or that can't name folders."""
@@ -134,6 +146,13 @@ def columns_of_folders(output: Output, given: Sequence[Field]) -> str:
                 f"column {name!r} of the result for {output} is {sql_type(known[name])}, which "
                 "can't name folders; partition by strings, whole numbers, booleans or dates.",
             )
+    if known.keys() == set(output.partition_by):
+        raise InvalidInput(
+            "column_missing",
+            f"the result for {output} has no column but those by which it is partitioned "
+            f"({', '.join(known)}), so its files would hold nothing; keep another one, or leave "
+            "one of them out of partition_by.",
+        )
     if clash := [name for name in known if name.lower() in FOLDERS]:
         raise InvalidInput(
             "column_name_reserved",

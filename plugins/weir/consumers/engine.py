@@ -111,6 +111,9 @@ class Engine(Protocol[Frame]):
     def columns(self, frame: Frame) -> list[Field]:
         """Return the columns of a frame in Spark's JSON form."""
 
+    def is_nothing(self, frame: Frame) -> bool:
+        """Return whether a result has neither rows nor columns, as an empty list has."""
+
     def without(self, frame: Frame, names: Collection[str]) -> Frame:
         """Return a frame without these columns."""
 

@@ -30,12 +30,16 @@ def has_ended(name: str) -> bool:
         return False
     try:
         os.kill(int(mark[1]), 0)
-        state = Path(f"/proc/{mark[1]}/stat").read_text().rpartition(")")[2].split()[0]
-    except (ProcessLookupError, FileNotFoundError):
+    except ProcessLookupError:
         return True
     except (OSError, OverflowError):  # somebody else's, or none
         return False
-    return state == "Z"  # nobody has asked yet how it ended
+    try:  # it is there; but perhaps nobody has asked yet how it ended
+        status = Path(f"/proc/{mark[1]}/status").read_text()
+        mine = os.readlink("/proc/self") == str(os.getpid())  # and not that of other namespaces
+    except OSError:
+        return False
+    return mine and "\nState:\tZ" in status and "\nThreads:\t1\n" in status
 
 
 def _machine() -> str:

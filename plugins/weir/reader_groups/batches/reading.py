@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
-from weir.errors import check_choice
+from weir.errors import InvalidInput, check_choice
 from weir.reader_groups.batches.budget import Budget
 from weir.settings import Settings
 
@@ -52,9 +52,20 @@ class Reading:
         its budget, 0 or absent for that of the installation; the others are as above.
 
         `in_memory`: a batch is held in memory as a whole, so it has at most `IN_MEMORY` bytes of
-        files unless `batch_bytes` says otherwise. Raises InvalidInput for a budget below 0 and an
-        unknown order.
+        files unless `batch_bytes` says otherwise. Raises InvalidInput for a budget below 0, an
+        unknown order, and an argument that there is not.
         """
+        if unknown := options.keys() - Options.__annotations__.keys():
+            raise InvalidInput(
+                "argument_unknown",
+                f"a reader has no argument {min(unknown)!r}; its arguments are "
+                f"{', '.join(Options.__annotations__)}.",
+            )
+        adjuncts = options.get("adjuncts", ())
+        if isinstance(adjuncts, str):
+            raise InvalidInput(
+                "argument_invalid", f"adjuncts is {adjuncts!r}; give a list, [{adjuncts!r}]."
+            )
         size = options.get("batch_bytes", 0)
         if in_memory and not size:
             size = min(IN_MEMORY, settings.batch_bytes)
@@ -68,6 +79,6 @@ class Reading:
             order,
             options.get("expected_readers", 1),
             options.get("label", ""),
-            tuple(options.get("adjuncts", ())),
+            tuple(adjuncts),
             options.get("manager"),
         )

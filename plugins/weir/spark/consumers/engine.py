@@ -55,6 +55,10 @@ class Spark:
         frame: DataFrame = rows
         return frame
 
+    def is_nothing(self, frame: DataFrame) -> bool:
+        """Return False: a DataFrame has its columns whatever its rows are."""
+        return False
+
     def columns(self, frame: DataFrame) -> list[Field]:
         """Return the columns of a DataFrame in Spark's JSON form."""
         fields: list[Field] = frame.schema.jsonValue()["fields"]
