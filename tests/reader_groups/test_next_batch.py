@@ -1,6 +1,5 @@
 """A run ends when all is committed up to the tail that it saw, by whichever reader."""
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
@@ -34,45 +33,39 @@ def group(lane: Lane) -> Group:
     return Group.made(lane)
 
 
-def turn(reader: Reader, until: dict[int, Any] | None = None, budget: int = ALL) -> Batch | None:
+def turn(
+    reader: Reader,
+    until: dict[int, Any] | None = None,
+    budget: int = ALL,
+    waits: Event | None = None,
+) -> Batch | None:
+    def sign() -> bool:
+        if waits is not None:
+            waits.set()
+        return False
+
     return next_batch(
         reader.group.database, reader.group.name, reader.reader_id, reader.token,
         Reading(events(budget)), lease=0.0, until=until or reader.group.tails(),
+        waits=sign,
     )  # fmt: skip
 
 
-class Said(logging.Handler):
-    """Tells when a reader says that it waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits = Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage().endswith("waiting"):
-            self.waits.set()
-
-
 @pytest.fixture
-def said() -> Iterator[Said]:
-    handler = Said()
-    module.log.addHandler(handler)
-    level = module.log.level
-    module.log.setLevel("INFO")
-    yield handler
-    module.log.setLevel(level)
-    module.log.removeHandler(handler)
+def waits() -> Event:
+    """Return what is set when a reader waits."""
+    return Event()
 
 
 def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
-    group: Group, said: Said, pool: ThreadPoolExecutor
+    group: Group, waits: Event, pool: ThreadPoolExecutor
 ) -> None:
     first = group.reader("first")
     batch = first.must_open(budget=10)
     assert len(batch.bounds) == 2, "there is more, but in the same segments"
     second = group.reader("second")
-    waiting = pool.submit(turn, second)
-    assert said.waits.wait(20)
+    waiting = pool.submit(turn, second, waits=waits)
+    assert waits.wait(20)
     assert not waiting.done()
     first.commit(batch)
     mine = first.must_open()
@@ -85,11 +78,11 @@ def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
 
 
 def test_a_reader_that_waits_takes_over_from_one_that_dies(
-    group: Group, said: Said, pool: ThreadPoolExecutor
+    group: Group, waits: Event, pool: ThreadPoolExecutor
 ) -> None:
     batch = group.reader("dies").must_open()
-    waiting = pool.submit(turn, group.reader("waits"))
-    assert said.waits.wait(20)
+    waiting = pool.submit(turn, group.reader("waits"), waits=waits)
+    assert waits.wait(20)
     assert not waiting.done()
     group.lapse("dies")
     taken = waiting.result(timeout=10)
@@ -97,14 +90,14 @@ def test_a_reader_that_waits_takes_over_from_one_that_dies(
 
 
 def test_a_run_ends_when_others_have_committed_all_that_it_saw(
-    lane: Lane, group: Group, said: Said, pool: ThreadPoolExecutor
+    lane: Lane, group: Group, waits: Event, pool: ThreadPoolExecutor
 ) -> None:
     other = group.reader("other")
     batch = other.must_open()
     seen = group.tails()
     lane.append({"0.0": 7})
-    waiting = pool.submit(turn, group.reader("run"), seen)
-    assert said.waits.wait(20)
+    waiting = pool.submit(turn, group.reader("run"), seen, waits=waits)
+    assert waits.wait(20)
     assert not waiting.done()
     other.commit(batch)
     assert waiting.result(timeout=10) is None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SETTINGS = Path(__file__).parent / "spark-conf"
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
-_TRAINING = Path(__file__).parents[1] / "spark" / "training.py"
+_TRAINING = Path(__file__).parents[1] / "spark/base/training.py"
 
 
 def class_archive(archive: Path = ARCHIVE, option: str = "SharedArchiveFile") -> str:
