@@ -331,6 +331,14 @@ def test_an_empty_list_is_a_result_without_rows(store: weir.StreamStore) -> None
         none = [row for row in batch.events.to_pylist() if row["n"] > 9]
         batch.commit(dict.fromkeys(ALL, none))
     assert sinks(store) == [[], [], [], []]
+    append(store, range(3))
+    for batch in store.reader("g"):
+        batch.commit({"table:public.results": batch.events})
+    assert len(found(store, "SELECT FROM public.results")) == 3
+    append(store, range(1))
+    for batch in store.reader("g"):
+        batch.commit({"table:public.results mode=replace": []})
+    assert found(store, "SELECT FROM public.results") == [], "no rows replace all rows, too"
     assert found(store, "SELECT unread_events FROM lag WHERE reader_group = 'g'")[0][0] == 0
 
 

@@ -49,6 +49,10 @@ def test_the_batch_of_a_reader_that_was_killed_is_read_again_at_once(
         while not sign.exists():
             time.sleep(0.05)
         started[0].signal(signal.SIGKILL)
+        started[0].wait()
+        with store.reader("g", reader_id="looks") as looks:
+            assert looks._waits()
+            assert not looks._waits(), "it has its open batch, but is no news, so there is a pause"
         begun = time.monotonic()
         sizes = []
         for batch in store.reader("g"):

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from weir.arrow.values import date_text
-from weir.consumers.columns import check_columns_once
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput, Unavailable
 from weir.warehouse.filesystem import filesystem
@@ -24,10 +23,8 @@ def write_folder(output: Output, folder: str, table: pa.Table) -> None:
     """Write the rows of a table into a folder of an output's root, in their order.
 
     Of a result without rows there is a file with its columns, unless its folders have values.
-    Raises InvalidInput for a column without a type and for two of one name, Unavailable if the
-    root takes no files.
+    Raises InvalidInput for a column without a type, Unavailable if the root takes no files.
     """
-    check_columns_once(output, table.column_names)
     for field in table.schema:
         if pa.types.is_null(field.type):
             raise InvalidInput(

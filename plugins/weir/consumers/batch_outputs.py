@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from sqlalchemy import Connection
 
-from weir.consumers.columns import columns_of_folders, matched
+from weir.consumers.columns import check_columns_once, columns_of_folders, matched
 from weir.consumers.engine import Copy, Engine, Frame
 from weir.consumers.outputs import Output
 from weir.consumers.places import check_key_kept, check_last_row_known, without_places
@@ -53,8 +53,8 @@ class BatchOutputs(Generic[Frame]):
             raise InvalidInput(
                 "frame_unsupported",
                 f"the rows for {output} are a {type(rows).__module__}.{type(rows).__name__}, which "
-                "this reader does not write; give what it reads: a DataFrame of Spark, or a table "
-                "of pyarrow.",
+                "this reader does not write; give a DataFrame of Spark, or to a reader on pyarrow "
+                "a table, a DataFrame of pandas or Polars, or a list of dictionaries.",
             )
         if output.identity in self._written:
             raise Conflict(
@@ -62,15 +62,14 @@ class BatchOutputs(Generic[Frame]):
                 f"{output} is already written in batch {self.batch.batch_id} of group "
                 f"{self.batch.group}; write each output once, with all its rows.",
             )
-        if self.engine.is_nothing(frame):
-            pass  # rows that no value gives a column, as an empty list
-        elif output.kind == "stream":
+        nothing = self.engine.is_nothing(frame)
+        if output.kind == "table":  # which no rows may replace
+            self._copy(output, None if nothing else frame)
+        elif output.kind == "stream" and not nothing:
             self.append(stream_name(output.name), without_places(self.engine, frame))
-        elif output.kind == "parquet":
+        elif output.kind == "parquet" and not nothing:
             kept = frame if output.places else without_places(self.engine, frame)
             self._write_parquet(output, kept)
-        else:
-            self._copy(output, frame)
         self._written.add(output.identity)
 
     def append(self, name: StreamName, frame: Frame) -> None:
@@ -92,17 +91,25 @@ class BatchOutputs(Generic[Frame]):
         folder = (
             f"{output.path}/group={batch.group}/batch={batch.identity}/attempt={batch.attempt}/"
         )
+        columns = self.engine.columns(frame)
+        check_columns_once(output, [column["name"] for column in columns])
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
         if output.partition_by:
-            one["partitions"] = columns_of_folders(output, self.engine.columns(frame))
+            one["partitions"] = columns_of_folders(output, columns)
         record_output(self.app.database, batch, one)
         self.engine.write_folder(output, folder, frame)
         self.parquet.append((output, one))
 
-    def _copy(self, output: Output, frame: Frame) -> None:
+    def _copy(self, output: Output, frame: Frame | None) -> None:
+        """Stage a result for a table. None: it has neither rows nor columns."""
         database, table, how = self.app.database, output.name, output.publication
         engine = self.engine
         known, kept = database.transaction(lambda c: self._table(c, output))
+        if frame is None:
+            columns = [column for column in known if not column.generated]
+            staging, _ = make_staging(database, self.batch, len(self.tables), columns, how.ordered)
+            self.tables.append(StagedTable(table, staging, (), 0, how))
+            return
         check_key_kept(engine, output, kept, frame, self.frames())
         there = {column.name for column in known}
         given = engine.columns(without_places(engine, frame, there))

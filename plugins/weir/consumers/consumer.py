@@ -179,8 +179,9 @@ class Consumer(Generic[Frame]):
                 got = {str(name): type(frame).__name__ for name, frame in result.items()}
             raise InvalidInput(
                 "result_invalid",
-                f"the function returned {got}; it must return a DataFrame, or a dictionary with a "
-                f"DataFrame for each of {sorted(names)}.",
+                f"the function returned {got}; it must return rows (a DataFrame, or with pyarrow "
+                "a table or a list of dictionaries), or a dictionary with rows for each of "
+                f"{sorted(names)}.",
             )
         return [(output, frames[output.name]) for output in self.outputs]
 

@@ -57,10 +57,10 @@ class Reader(Generic[Frame]):
     A `for` loop over a reader that is not in a `with` block joins and leaves by itself. The reader
     waits for batches of other readers, and takes them over if those readers die. A thread renews
     the lease. If the block ends without a commit, nothing is published, and the next reader gets
-    the same batch: at once, or after a kill once the lease expires. A batch that takes longer than
-    the setting `max_batch_time` counts as hung, and so does a reader that does not ask for its next
-    batch within five minutes of a commit while the group has other readers: its lease is not
-    renewed, so others may take over, and the log says what it was doing.
+    the same batch: at once, or after a kill on another machine once the lease expires. A batch that
+    takes longer than the setting `max_batch_time` counts as hung, and so does a reader that does
+    not ask for its next batch within five minutes of a commit while the group has other readers:
+    its lease is not renewed, so others may take over, and the log says what it was doing.
 
     Raises NotFound for a group that does not exist, Fenced if another reader has taken over,
     Truncated for events that are gone, Unavailable if Postgres is away. Before it joins, raises
@@ -96,6 +96,7 @@ class Reader(Generic[Frame]):
         self._progress = Progress(f"reader {self.reader_id} joins", BETWEEN_BATCHES)
         self._batch: OpenBatch[Frame] | None = None
         self._said = False  # what it waits for
+        self._ended: set[str] = set()  # readers that it has taken offline
 
     def __enter__(self) -> "Reader[Frame]":
         database, lease = self.installation.database, self.installation.settings.reader_lease
@@ -191,14 +192,15 @@ class Reader(Generic[Frame]):
     def _waits(self) -> bool:
         """Take readers offline whose process is gone; return whether there were any. If not, say
         for what the reader waits, once."""
-        app, ended = self.installation, []
-        for other in filter(
-            has_ended, app.database.transaction(lambda c: readers_of(c, self.group))
-        ):
+        app = self.installation
+        others = set(app.database.transaction(lambda c: readers_of(c, self.group)))
+        # One that has an open batch remains until somebody takes that over.
+        ended = sorted(filter(has_ended, others - self._ended))
+        for other in ended:
             with contextlib.suppress(NotFound):  # somebody else has done so
                 reader_offline(app.database, self.group, other, request_id=f"ended {other}")
                 app.say(f"reader {other} of group {self.group} has ended, and is taken offline")
-                ended.append(other)
+        self._ended.update(ended)
         if not ended and not self._said:
             app.say(
                 f"other readers of group {self.group} hold the rest: waiting until they commit it, "
