@@ -23,7 +23,7 @@ from tests.controller.operations import Operation
 from tests.crash.fault_points import kill_at, moments_of
 from tests.crash.forks import Child, children
 from tests.crash.group_reader import append_numbers
-from tests.crash.jobs import execute, wait_for
+from tests.crash.jobs import execute, job, wait_for, write_config
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows
 from weir.controller.ownership import read_installation
@@ -179,3 +179,70 @@ def test_readers_on_pyarrow_that_are_killed_again_and_again_read_each_event_once
             assert reader.wait()[0] in (0, -signal.SIGKILL)
     read_all(settings, database, group.name, "last", to)
     check(database, settings, group.name, 0, out, total)
+
+
+@pytest.mark.release
+@pytest.mark.jvm
+def test_readers_of_both_engines_that_are_killed_again_and_again_read_each_event_once(
+    database: Database, made: Callable[[int], Settings]
+) -> None:
+    chance: random.Random = random_for("readers of both engines")
+    settings = replace(made(0), reader_lease=4.0, transaction_lease=8.0)
+    config = write_config(settings)
+    lane = Lane.made(database, segments=4, retention="consumed")
+    out = Lane.made(database, segments=2, retention="consumed")
+    group = Group.made(lane)
+    to = outputs(0, out)
+    reading = {"batch_events": 300}
+    arguments = {
+        "reader_group": group.name, "function": "tests.crash.functions:same", "engine": "spark",
+        "outputs": list(to), "readers": 2, **reading,
+    }  # fmt: skip
+
+    def on_pyarrow(number: int) -> Child:
+        def work() -> None:
+            database = Database.of(settings)
+            while True:
+                with contextlib.suppress(Fenced):
+                    read_all(settings, database, group.name, f"pyarrow {number}", to,
+                             expected_readers=2, **reading)  # fmt: skip
+                time.sleep(0.5)
+
+        return Child(work, seconds=600)
+
+    def append(total: int) -> int:
+        append_numbers(settings, str(lane.name), range(total, total + 200), KEYS)
+        return total + 200
+
+    total = 0
+    with children() as started:
+        for number in range(4):
+            for _ in range(5):  # while nobody reads, so that there is work for both
+                total = append(total)
+            with job("process", arguments, config, run=f"spark {number}") as on_spark:
+                wait_for("Spark", lambda: group_has(database, "/spark ") or not on_spark.running())
+                assert on_spark.running(), on_spark.said
+                reader = on_pyarrow(number)
+                started.append(reader)
+                for _ in range(chance.randrange(6)):
+                    total = append(total)
+                    time.sleep(0.5)
+                if chance.random() < 0.4:
+                    lane.scale(chance.choice(lane.active()))
+                if number % 2:  # one of them dies in the middle of what it does
+                    on_spark.kill()
+                else:
+                    reader.signal(signal.SIGKILL)
+                    assert on_spark.wait(300) in (0, 1), on_spark.said
+            reader.signal(signal.SIGKILL)
+            reader.wait()
+    read_all(settings, database, group.name, "last", to)
+    check(database, settings, group.name, 0, out, total)
+    by = {row.reader_id for row in rows(database, "SELECT reader_id FROM reader_batch")}
+    assert {"/spark " in one for one in by - {"last"}} == {True, False}, "both engines have read"
+
+
+def group_has(database: Database, engine: str) -> bool:
+    """Whether a reader of this engine is in the group."""
+    readers = rows(database, "SELECT reader_id FROM reader")
+    return any(engine in row.reader_id for row in readers)
