@@ -1,10 +1,4 @@
-"""What Airflow's plugin manager loads of Weir. The library itself is the package `weir`, which
-.airflowignore keeps from being executed file by file."""
+"""What Airflow finds in this folder. The library itself is the package `weir`, which .airflowignore
+keeps from being executed file by file."""
 
-from airflow.plugins_manager import AirflowPlugin
-
-
-class WeirPlugin(AirflowPlugin):
-    """Names Weir among Airflow's plugins."""
-
-    name = "weir"
+from weir.airflow.plugin import WeirPlugin as WeirPlugin

@@ -20,7 +20,9 @@ from weir.local.throw_away import throw_away_postgres
 REPOSITORY = Path(__file__).parents[1]
 # What the build backend could find. It writes beside its sources, so it gets a copy of them.
 SOURCES = ("plugins", "sql", "dags", "tests", "examples", "benchmarks")
-PACKAGES = {"plugins/weir": "weir", "sql": "weir/sql"}
+PACKAGES = {
+    "plugins/weir": "weir", "sql": "weir/sql", "dags": "weir/dags", "examples": "weir/examples",
+}  # fmt: skip
 
 
 def run(*command: str | Path, **options: object) -> str:
@@ -138,8 +140,9 @@ def test_jobs_can_be_submitted_from_the_installed_package(elsewhere: Elsewhere) 
     jobs = elsewhere.home / "venv" / "lib"
     (jobs,) = jobs.glob("python*/site-packages/weir/jobs")
     arguments = '{"stream": "shop/orders", "routing_key": "customer", "schema": "customer STRING"}'
-    elsewhere.run("spark-submit", jobs / "create_stream.py", "--arguments", arguments)
-    elsewhere.run("spark-submit", jobs / "stream_cuts.py")
+    job = jobs / "weir_job.py"
+    elsewhere.run("spark-submit", job, "create_stream", "--arguments", arguments)
+    elsewhere.run("spark-submit", job, "stream_cuts")
     with (
         psycopg2.connect(elsewhere.postgres.dsn("weir", "weir_app")) as connection,
         connection.cursor() as cursor,

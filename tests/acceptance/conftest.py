@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from flights import demo
-from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.local.throw_away import reaped
+from weir.source_tree import REPOSITORY
 
 EVERY = 40  # of the flights: 8,420 of them
 FUNCTIONS = Path(__file__).parent / "functions"

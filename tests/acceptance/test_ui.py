@@ -16,9 +16,9 @@ from playwright.sync_api import expect
 
 from tests.acceptance.browser import Browser, browser
 from weir.actions import FORMS
-from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.settings import load
+from weir.source_tree import REPOSITORY
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 # What a person might type, by the titles of required fields.

@@ -12,6 +12,7 @@ from tests.raises import raises
 from weir.local import airflow_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.state_folder import StateFolder
+from weir.source_tree import REPOSITORY
 
 
 @pytest.fixture
@@ -126,6 +127,6 @@ def test_jobs_find_the_library_and_the_functions(
     monkeypatch.setenv("NO_PROXY", "intranet")
     environ = airflow_environment.weir_environment(StateFolder(tmp_path))
     folders = environ["PYTHONPATH"].split(os.pathsep)
-    assert folders == [str(airflow_environment.REPOSITORY / "plugins"), "/functions", "/more"]
+    assert folders == [str(REPOSITORY / "plugins"), "/functions", "/more"]
     assert environ["NO_PROXY"] == environ["no_proxy"] == "intranet,localhost,127.0.0.1"
     assert environ["WEIR_STATE"] == str(tmp_path)

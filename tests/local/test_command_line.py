@@ -12,8 +12,8 @@ import psycopg2
 import pytest
 
 from weir.local.__main__ import main
-from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
+from weir.source_tree import REPOSITORY
 
 pytestmark = pytest.mark.drawn(3)
 

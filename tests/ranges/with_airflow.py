@@ -1,11 +1,12 @@
 """The DAGs that a file of Airflow's folder gives, each with its form and its tasks. Prints how many
-there are, as JSON."""
+there are, and the plugins that Airflow has, as JSON."""
 
 import json
 import runpy
 import sys
 
 import airflow
+from airflow import plugins_manager
 from airflow.sdk import DAG
 
 found = [one for one in runpy.run_path(sys.argv[1]).values() if isinstance(one, DAG)]
@@ -13,4 +14,6 @@ for dag in found:
     dag.validate()
     assert dag.tasks, dag.dag_id
     assert all(dag.params.get_param(name).dump()["schema"] for name in dag.params), dag.dag_id
-print(json.dumps({"version": airflow.__version__, "dags": sorted(dag.dag_id for dag in found)}))
+plugins = [one["name"] for one in plugins_manager.get_plugin_info()]
+dags = sorted(dag.dag_id for dag in found)
+print(json.dumps({"version": airflow.__version__, "dags": dags, "plugins": plugins}))

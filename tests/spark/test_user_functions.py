@@ -15,12 +15,12 @@ from tests.raises import raises
 from weir.actions import ACTIONS
 from weir.consumers.user_functions import check_function_name, load_function
 from weir.database.connection import Database
-from weir.local.airflow_environment import REPOSITORY
 from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import Job
 from weir.operations.form import _TEXTS
 from weir.operations.runner import by_hand, perform, record_failure
 from weir.settings import Settings, load
+from weir.source_tree import REPOSITORY
 
 SHOP = """
 import functools

@@ -18,8 +18,9 @@ from tests.sql.seed import SEEDS, fill
 from weir.database import migrate
 from weir.database.definitions import replace_definitions, split
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.source_tree import beside
 
-FOLDER = migrate.sql_folder()
+FOLDER = beside("sql")
 NOW = "now"  # a database of this version, as the story of the seeds leaves it
 VERSIONS = [*sorted(path.name.removesuffix(".sql.gz") for path in SEEDS.glob("*.sql.gz")), NOW]
 New = Callable[[str], str]

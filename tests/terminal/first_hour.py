@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from weir.local.airflow_environment import REPOSITORY
+from weir.source_tree import REPOSITORY
 
 INSTALLING = "make setup && . .venv/bin/activate"
 SHOP = """from pyspark.sql import functions as F

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
+from weir.source_tree import REPOSITORY
 
 
 def shown() -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.conftest import Done
-from weir.local.airflow_environment import REPOSITORY
+from weir.source_tree import REPOSITORY
 
 SLOW = """import pathlib, time
 pathlib.Path("started").touch()

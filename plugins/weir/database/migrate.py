@@ -6,7 +6,6 @@ which must own the database; jobs and readers have lesser logins.
 
 import os
 import sys
-from importlib import resources
 from pathlib import Path
 
 import psycopg2
@@ -20,18 +19,11 @@ from weir.database import connection_string, refusals
 from weir.database.definitions import in_use, replace_definitions
 from weir.database.session import MEANING
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
+from weir.source_tree import beside
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
 OLDEST_SERVER = 16  # the first that grants a role without its rights (SET, INHERIT)
-
-
-def sql_folder() -> Path:
-    """Return the folder of the SQL files: the package weir.sql if installed, `sql/` in the source
-    tree.
-    """
-    tree = Path(__file__).parents[3] / "sql"
-    return tree if tree.is_dir() else Path(str(resources.files("weir.sql")))
 
 
 def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
@@ -58,7 +50,7 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
                 if name != "search_path" and not name.startswith("default_"):
                     connection.exec_driver_sql(f"SET LOCAL {name} = '{value}'")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-            _apply(connection, folder or sql_folder())
+            _apply(connection, folder or beside("sql"))
     except sqlalchemy.exc.DBAPIError as error:
         state = getattr(error.orig, "pgcode", None)
         if state == "2BP01":  # by a DROP of a migration
@@ -92,7 +84,7 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
 def newest_layout(folder: Path | None = None) -> str:
     """Return the layout to which this version of Weir migrates a database."""
     config = Config()
-    config.set_main_option("script_location", str((folder or sql_folder()) / "migrations"))
+    config.set_main_option("script_location", str((folder or beside("sql")) / "migrations"))
     config.set_main_option("path_separator", "os")
     return str(ScriptDirectory.from_config(config).get_current_head())
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from weir import settings
 from weir.errors import Conflict, InvalidInput, WeirError
 from weir.local import binaries
-from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.local.logins import SERVICES
+from weir.source_tree import beside
 
 Typed = Callable[..., str]
 
@@ -177,7 +177,7 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     for command in (up, down, status, login):
         commands.add_parser(command.__name__, help=command.__doc__)
     commands.choices["up"].add_argument(
-        "--dags", type=Path, default=REPOSITORY / "dags", help="the folder of the DAGs"
+        "--dags", type=Path, default=beside("dags"), help="the folder of the DAGs"
     )
     commands.choices["up"].add_argument(
         "--no-airflow", action="store_true", help="start Postgres only, which `weir` needs"

@@ -8,8 +8,8 @@ from pathlib import Path
 from weir import settings
 from weir.local.spark_start import spark_start
 from weir.local.state_folder import StateFolder
+from weir.source_tree import LIBRARY, REPOSITORY
 
-REPOSITORY = Path(__file__).parents[3]
 # Hides a warning about a call of Airflow's own, with which each task's log would begin.
 _QUIET = "ignore:GitWildMatchPattern:DeprecationWarning"
 _SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
@@ -33,7 +33,7 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
     if "WEIR_CONFIG" in os.environ or Path("weir.toml").is_file():
         environ["WEIR_CONFIG"] = os.path.abspath(os.environ.get("WEIR_CONFIG", "weir.toml"))
     known = settings.load(dict(os.environ) | environ)
-    folders = [str(REPOSITORY / "plugins"), *known.function_path]
+    folders = [str(LIBRARY.parent), *known.function_path]
     environ["PYTHONPATH"] = os.pathsep.join(folders)
     # A cluster's own configuration and connection are left alone.
     name = "AIRFLOW_CONN_SPARK_DEFAULT"
@@ -55,7 +55,7 @@ def airflow_environment(
         "PYTHONWARNINGS": ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET])),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
+        **({"AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins")} if REPOSITORY else {}),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         # A task that runs when Airflow is stopped continues as a retry at the next start.
         "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",

@@ -9,20 +9,19 @@ from pathlib import Path
 from weir import settings
 from weir.database import migrate
 from weir.local import logins, processes
-from weir.local.airflow_environment import REPOSITORY, weir_environment
+from weir.local.airflow_environment import weir_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.source_tree import beside
 
 
 class Installation:
     """All processes and data of the state folder `state`. Each start uses what already runs."""
 
-    def __init__(
-        self, state: Path, *, dags: Path = REPOSITORY / "dags", durable: bool = True
-    ) -> None:
+    def __init__(self, state: Path, *, dags: Path | None = None, durable: bool = True) -> None:
         self.postgres = EmbeddedPostgres(state, durable=durable)
         self.state = self.postgres.state.path
-        self.airflow = AirflowStack(self.postgres.state, dags)
+        self.airflow = AirflowStack(self.postgres.state, dags or beside("dags"))
 
     def start(self) -> None:
         """Start Postgres and Airflow. If that fails or is interrupted, stop what was started."""

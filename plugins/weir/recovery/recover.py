@@ -27,12 +27,12 @@ from weir.model.segment import segment_number
 from weir.recovery.lost_events import lost_in
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
-from weir.warehouse.paths import ADJUNCT
+from weir.warehouse.paths import ADJUNCT, SEGMENT, TRANSACTION
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
-_TRANSACTION = re.compile(r"(?:.*/)?_weir_tx=([0-9]+)/(?:.*/)?")
-_SEGMENT = re.compile(r".*/_weir_segment=([0-9]+)/")
+_TRANSACTION = re.compile(rf"(?:.*/)?{TRANSACTION}=([0-9]+)/(?:.*/)?")
+_SEGMENT = re.compile(rf".*/{SEGMENT}=([0-9]+)/")
 
 
 @dataclass

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
-from weir.local.airflow_environment import REPOSITORY, weir_environment
+from weir.local.airflow_environment import weir_environment
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings, load
+from weir.source_tree import REPOSITORY
 
 PATIENCE = 5.0  # seconds; a person who waits for a database does something about it
 
@@ -46,7 +47,7 @@ def config_of(here: Path, user: int) -> Path | None:
     Raises InvalidInput if it belongs to somebody else than this user or root: it says from where
     code is loaded, and anybody may put one into a folder above, such as /tmp.
     """
-    folders = [here, *here.parents, REPOSITORY]
+    folders = [here, *here.parents, *([REPOSITORY] if REPOSITORY else [])]
     found = next((one / "weir.toml" for one in folders if (one / "weir.toml").is_file()), None)
     if found is None or found.parent == REPOSITORY or found.stat().st_uid in (0, user):
         return found

@@ -4,7 +4,6 @@ any.
 
 import contextlib
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,10 +14,9 @@ from pyarrow import fs
 
 from weir.errors import InvalidInput
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import MADE
 
 THREADS = 16
-# The folder of a transaction, of a batch or of a store's version, and what is in it.
-_MADE = re.compile(r"/(_weir_tx=|(batch|version)=[^/]*(/attempt=[^/]*)?$)")
 _TRIES = 20  # at a folder in which another sweep deletes too
 _PAUSE = 0.01  # seconds by which the pause before each try is longer than the one before
 
@@ -133,7 +131,7 @@ def _remove_empty(folders: Mapping[str, Callable[[str], None]]) -> None:
     while folders:
         above: dict[str, Callable[[str], None]] = {}
         for folder, remove in folders.items():
-            if not _MADE.search(folder):
+            if not MADE.search(folder):
                 continue
             # A folder with files stays. The folder above a missing one may be empty now.
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Paths below the warehouse and below the configured roots.
+"""Paths below the warehouse and below the configured roots, and the names of their folders.
 
 Files are `<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet`
 below the warehouse; those of an adjunct store are
@@ -7,12 +7,18 @@ folder that nobody else writes to.
 """
 
 import os
+import re
 from collections.abc import Iterable
 
 from weir.errors import InvalidInput
 from weir.settings import one_spelling
 
+# What the folders of a stream's files are called. Spark reads each as a column.
+TRANSACTION, ATTEMPT, SEGMENT, TASK = "_weir_tx", "_weir_attempt", "_weir_segment", "_weir_task"
 ADJUNCT = "_weir_adjunct="  # what the paths of the files of adjunct stores begin with
+_BATCH, _VERSION, _TRY = "batch", "version", "attempt"  # of outputs, and of adjunct stores
+# The folder of a transaction, of a batch or of a store's version, and what is in it.
+MADE = re.compile(rf"/({TRANSACTION}=|({_BATCH}|{_VERSION})=[^/]*(/{_TRY}=[^/]*)?$)")
 
 
 def stream_folder(stream_id: int) -> str:
@@ -22,7 +28,7 @@ def stream_folder(stream_id: int) -> str:
 
 def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
     """Return the folder of one attempt, below the warehouse, ending in a slash."""
-    return f"{stream_folder(stream_id)}_weir_tx={transaction_number}/_weir_attempt={attempt}/"
+    return f"{stream_folder(stream_id)}{TRANSACTION}={transaction_number}/{ATTEMPT}={attempt}/"
 
 
 def adjunct_folder(store_id: int) -> str:
@@ -32,7 +38,17 @@ def adjunct_folder(store_id: int) -> str:
 
 def adjunct_attempt_folder(store_id: int, version: int, attempt: int) -> str:
     """Return the folder of one attempt at a version, below the warehouse, ending in a slash."""
-    return f"{adjunct_folder(store_id)}version={version}/attempt={attempt}/"
+    return f"{adjunct_folder(store_id)}{_VERSION}={version}/{_TRY}={attempt}/"
+
+
+def group_folder(path: str, group: str) -> str:
+    """Return the folder of all that a group writes to an output, below its root."""
+    return f"{path}/group={group}"
+
+
+def output_folder(path: str, group: str, batch: str, attempt: int) -> str:
+    """Return the folder of one attempt at a batch, below its root, ending in a slash."""
+    return f"{group_folder(path, group)}/{_BATCH}={batch}/{_TRY}={attempt}/"
 
 
 def spark_path(root: str, relative: str = "") -> str:

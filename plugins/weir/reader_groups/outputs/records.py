@@ -20,6 +20,7 @@ from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_group
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import delete_leftovers
+from weir.warehouse.paths import group_folder
 
 # The newest folder of each output of a group, and so where its manifest is, by one look into the
 # index for each: their number grows with the batches.
@@ -104,7 +105,7 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
     readers may write at the same time; the last one has seen all commits.
     """
     system, base = filesystem(root)
-    folder = f"{base}/{path}/group={group}"
+    folder = f"{base}/{group_folder(path, group)}"
     written: Sequence[Any] = []
     while (rows := _listed(database, group, output)) and rows != written:  # none: it was deleted
         full = rows[0].number // PART

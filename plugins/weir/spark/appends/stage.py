@@ -41,8 +41,6 @@ from weir.spark.base.ordered_frames import in_order_of, one_after_another
 from weir.spark.base.progress import watched
 from weir.spark.base.routing import (
     REJECTED_SEGMENT,
-    SEGMENT,
-    TASK,
     constant_array,
     routing_steps,
     segment_ordinal,
@@ -61,7 +59,7 @@ from weir.spark.users.expressions import Expression, check_expression, with_expr
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
-from weir.warehouse.paths import spark_path
+from weir.warehouse.paths import SEGMENT, TASK, spark_path
 
 log = logging.getLogger("weir.stage")
 

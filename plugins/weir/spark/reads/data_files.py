@@ -14,11 +14,9 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from weir.model.schema import SEQ
 from weir.spark.base.exact import exact
-from weir.spark.base.routing import SEGMENT, TASK
 from weir.spark.base.session import COMPLETE
-from weir.warehouse.paths import spark_path, stream_folder
+from weir.warehouse.paths import ATTEMPT, SEGMENT, TASK, TRANSACTION, spark_path, stream_folder
 
-TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
 ADDED = (SEQ, TRANSACTION, ATTEMPT, SEGMENT, TASK)  # the columns that a scan adds
 # In a file's name: the number of the file among those of one task and segment.
 _PIECE = r"\.c([0-9]+)\."
