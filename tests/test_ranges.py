@@ -22,17 +22,20 @@ from weir.local.throw_away import throw_away_postgres
 
 pytestmark = pytest.mark.release
 wheel = test_package.wheel
-COMMANDS = {
+COMMANDS = {  # those of README.md and docs/terminal.md: without extras they work, or need one
     "--version": "works",
+    "up --no-airflow": "local",
     "create shop/orders --key customer": "works",
     "create shop/others --key lower(customer)": "spark",
     "ingest shop/orders orders.csv": "spark",
     "tail shop/orders": "works",
     "create-reader-group totals --streams shop/orders": "works",
+    "process totals recipes:same --output parquet:totals": "spark",
+    "process totals recipes:same --engine pyarrow --output parquet:totals": "works",
     "lag": "works",
     "seal-stream shop/orders": "works",
     "streams": "works",
-    "up --no-airflow": "local",
+    "down": "local",
 }
 PROGRAMS = Path(__file__).parent / "ranges"
 
@@ -97,14 +100,28 @@ def test_without_extras_a_command_works_or_names_the_extra(
         database=name,
     )
     weir = installed(wheel, tmp_path).with_name("weir")
-    (tmp_path / "orders.csv").write_text("customer,amount\nann,3\n")
-    (tmp_path / "recipes.py").write_text("def same(events):\n    return events\n")
+    found = types(weir, tmp_path, WEIR_DATABASE=postgres.dsn(name, "weir_app"))
+    assert found == COMMANDS
+
+
+@pytest.mark.jvm
+def test_with_extras_all_commands_work_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+    weir = installed(wheel, tmp_path, "spark,local", "pyspark==4.2.0").with_name("weir")
+    found = types(weir, tmp_path)
+    assert found == dict.fromkeys(COMMANDS, "works")
+
+
+def types(weir: Path, home: Path, **variables: str) -> dict[str, str]:
+    """Return what becomes of each command, typed in a folder with a file and a function."""
+    (home / "orders.csv").write_text("customer,amount\nann,3\n")
+    (home / "recipes.py").write_text("def same(events):\n    return events\n")
+    known = ("PATH", "JAVA_HOME", "TMPDIR")
+    environ = {name: os.environ[name] for name in known if name in os.environ}
     found = {}
     for command in COMMANDS:
         done = subprocess.run(
-            [weir, *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path),
-                 "WEIR_DATABASE": postgres.dsn(name, "weir_app")},
+            [weir, *shlex.split(command)], cwd=home, capture_output=True, text=True,
+            env=environ | {"HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"} | variables,
         )  # fmt: skip
         said = done.stdout + done.stderr
         assert "Traceback" not in said, f"weir {command}: {said}"
@@ -112,7 +129,7 @@ def test_without_extras_a_command_works_or_names_the_extra(
         extra = re.search(r"pip install 'weir-streams\[(\w+)\]'`\. \[extra_missing\]", said)
         assert done.returncode == 0 or extra, f"weir {command}: {said}"
         found[command] = extra[1] if done.returncode and extra else "works"
-    assert found == COMMANDS
+    return found
 
 
 @pytest.mark.airflow
@@ -128,4 +145,5 @@ def test_an_airflow_gets_all_dags_by_a_file_of_three_lines(
     found = says(
         python, PROGRAMS / "with_airflow.py", tmp_path / "weir_dags.py", AIRFLOW_HOME=str(tmp_path)
     )
-    assert found == {"version": version, "dags": sorted(f"weir_{name}" for name in ACTIONS)}
+    every = sorted(f"weir_{name}" for name in ACTIONS)
+    assert found == {"version": version, "dags": every, "plugins": ["weir"]}

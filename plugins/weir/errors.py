@@ -126,6 +126,11 @@ class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number with what it counts, for a sentence: `1 event`; `2,000 events`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def either(choices: Iterable[str]) -> str:
     """Return what something may be, for a sentence: `fail or skip`; `keep, age or size`."""
     *others, last = choices

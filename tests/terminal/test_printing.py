@@ -55,7 +55,7 @@ def test_help_says_what_is_required_repeated_and_taken_if_nothing_is_given(
     for command, said in {
         "truncate-stream": ["checkpoint NAME: .* 0.0=12, 1.0=7. Required.", "undo. Default: yes."],
         "create-reader-group": ["scope/stream. Required. Give it once for each."],
-        "create": ["change it. Default: 1."],
+        "create": ["change it. Default: 1.", "^usage: weir create .* --key KEY "],
     }.items():
         with pytest.raises(SystemExit):
             parser().parse_args([command, "--help"])

@@ -8,7 +8,7 @@ import struct
 import uuid
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -44,6 +44,7 @@ from weir.model.schema import SEQ, Field, show
 from weir.model.segment import Segment
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.marker import check_unused
+from weir.warehouse.paths import SEGMENT, TASK
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
 BUFFER = 1 << 20  # bytes: pyarrow writes a small file piece by piece, each as small as four bytes
@@ -104,8 +105,10 @@ def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     _check_open(table, columns, fields)
     fit_of.announce()
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
+    # A column without a value may have no type: then it is not kept.
+    typeless = [name for name in table.schema.names if name not in given.names]
     table = pa.table([cast_column(table[field.name], field) for field in given], schema=given)
-    keys = _routing_keys(attempt, table)
+    keys = _routing_keys(attempt, table, typeless)
     timing = _Timing.of(attempt, table, fields)
     if timing is not None and timing.column.name == TIME:
         table = table.append_column(TIME, timing.times.cast(pa.timestamp("us", "UTC")))
@@ -183,7 +186,7 @@ def _check_open(table: pa.Table, columns: list[Field], fields: list[Field]) -> N
 def _write(
     system: fs.FileSystem, base: str, attempt: Attempt, segment: Segment, task: int, rows: pa.Table
 ) -> StagedFile:
-    folder = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task={task}"
+    folder = f"{attempt.folder}{SEGMENT}={segment.segment_id}/{TASK}={task}"
     path = f"{folder}/part-{uuid.uuid4().hex}.c000.parquet"
     system.create_dir(f"{base}/{folder}", recursive=True)
     with system.open_output_stream(f"{base}/{path}", buffer_size=BUFFER) as out:
@@ -226,9 +229,11 @@ def _by_segment(
         begin += counts[i]
 
 
-def _routing_keys(attempt: Attempt, table: pa.Table) -> pa.ChunkedArray:
+def _routing_keys(attempt: Attempt, table: pa.Table, typeless: Sequence[str]) -> pa.ChunkedArray:
     """Return the column of routing keys. Raises InvalidInput if there is none, or if Spark alone
-    turns it into texts; BadRows for rows without a key that the stream refuses."""
+    turns it into texts; BadRows for rows without a key that the stream refuses.
+
+    `typeless`: columns of the rows that the table lacks, because none of them has a value."""
     column = plain_column(attempt.routing_key)
     if column is None:
         raise InvalidInput(
@@ -238,13 +243,16 @@ def _routing_keys(attempt: Attempt, table: pa.Table) -> pa.ChunkedArray:
             "install 'weir-streams[spark]'`).",
         )
     names = {name.lower(): name for name in table.schema.names}
-    if column.lower() not in names:
+    if column.lower() in map(str.lower, typeless):
+        keys = pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
+    elif column.lower() not in names:
         raise InvalidInput(
             "routing_key_column_missing",
             f"the routing key of stream {attempt.stream} is {column!r}, but the rows have no such "
             f"column (they have {', '.join(list(table.schema.names)[:8])}); add it.",
         )
-    keys = table[names[column.lower()]]
+    else:
+        keys = table[names[column.lower()]]
     if keys.null_count and attempt.on_missing_key != "spread":
         raise BadRows(
             "bad_rows",

@@ -30,7 +30,8 @@ def write_folder(output: Output, folder: str, table: pa.Table) -> None:
             raise InvalidInput(
                 "column_type_unsupported",
                 f"column {field.name!r} of the result for {output} has no value and no type, which "
-                "Parquet readers refuse; cast it, or drop it.",
+                "Parquet readers refuse; cast it, for instance with .cast(pyarrow.string()), "
+                "pandas' .astype('str') or Polars' .cast(polars.String), or drop it.",
             )
     system, base = filesystem(output.root)
     try:

@@ -1,11 +1,12 @@
 """Write the outputs of a batch to streams, Parquet folders and tables, before its commit."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic
 
+from pyarrow import fs
 from sqlalchemy import Connection
 
 from weir.consumers.columns import check_columns_once, columns_of_folders, matched
@@ -27,6 +28,9 @@ from weir.reader_groups.outputs.tables import (
     make_staging,
     read_table,
 )
+from weir.warehouse.file_deletion import delete_here
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import output_folder
 
 
 @dataclass
@@ -88,17 +92,26 @@ class BatchOutputs(Generic[Frame]):
 
     def _write_parquet(self, output: Output, frame: Frame) -> None:
         batch = self.batch
-        folder = (
-            f"{output.path}/group={batch.group}/batch={batch.identity}/attempt={batch.attempt}/"
-        )
+        folder = output_folder(output.path, batch.group, batch.identity, batch.attempt)
         columns = self.engine.columns(frame)
         check_columns_once(output, [column["name"] for column in columns])
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
         if output.partition_by:
             one["partitions"] = columns_of_folders(output, columns)
         record_output(self.app.database, batch, one)
-        self.engine.write_folder(output, folder, frame)
+        try:
+            self.engine.write_folder(output, folder, frame)
+        except BaseException:
+            self._empty(output, one)
+            raise
         self.parquet.append((output, one))
+
+    def _empty(self, output: Output, one: Mapping[str, Any]) -> None:
+        """Delete what was written to a folder, so that the output can be written again; where that
+        fails, it can't be, because the folder would have more than its rows."""
+        root, folder = one["root"], one["path"]
+        if delete_here([(root, folder)]) and _is_there(root, folder):
+            self._written.add(output.identity)
 
     def _copy(self, output: Output, frame: Frame | None) -> None:
         """Stage a result for a table. None: it has neither rows nor columns."""
@@ -127,12 +140,44 @@ class BatchOutputs(Generic[Frame]):
             kept = check_last_row_known(self.engine, connection, self.frames(), self.order, output)
         return read_table(connection, output.name, output.publication), kept
 
+    @contextlib.contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Discard what the block has written if it fails. What was written before it stays."""
+        lists: list[list[Any]] = [self.opened, self.staged, self.tables, self.parquet]
+        before, written = [len(one) for one in lists], set(self._written)
+        try:
+            yield
+        except BaseException as error:
+            opened, _, tables, parquet = (one[n:] for one, n in zip(lists, before, strict=True))
+            for one, n in zip(lists, before, strict=True):
+                del one[n:]
+            self._written = written
+            if getattr(error, "code", "") != "database_unavailable":  # else the leases expire
+                self._discard(opened, tables)
+            for output, one in parquet:
+                self._empty(output, one)
+            raise
+
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""
-        abort_all(self.app.database, self.opened)
-        for table in self.tables:
-            with contextlib.suppress(Exception):
-                drop_staging(self.app.database, table.staging)
+        self._discard(self.opened, self.tables)
         self.opened.clear()
         for written in (self.staged, self.tables, self.parquet, self._written):
             written.clear()
+
+    def _discard(self, opened: Sequence[Attempt], tables: Sequence[StagedTable]) -> None:
+        abort_all(self.app.database, opened)
+        for table in tables:
+            with contextlib.suppress(Exception):
+                drop_staging(self.app.database, table.staging)
+
+
+def _is_there(root: str, folder: str) -> bool:
+    """Return whether a folder exists, or may exist, because its storage does not say."""
+    system, base = filesystem(root)
+    try:
+        return bool(
+            system.get_file_info(f"{base}/{folder}".rstrip("/")).type != fs.FileType.NotFound
+        )
+    except OSError:
+        return True

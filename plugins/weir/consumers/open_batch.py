@@ -202,7 +202,7 @@ class OpenBatch(Generic[Frame]):
         """
         self._check_open()
         app = self._app
-        if isinstance(output, str):
+        if not isinstance(output, Output):
             output = Output.parse(output, app.settings.output_roots)
         with self._engine.explaining():
             self._outputs.write(output, rows)
@@ -221,14 +221,23 @@ class OpenBatch(Generic[Frame]):
         """Publish what was written and move the positions, in one transaction. Return what was
         done.
 
-        `results`: by output what to write first, as `write` does. `rejected`: how many of its
-        events failed. Raises what `write` raises; Fenced if the batch was taken over,
+        `results`: by output what to write first, as `write` does; if one of them can't be written,
+        none of them is. `rejected`: how many of its events failed. Raises what `write` raises;
+        InvalidInput for results that are no dictionary; Fenced if the batch was taken over,
         Conflict if it is over, BadRows if rows violate a constraint of their table, and
         InvalidInput if a right is missing there.
         """
         self._check_open()
-        for output, rows in (results or {}).items():
-            self.write(output, rows)
+        results = {} if results is None else results
+        if not isinstance(results, Mapping):
+            raise InvalidInput(
+                "argument_invalid",
+                f"the results are a {type(results).__module__}.{type(results).__name__}; say where "
+                'they go, as in batch.commit({"stream:shop/totals": rows}).',
+            )
+        with self._outputs.all_or_none():
+            for output, rows in results.items():
+                self.write(output, rows)
         app, written, lost = self._app, self._outputs, self._plan.lost
         check_written(app.settings.warehouse, written.staged)
         committed = commit_batch(
@@ -278,7 +287,9 @@ class OpenBatch(Generic[Frame]):
     def split(self, error: Exception) -> None:
         """Discard this attempt because of an error, and replace the batch by two with half of its
         events each, which are the reader's next batches. The batch must have at least two events.
+        Raises Conflict if it is over, Fenced if it was taken over.
         """
+        self._check_open()
         self.discard()
         warehouse = self._app.settings.warehouse
         ranks = partial(rows_in_first_half, warehouse) if self._order == "stream" else None
@@ -289,7 +300,9 @@ class OpenBatch(Generic[Frame]):
 
     def reject(self, error: Exception) -> dict[str, Any]:
         """Write the batch's events, which failed with this error, to `<stream>.rejected` of their
-        streams instead of to the outputs, and commit it. Return what was done."""
+        streams instead of to the outputs, and commit it. Return what was done. Raises Conflict if
+        it is over."""
+        self._check_open()
         self.discard()
         rejected = 0
         for name, frame in self._all_events.items():

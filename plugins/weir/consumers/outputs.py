@@ -57,6 +57,10 @@ class Output:
         """Return the output that a text names, with its options: `parquet:late places=yes`. Raises
         InvalidInput for another kind or option, a wrong name, or a path outside the output
         roots."""
+        if not isinstance(text, str):
+            raise InvalidInput(
+                "output_invalid", f"output {text!r} is no text; write it as stream:scope/stream."
+            )
         found = _TEXT.fullmatch(text.strip())
         assert found is not None, "anything is a name without options"
         output, written = found[1], found[2].split()

@@ -23,7 +23,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import ping_all
 from weir.database.background import KeepAlive
 from weir.database.progress import Progress
-from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound, counted
 from weir.installation.opened import Installation
 from weir.reader_groups.batches.alignment import end_of_run
 from weir.reader_groups.batches.lifecycle import Function
@@ -63,7 +63,8 @@ class Reader(Generic[Frame]):
     its lease is not renewed, so others may take over, and the log says what it was doing.
 
     Raises NotFound for a group that does not exist, Fenced if another reader has taken over,
-    Truncated for events that are gone, Unavailable if Postgres is away. Before it joins, raises
+    Truncated for events that are gone, Conflict if it is entered twice, Unavailable if Postgres is
+    away. Before it joins, raises
     InvariantViolation if the warehouse belongs to another database, or if this database was
     restored from a backup, because it would use batch numbers and folders for a second time.
     """
@@ -99,6 +100,12 @@ class Reader(Generic[Frame]):
         self._ended: set[str] = set()  # readers that it has taken offline
 
     def __enter__(self) -> "Reader[Frame]":
+        if self._alive is not None:
+            raise Conflict(
+                "reader_entered_twice",
+                f"this reader of group {self.group} is in a with block already; make another one "
+                "with store.reader(...), under its own reader_id.",
+            )
         database, lease = self.installation.database, self.installation.settings.reader_lease
         check_warehouse_ownership(database, self.installation.settings.warehouse)
         self._binding = database.transaction(self._bind)
@@ -174,7 +181,7 @@ class Reader(Generic[Frame]):
             order=self.reading.order, on_end=self._between_batches, function=self._function,
         )  # fmt: skip
         self._progress.begins(f"{self._batch} is being read", app.settings.max_batch_time)
-        app.say(f"{self._batch}: {batch.events:,} events")
+        app.say(f"{self._batch}: {counted(batch.events, 'event')}")
         return self._batch
 
     def _between_batches(self) -> None:

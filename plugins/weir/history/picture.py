@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from weir.errors import counted
 from weir.history import svg
 from weir.history.chart_panel import draw_chart
 from weir.history.levels import Levels, levels_of, say_rate
@@ -66,9 +67,9 @@ def _description(picture: Picture) -> str:
         if isinstance(panel, SegmentPanel):
             rolls = sum(mark.kind == "roll" for mark in panel.marks)
             sentences.append(
-                f"{panel.heading}: {_count(len(panel.segments), 'segment')}, of which "
+                f"{panel.heading}: {counted(len(panel.segments), 'segment')}, of which "
                 f"{sum(one.end is None for one in panel.segments)} are active at the end, "
-                f"{_count(len(panel.marks) - rolls, 'scale')}, {_count(rolls, 'roll')}."
+                f"{counted(len(panel.marks) - rolls, 'scale')}, {counted(rolls, 'roll')}."
             )
         else:
             most = [
@@ -77,10 +78,6 @@ def _description(picture: Picture) -> str:
             ]
             sentences.append(f"{panel.heading}: {', '.join(most)}.")
     return " ".join(sentences)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _time_labels(root: Element, axis: TimeAxis, bottom: float) -> None:

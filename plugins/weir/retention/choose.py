@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
 from weir.controller.update import Choosing
+from weir.errors import counted
 from weir.model.stream_configuration import Configuration
 from weir.reader_groups.groups.releases import (
     Released,
@@ -43,7 +44,7 @@ def choosing(allow_loss: bool) -> Choosing:
             )
         lines.append(configuration.retention_policy.said_of(name))
         if more := max(after.events - before.events, 0):
-            lines.append(f"that concerns {more:,} events of {name} that are there")
+            lines.append(f"that concerns {counted(more, 'event')} of {name} that are there")
         lines += said_of_groups(name, lost, after)
 
     return around

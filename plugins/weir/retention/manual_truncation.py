@@ -12,7 +12,7 @@ from weir.controller.retention_queue import mark_retention_due
 from weir.controller.truncation import move_head, parse_cut
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput, NotFound, counted
 from weir.front_ends import give, leave_out
 from weir.model.names import StreamName
 from weir.model.stream_cut import StreamCut, first_behind
@@ -161,12 +161,12 @@ def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
         truncates, loses, becomes = "would truncate", "would lose", "would be"
     events, size, files = done["events"], done["bytes"], done["files"]
     lines = [
-        f"{truncates} {events:,} events of stream {done['stream']} ({size:,} bytes; "
+        f"{truncates} {counted(events, 'event')} of stream {done['stream']} ({size:,} bytes; "
         f"{files:,} whole files); its head {becomes} {_shown(done['head'])}"
     ]
     for kind, key in (("subscriber", "lost"), ("reader group", "lost_to_others")):
         lines += [
-            f"{kind} {group} {loses} {count:,} events that it has not read"
+            f"{kind} {group} {loses} {counted(count, 'event')} that it has not read"
             for group, count in sorted(done[key].items())
         ]
     if done.get("already"):

@@ -8,7 +8,7 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, NoReturn
 
@@ -23,6 +23,28 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput("command_invalid", f"{message}; `{self.prog} --help` says more.")
+
+    def format_usage(self) -> str:
+        """Return the usage, in which what is required has no brackets. argparse itself must not
+        miss it, because the check of the job says more."""
+        with self._required_shown():
+            return super().format_usage()
+
+    def format_help(self) -> str:
+        """Return the help, with the same usage."""
+        with self._required_shown():
+            return super().format_help()
+
+    @contextlib.contextmanager
+    def _required_shown(self) -> Iterator[None]:
+        needed = [one for one in self._actions if getattr(one, "needed", False)]
+        for one in needed:
+            one.required = True
+        try:
+            yield
+        finally:
+            for one in needed:
+                one.required = False
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a command that does not exist, with the most similar one."""
@@ -77,7 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
             given |= {"action": "append", "metavar": flags[0].strip("-").upper()}
         else:
             given["metavar"] = "|".join(schema.get("enum", [flags[0].strip("-").upper()]))
-        parser.add_argument(*flags, dest=name, **given)
+        added = parser.add_argument(*flags, dest=name, **given)
+        added.needed = is_required(one)  # type: ignore[attr-defined]
 
 
 def _described(known: Field[Any], schema: dict[str, Any], subject: bool) -> str:

@@ -19,7 +19,7 @@ from weir.actions.process import Process
 from weir.controller.locks import read_stream
 from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
-from weir.errors import Conflict, InvalidInput, NotFound, WeirError
+from weir.errors import Conflict, InvalidInput, NotFound, WeirError, counted
 from weir.front_ends import speaking
 from weir.model.names import StreamName, stream_name
 from weir.operations.action import Job
@@ -73,13 +73,12 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
         print_json({**report, "created": created, "columns": columns})
         return 0
     number = f"transaction {report['transaction_number']}"
+    events = counted(report["events"], "event")
     if report["repeated"]:
-        print(
-            f"{name}: nothing appended, as {number} has these files ({report['events']:,} events)"
-        )
+        print(f"{name}: nothing appended, as {number} has these files ({events})")
     else:
         bad = f"; {report['rejected']:,} rows rejected" if report["rejected"] else ""
-        print(f"{name}: {report['events']:,} events appended ({number}{bad})")
+        print(f"{name}: {events} appended ({number}{bad})")
     print(visible("columns: " + ", ".join(f"{one['name']} {one['type']}" for one in columns)))
     return 0
 
@@ -169,14 +168,17 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     rejected = f", {report['rejected']:,} rejected" if report["rejected"] else ""
     batches = report["batches"]
     batch_count = f"{len(batches):,} batch{'' if len(batches) == 1 else 'es'}"
-    print(f"{wanted.reader_group}: {report['events']:,} events in {batch_count}{rejected}")
+    events = counted(report["events"], "event")
+    print(f"{wanted.reader_group}: {events} in {batch_count}{rejected}")
     for one in batches:
         for path in one["parquet"]:
             print(f"batch {one['batch']}: {path}")
         for table in one["tables"]:
-            print(f"batch {one['batch']}: {table['rows']:,} rows into {table['table']}")
+            rows = counted(table["rows"], "row")
+            print(f"batch {one['batch']}: {rows} into {table['table']}")
         for stream in one["streams"]:
-            print(f"batch {one['batch']}: {stream['events']:,} events into {stream['stream']}")
+            events = counted(stream["events"], "event")
+            print(f"batch {one['batch']}: {events} into {stream['stream']}")
     if "end" in report:
         print(report["end"])
     return 0

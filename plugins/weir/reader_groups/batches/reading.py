@@ -1,7 +1,8 @@
 """How a reader reads the batches of a group: one value, from a form to the plan of a batch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypedDict, Unpack
 
 from weir.errors import InvalidInput, check_choice
@@ -24,6 +25,15 @@ class Options(TypedDict, total=False):
     batch_files: int
     adjuncts: Sequence[str]
     manager: Manager | None
+
+
+_NUMBER, _TEXT = (Integral, "a whole number"), (str, "a text")
+# Of what kind each of them must be, for programs without a type checker.
+_KINDS: dict[str, tuple[Any, str]] = {
+    "order": _TEXT, "expected_readers": _NUMBER, "label": _TEXT, "batch_events": _NUMBER,
+    "batch_bytes": _NUMBER, "batch_files": _NUMBER, "adjuncts": (Iterable, "a list of names"),
+    "manager": ((Callable, type(None)), "a function"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,9 @@ class Reading:
         its budget, 0 or absent for that of the installation; the others are as above.
 
         `in_memory`: a batch is held in memory as a whole, so it has at most `IN_MEMORY` bytes of
-        files unless `batch_bytes` says otherwise. Raises InvalidInput for a budget below 0, an
-        unknown order, and an argument that there is not.
+        files unless `batch_bytes` says otherwise. Raises InvalidInput for a budget below 0, less
+        than one expected reader, an unknown order, a value of another kind, and an argument that
+        there is not.
         """
         if unknown := options.keys() - Options.__annotations__.keys():
             raise InvalidInput(
@@ -66,6 +77,15 @@ class Reading:
             raise InvalidInput(
                 "argument_invalid", f"adjuncts is {adjuncts!r}; give a list, [{adjuncts!r}]."
             )
+        for name, given in options.items():
+            kind, what = _KINDS[name]
+            if isinstance(given, bool) or not isinstance(given, kind):
+                raise InvalidInput("argument_invalid", f"{name} is {given!r}; it must be {what}.")
+        readers = options.get("expected_readers", 1)
+        if readers < 1:
+            raise InvalidInput(
+                "argument_invalid", f"expected_readers is {readers}; it must be 1 or more."
+            )
         size = options.get("batch_bytes", 0)
         if in_memory and not size:
             size = min(IN_MEMORY, settings.batch_bytes)
@@ -77,7 +97,7 @@ class Reading:
         return cls(
             budget,
             order,
-            options.get("expected_readers", 1),
+            readers,
             options.get("label", ""),
             tuple(adjuncts),
             options.get("manager"),

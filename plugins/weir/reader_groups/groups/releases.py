@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
-from weir.errors import Conflict
+from weir.errors import Conflict, counted
 from weir.front_ends import give
 
 
@@ -47,20 +47,21 @@ def releasing(
         lost = more_lost(was, now) if more else {}  # what was released before, nobody loses by this
         if lost and not allow_loss:
             raise would_lose(
-                f"reader group {group} would release {more:,} events of {name} at once", lost,
+                f"reader group {group} would release {counted(more, 'event')} of {name} at once",
+                lost,
                 "let these read first, make them subscribers, or choose an earlier position",
             )  # fmt: skip
         lines.append(stream.configuration.retention_policy.said_of(name))
         if now.passed:
-            much = f"{more:,} events at once" if more else "nothing more"
+            much = f"{counted(more, 'event')} at once" if more else "nothing more"
             lines.append(
-                f"reader group {group} is past {now.passed:,} events of {name}; that releases "
-                f"{much}"
+                f"reader group {group} is past {counted(now.passed, 'event')} of {name}; that "
+                f"releases {much}"
             )
         elif now.passed == 0:
             lines.append(f"reader group {group} is at the head of {name}, and releases nothing yet")
         elif more:
-            lines.append(f"that releases {more:,} events of {name} at once")
+            lines.append(f"that releases {counted(more, 'event')} of {name} at once")
         lines += said_of_groups(name, lost, now)
 
 

@@ -16,6 +16,7 @@ from weir.controller.commit import commit
 from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
+from weir.errors import counted
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.rejected import check_rejected, rejected_rows
@@ -69,7 +70,7 @@ class Appender:
         if isinstance(opened, Committed):
             app.say(
                 f"nothing appended: transaction {opened.transaction_number} of {name} holds these "
-                f"files already ({opened.events:,} events)"
+                f"files already ({counted(opened.events, 'event')})"
             )
             return opened
         quarantine = opened.on_bad_rows == "quarantine"
@@ -205,7 +206,7 @@ class Appender:
         check_written(app.settings.warehouse, staged)
         committed = commit(app.database, *staged)[0]
         app.say(
-            f"committed {committed.events:,} events in {committed.files} files "
+            f"committed {counted(committed.events, 'event')} in {counted(committed.files, 'file')} "
             f"({committed.bytes:,} bytes) to {committed.stream}"
             + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")
             + (f"; {committed.late:,} events are late" if committed.late else "")

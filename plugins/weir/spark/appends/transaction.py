@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed
+from weir.errors import counted
 from weir.model.names import StreamName
 from weir.spark.appends.appender import Appender
 
@@ -63,6 +64,6 @@ def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterato
             check_written(app.settings.warehouse, whole._staged)
             whole.committed += commit(app.database, *whole._staged)
     app.say(
-        f"committed {sum(one.events for one in whole.committed):,} events to "
+        f"committed {counted(sum(one.events for one in whole.committed), 'event')} to "
         + ", ".join(sorted({one.stream for one in whole.committed}))
     )

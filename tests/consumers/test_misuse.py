@@ -1,0 +1,105 @@
+"""What a program does wrong with a reader and its batches is said in one sentence."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import weir
+from tests.consumers.test_reader import ALL, append, found, sinks
+from tests.raises import raises
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        ("batch_bytes", "x"), ("batch_events", 1.5), ("batch_files", None), ("batch_events", True),
+        ("expected_readers", 0), ("expected_readers", "2"), ("label", 5), ("order", 5),
+        ("adjuncts", 5), ("adjuncts", "s/store"), ("manager", 5),
+    ],
+)  # fmt: skip
+def test_an_option_of_another_kind_is_refused(
+    store: weir.StreamStore, option: str, given: Any
+) -> None:
+    with raises(f"argument_invalid {option} {str(given).removesuffix('/store')}"):
+        store.reader("g", **{option: given})
+
+
+@pytest.mark.parametrize(
+    ("results", "error"),
+    [
+        ({None: [{"k": "a"}]}, "output_invalid None"),
+        ({"s/out": [{"k": "a"}]}, "output_invalid s/out"),
+        ([{"k": "a"}], "argument_invalid builtins.list"),
+        ("stream:s/out", "argument_invalid builtins.str"),
+    ],
+)
+def test_results_without_their_outputs_are_refused(
+    store: weir.StreamStore, results: Any, error: str
+) -> None:
+    append(store, range(2))
+    with store.reader("g") as reader, raises(error):
+        next(reader).commit(results)
+    assert found(store, "SELECT state FROM reader_batch") == [("open",)]
+
+
+def test_a_reader_is_in_one_block_at_a_time(store: weir.StreamStore) -> None:
+    append(store, range(2))
+    with store.reader("g") as reader:
+        batch = next(reader)
+        with raises("reader_entered_twice g"), reader:
+            pass
+        batch.commit()
+    with reader:
+        assert list(reader) == []
+
+
+def test_a_batch_that_is_over_is_neither_split_nor_rejected(store: weir.StreamStore) -> None:
+    append(store, range(4))
+    with store.reader("g") as reader:
+        batch = next(reader)
+        batch.commit()
+        with raises("batch_over 1"):
+            batch.split(ValueError("late"))
+        with raises("batch_over 1"):
+            batch.reject(ValueError("late"))
+        assert list(reader) == []
+    assert found(store, "SELECT state FROM reader_batch") == [("committed",)]
+
+
+@pytest.mark.usefixtures("results")
+@pytest.mark.parametrize("order", [1, -1], ids=["last", "first"])
+def test_of_results_of_which_one_is_wrong_none_counts_as_written(
+    store: weir.StreamStore, order: int
+) -> None:
+    append(store, range(20))
+    good, wrong = (ALL[0], *ALL[2:]), ALL[1]
+    with store.reader("g") as reader:
+        batch = next(reader)
+        results = {**dict.fromkeys(good, batch.events), wrong: pa.table({"other": [1]})}
+        for _ in range(2):
+            with raises("column_unknown other"):
+                batch.commit({name: results[name] for name in list(results)[::order]})
+        batch.commit({**results, wrong: batch.events})
+    assert sinks(store)[:3] == [list(range(20))] * 3
+    assert found(store, "SELECT state FROM transaction WHERE state = 'open'") == []
+
+
+def test_a_column_without_a_type_is_refused_with_what_to_do(store: weir.StreamStore) -> None:
+    append(store, range(2))
+    with store.reader("g") as reader:
+        batch = next(reader)
+        rows = batch.events.append_column("note", pa.nulls(2))
+        with raises("column_type_unsupported note parquet:p cast"):
+            batch.commit({"parquet:p": rows})
+        batch.commit({"parquet:p": rows.set_column(5, "note", pa.nulls(2, pa.string()))})
+
+
+@pytest.mark.parametrize("keys", [pa.nulls(2), pa.array([None, None], pa.string())])
+def test_rows_none_of_which_has_a_key_are_said_to_lack_it(
+    store: weir.StreamStore, keys: pa.Array
+) -> None:
+    with raises("bad_rows 2 2 k"):
+        store.append("s/in", pa.table({"k": keys, "n": [1, 2]}))
+    store.update_stream("s/in", on_missing_key="spread")
+    assert store.append("s/in", pa.table({"k": keys, "n": [1, 2]})).events == 2
