@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from weir.source_tree import REPOSITORY
+from weir.source_tree import LIBRARY, beside
 
 INSTALLING = "make setup && . .venv/bin/activate"
 SHOP = """from pyspark.sql import functions as F
@@ -19,7 +19,7 @@ def totals(orders):
 
 def commands() -> list[str]:
     """Return what the section says to type."""
-    text = (REPOSITORY / "README.md").read_text().split("\n## In a terminal\n")[1].split("\n## ")[0]
+    text = beside("README.md").read_text().split("\n## In a terminal\n")[1].split("\n## ")[0]
     [block] = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return str(block).splitlines()
 
@@ -36,7 +36,7 @@ def prepare(folder: Path, orders: int = 1000) -> None:
 def type_all(folder: Path) -> dict[str, str]:
     """Type everything but the installation; return what each command printed."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "PG"))}
-    environ["PYTHONPATH"] = str(REPOSITORY / "plugins")
+    environ["PYTHONPATH"] = str(LIBRARY.parent)
     said = {}
     for line in commands():
         if line != INSTALLING:
