@@ -5,8 +5,6 @@ second. Nobody waits for them: before each append the demo sets the recorded tim
 back, as if they had passed. All else is as it always is.
 """
 
-from dataclasses import replace
-
 import pyarrow as pa
 from sqlalchemy import Connection, text
 
@@ -63,8 +61,3 @@ class Replay:
                 connection.execute(text(statement), {"by": seconds * 1_000_000, "stream": HOURS})
 
         self._database.transaction(work)
-
-
-def with_login(settings: Settings, dsn: str) -> Settings:
-    """Return the settings with another login."""
-    return replace(settings, database=dsn)

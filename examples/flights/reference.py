@@ -1,18 +1,22 @@
 """The demo's reference data: aircraft, airlines and the hourly weather, kept as adjunct stores.
 
-Each table of the package is appended to a stream of changes. The consumer joins every flight with
-the aircraft and the airline, and with the newest weather report of its airport before it left.
+Each table of the package is appended to a stream of changes, the small ones by a program. The
+consumer joins every flight with the aircraft and the airline, and with the newest weather report of
+its airport before it left.
 """
 
 import shutil
 from pathlib import Path
 
 import pandas as pd
+from pyarrow import csv
 from sqlalchemy import text
 
+import weir
 from flights.checks import Check
 from flights.runs import Run
 from weir.database.connection import Database
+from weir.settings import Settings
 
 TABLES = PLANES, AIRLINES, WEATHER = "nyc/planes", "nyc/airlines", "nyc/weather"
 DETAILS = ["seats", "airline", "temp"]
@@ -27,13 +31,18 @@ def write_tables(data: Path, root: Path) -> dict[str, str]:
     return paths
 
 
-def append(files: dict[str, str]) -> list[Run]:
-    """Return the runs that append the tables to their streams."""
-    return [
-        Run("weir_ingest", {"stream": stream, "files": [path], "format": "csv", "null_value": "NA"},
-            f"{path} -> {stream}", lambda report: f"{report['events']:,} events")
-        for stream, path in files.items()
-    ]  # fmt: skip
+def append(path: Path, stream: str, settings: Settings) -> str:
+    """Append a table to its stream, as any program does; return in words what was appended."""
+    table = csv.read_csv(path, convert_options=csv.ConvertOptions(null_values=["NA"]))
+    done = weir.append(stream, table, writer_id="demo", batch_id=path.name, settings=settings)
+    return f"{done.events:,} events"
+
+
+def ingest(files: dict[str, str]) -> Run:
+    """Return the run that appends the weather to its stream."""
+    form = {"stream": WEATHER, "files": [files[WEATHER]], "format": "csv", "null_value": "NA"}
+    about = f"{files[WEATHER]} -> {WEATHER}"
+    return Run("weir_ingest", form, about, lambda report: f"{report['events']:,} events")
 
 
 def files(database: Database) -> list[str]:

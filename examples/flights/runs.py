@@ -72,8 +72,12 @@ class Runs:
                 raise Unavailable(
                     "run_not_over", f"{run.dag} {run_id} has not ended after {PATIENCE:.0f} s."
                 )
-            time.sleep(0.5)  # each question costs Airflow's server a tenth of that
+            time.sleep(1.0)  # each question costs Airflow's server a twentieth of that
         return [ended[run_id] for run_id in order]
+
+    def ended(self, name: str, seconds: float, what: str) -> None:
+        """Say what something did, and how long it took."""
+        self._say(f"      {seconds:5.1f} s  {name:19}  {what}")
 
     @contextmanager
     def paused(self, dag: str) -> Iterator[None]:
@@ -124,8 +128,7 @@ class Runs:
                 "run_failed", f"{run.dag} ({run.about}) ended with {state}: {ended.error}\n{why}"
             )
         outcome = "refused, as it should be:" if run.fails else run.outcome(report)
-        name = run.dag.removeprefix("weir_")
-        self._say(f"      {seconds:5.1f} s  {name:19}  {run.about}: {outcome}")
+        self.ended(run.dag.removeprefix("weir_"), seconds, f"{run.about}: {outcome}")
         for line in textwrap.wrap(ended.error, 100 - INDENT, break_long_words=False):
             self._say(" " * INDENT + line)
         return ended

@@ -31,11 +31,13 @@ from weir.model.names import stream_name
 from weir.operations.form import parse
 from weir.operations.runner import JOB_FILE, hand_over
 from weir.reader_groups.groups.consumers import declared_consumer
+from weir.reader_groups.groups.lag import read_lag
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
-# A job that only changes metadata ends before the optimising compiler pays off: it saves a second.
+# A short job ends before the optimising compiler pays off (docs/decisions/0059).
 SHORT_JOB = "-XX:TieredStopAtLevel=1"
+SHORT_EVENTS = 1_000_000  # unread events up to which reading them is short
 
 
 def say_last(context: Any) -> None:
@@ -55,6 +57,16 @@ def _database() -> Iterator[Database]:
     except WeirError as error:
         kind = AirflowException if error.retryable else AirflowFailException
         raise kind(str(error)) from None
+
+
+def is_short(job: str, parsed: Any) -> bool:
+    """Return whether a job with these arguments is over before Java's optimising compiler pays: it
+    changes metadata, or reads few events."""
+    if job != "process":
+        return not ACTIONS[job].moves_data
+    with _database() as database:
+        lag = read_lag(database, [parsed.reader_group])
+    return sum(one["unread_events"] for one in lag) <= SHORT_EVENTS
 
 
 class WeirJobOperator(SparkSubmitOperator):
@@ -118,7 +130,7 @@ class WeirJobOperator(SparkSubmitOperator):
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         deploy_mode = self._check_connection()
-        if not ACTIONS[self.job].moves_data and deploy_mode != "cluster":  # there it is refused
+        if deploy_mode != "cluster" and is_short(self.job, parsed):  # there an option is refused
             options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SHORT_JOB}".strip()
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
         map_index = -1 if ti.map_index is None else ti.map_index
