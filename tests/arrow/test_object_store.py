@@ -1,6 +1,6 @@
 """An installation on an object store that speaks S3, with credentials: what needs no JVM."""
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
@@ -8,9 +8,10 @@ import pytest
 
 import weir
 from tests.raises import raises
-from tests.warehouse.object_store import ObjectStore, object_store
+from tests.warehouse.object_store import ObjectStore
 from weir.arrow.tail import tail_of
 from weir.controller.streams import create_stream
+from weir.controller.transactions import Attempt, begin
 from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.retention.garbage import sweep
@@ -18,16 +19,6 @@ from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
 
 NAME = "shop/orders"
-
-
-@pytest.fixture
-def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    with object_store() as store:
-        for name, value in store.environment.items():
-            monkeypatch.setenv(name, value)
-        for name in ("no_proxy", "http_proxy", "HTTP_PROXY"):
-            monkeypatch.delenv(name, raising=False)
-        yield store
 
 
 @pytest.fixture
@@ -51,8 +42,64 @@ def test_streams_are_appended_read_and_swept(
     }  # fmt: skip
     truncate_before(database, stream_name(NAME), "tail", dry_run=False, request_id="truncate")
     assert sweep(database, here.warehouse, 0.0)["failed"] == []
-    assert not [name for name in lake.objects if name.endswith(".parquet")]
+    assert lake.objects.keys() == {"weir/_weir_installation"}
     assert weir.read(NAME, settings=here).num_rows == 0
+
+
+@pytest.mark.parametrize("segments", [1, 16])
+def test_each_operation_makes_as_many_requests_as_there_are_files_and_a_few(
+    database: Database, here: Settings, lake: ObjectStore, segments: int
+) -> None:
+    name = f"shop/in_{segments}"
+    create_stream(
+        database, stream_name(name), routing_key="k", segments=segments, request_id="make"
+    )
+    rows = pa.table({"k": [f"k{n}" for n in range(1000)], "n": range(1000)})
+    weir.append(name, rows, writer_id="me", batch_id="1", settings=here)
+
+    lake.asked.clear()
+    weir.append(name, rows, writer_id="me", batch_id="2", settings=here)
+    methods = Counter(asked.split()[0] for asked in lake.asked)
+    # The marker (twice, as pyarrow asks for its size first), the folder before and after writing.
+    assert methods == {"PUT": segments, "GET": 3, "HEAD": 1}
+    assert not [path for path in lake.objects if path.endswith("/")]
+
+    lake.asked.clear()
+    with weir.open(here.database, here.warehouse) as store:
+        store.create_reader_group("readers", [name], subscriber=False)
+        lake.asked.clear()
+        for batch in store.reader("readers"):
+            assert batch.events.num_rows == 2000
+            batch.commit({})
+    # The size of each file, its footer, its columns; and the marker.
+    assert len(lake.asked) == 3 * 2 * segments + 2
+
+    truncate_before(database, stream_name(name), "tail", dry_run=False, request_id="truncate")
+    lake.asked.clear()
+    assert sweep(database, here.warehouse, 0.0)["deleted"] == 2 * segments
+    assert [asked for asked in lake.asked if "_weir_installation" not in asked] == ["POST delete"]
+    assert len(lake.asked) == 6
+    assert lake.objects.keys() == {"weir/_weir_installation"}
+
+
+def test_what_a_killed_append_leaves_is_swept_with_its_unfinished_uploads(
+    database: Database, here: Settings, lake: ObjectStore
+) -> None:
+    attempt = begin(
+        database, stream_name(NAME), writer_id="me", batch_id="1", fingerprint="table",
+        lease=60.0, source="test",
+    )  # fmt: skip
+    assert isinstance(attempt, Attempt)
+    lake.objects |= {f"weir/{attempt.folder}{i}.parquet": b"" for i in range(2300)}
+    lake.uploads["u"] = (f"weir/{attempt.folder}part.parquet", {1: b"half"})
+    lake.objects["weir/other"] = b""
+    rows = pa.table({"k": ["a"], "n": [1]})
+    weir.append(NAME, rows, writer_id="me", batch_id="1", settings=here)
+    assert sweep(database, here.warehouse, 0.0)["failed"] == []
+    [written] = (name for name in lake.objects if name.endswith(".parquet"))
+    assert "/_weir_attempt=2/" in written
+    assert lake.objects.keys() == {"weir/_weir_installation", "weir/other", written}
+    assert lake.uploads == {}
 
 
 def test_a_wrong_key_and_a_missing_bucket_are_said_before_anything_is_written(

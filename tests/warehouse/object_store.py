@@ -1,13 +1,15 @@
-"""As much of S3 as pyarrow asks for: one bucket in memory, for one access key.
+"""As much of S3 as pyarrow, botocore and Hadoop ask for: one bucket in memory, for one access key.
 
-Beside it there is nothing that a folder has: no folders, no renaming, no half-written objects.
+Beside it there is nothing that a folder has: no folders, no renaming, no half-written objects. It
+counts what it is asked, and fails as a test wants it to.
 """
 
 import hashlib
 import io
 import re
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,7 +29,12 @@ class ObjectStore:
 
     port: int = 0
     objects: dict[str, bytes] = field(default_factory=dict)
-    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    # What began in parts and is not finished, by the id of the upload: the name, and the parts.
+    uploads: dict[str, tuple[str, dict[int, bytes]]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)  # its method, and what it is about
+    # What goes wrong with a request (as in `asked`): `503`, or its answer is `slow`, `cut` in the
+    # middle, or `lost` altogether after it was done; or nothing.
+    fault: Callable[[str], str] = lambda _: ""
     written: int = 1704067200  # the time of all objects: 2024, and whole seconds as in S3
 
     @property
@@ -64,6 +71,24 @@ class _Handler(BaseHTTPRequestHandler):
         self._asked = {k: v[0] for k, v in parse_qs(split.query, keep_blank_values=True).items()}
         bucket, _, self._name = unquote(split.path).lstrip("/").partition("/")
         self._body = self._read()
+        asked = f"{self.command} {self._name or split.query}"
+        self.store.asked.append(asked)
+        fault = self.store.fault(asked)
+        if fault == "503":
+            return self._error(503, "SlowDown")
+        if fault == "slow":
+            time.sleep(0.5)
+        if fault not in ("cut", "lost"):
+            return self._do(bucket)
+        connection, self.wfile = self.wfile, io.BytesIO()  # type: ignore[assignment]  # for a moment
+        self._do(bucket)
+        answer = self.wfile.getvalue()
+        self.wfile = connection
+        if fault == "cut":
+            self.wfile.write(answer[: len(answer) * 2 // 3])
+        self.close_connection = True
+
+    def _do(self, bucket: str) -> None:
         if f"Credential={KEY_ID}/" not in self.headers.get("Authorization", ""):
             return self._error(403, "InvalidAccessKeyId")
         if bucket != BUCKET:
@@ -108,6 +133,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, Content_Length=str(len(found)), **self._facts(found))
 
     def _get(self) -> None:
+        if "uploads" in self._asked:
+            found = [f"<Upload><Key>{escape(name)}</Key><UploadId>{upload}</UploadId></Upload>"
+                     for upload, (name, _) in self.store.uploads.items()
+                     if name.startswith(self._asked.get("prefix", ""))]  # fmt: skip
+            return self._xml(f"<ListMultipartUploadsResult>{''.join(found)}"
+                             "</ListMultipartUploadsResult>")  # fmt: skip
         if not self._name:
             return self._list()
         if (found := self.store.objects.get(self._name)) is None:
@@ -140,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _put(self) -> None:
         if upload := self._asked.get("uploadId"):
-            self.store.uploads[upload][int(self._asked["partNumber"])] = self._body
+            self.store.uploads[upload][1][int(self._asked["partNumber"])] = self._body
             self._send(200)
         elif source := self.headers.get("x-amz-copy-source"):
             name = unquote(source).lstrip("/").removeprefix(f"{BUCKET}/")
@@ -158,18 +189,20 @@ class _Handler(BaseHTTPRequestHandler):
                 self.store.objects.pop(name, None)
             return self._xml("<DeleteResult></DeleteResult>")
         if "uploads" in self._asked:
-            upload = f"u{len(self.store.uploads)}"
-            self.store.uploads[upload] = {}
+            upload = f"u{len(self.store.asked)}"
+            self.store.uploads[upload] = (self._name, {})
             return self._xml(
                 f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId>"
                 "</InitiateMultipartUploadResult>"
             )
-        parts = self.store.uploads[self._asked["uploadId"]]
+        _, parts = self.store.uploads.pop(self._asked["uploadId"])
         self.store.objects[self._name] = b"".join(parts[n] for n in sorted(parts))
         self._xml("<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
 
     def _delete(self) -> None:
-        if "uploadId" not in self._asked:
+        if upload := self._asked.get("uploadId"):
+            self.store.uploads.pop(upload, None)
+        else:
             self.store.objects.pop(self._name, None)
         self._send(204)
 

@@ -9,6 +9,7 @@ import uuid
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -42,11 +43,12 @@ from weir.model.new_columns import fitting
 from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field, show
 from weir.model.segment import Segment
-from weir.warehouse.filesystem import filesystem, not_writable
+from weir.warehouse.filesystem import filesystem, make_folder, not_writable
 from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import SEGMENT, TASK
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
+THREADS = 16  # that write files at the same time
 BUFFER = 1 << 20  # bytes: pyarrow writes a small file piece by piece, each as small as four bytes
 
 
@@ -114,14 +116,24 @@ def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
         table = table.append_column(TIME, timing.times.cast(pa.timestamp("us", "UTC")))
     table = table.append_column(SEQ, pa.array(range(table.num_rows), pa.int64()))
     system, base = filesystem(warehouse)
-    files = []
-    for i, (segment, rows) in enumerate(_by_segment(attempt, keys, table)):
-        for first in range(0, rows.num_rows, ROWS_PER_FILE):
-            task = i + len(attempt.segments) * (first // ROWS_PER_FILE)
-            part = rows.slice(first, ROWS_PER_FILE)
-            file = _write(system, base, attempt, segment, task, part)
-            files.append(file if timing is None else timing.of_file(file, part))
-    staged = Staged(attempt, tuple(files), fields, added=fit_of.added, missing=fit_of.missing)
+    parts = [
+        (segment, i + len(attempt.segments) * (first // ROWS_PER_FILE),
+         rows.slice(first, ROWS_PER_FILE))
+        for i, (segment, rows) in enumerate(_by_segment(attempt, keys, table))
+        for first in range(0, rows.num_rows, ROWS_PER_FILE)
+    ]  # fmt: skip
+
+    def write(part: tuple[Segment, int, pa.Table]) -> StagedFile:
+        file = _write(system, base, attempt, *part)
+        return file if timing is None else timing.of_file(file, part[2])
+
+    files: tuple[StagedFile, ...]
+    if len(parts) == 1:
+        files = (write(parts[0]),)
+    else:  # an object store takes long for one file, and no longer for many
+        with ThreadPoolExecutor(THREADS) as pool:
+            files = tuple(pool.map(write, parts))
+    staged = Staged(attempt, files, fields, added=fit_of.added, missing=fit_of.missing)
     if timing is None:
         return staged
     return replace(
@@ -188,7 +200,7 @@ def _write(
 ) -> StagedFile:
     folder = f"{attempt.folder}{SEGMENT}={segment.segment_id}/{TASK}={task}"
     path = f"{folder}/part-{uuid.uuid4().hex}.c000.parquet"
-    system.create_dir(f"{base}/{folder}", recursive=True)
+    make_folder(system, f"{base}/{folder}")
     with system.open_output_stream(f"{base}/{path}", buffer_size=BUFFER) as out:
         pq.write_table(
             rows, out, compression="snappy",

@@ -12,7 +12,7 @@ from pyarrow import fs
 from weir.arrow.values import date_text
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput, Unavailable
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, make_folder
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 # What Spark escapes in the name of a folder.
@@ -37,7 +37,7 @@ def write_folder(output: Output, folder: str, table: pa.Table) -> None:
     try:
         for below, rows in _by_values(table, output.partition_by):
             most = output.rows_per_file or max(1, rows.num_rows)
-            system.create_dir(f"{base}/{folder}{below}", recursive=True)
+            make_folder(system, f"{base}/{folder}{below}")
             for number, first in enumerate(range(0, max(1, rows.num_rows), most)):
                 part = rows.slice(first, most)
                 _write(system, f"{base}/{folder}{below}", number, part, output.compression)

@@ -5,7 +5,7 @@ import re
 from weir.errors import InvalidInput
 from weir.model.names import StreamName
 from weir.settings import Settings
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, make_folder
 
 FOLDER = "_weir_reports"  # Spark reads no folder whose name begins with _
 
@@ -24,7 +24,7 @@ def write_picture(settings: Settings, stream: StreamName, name: str, svg: str) -
     file = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
     folder = f"{FOLDER}/{stream.scope}/{stream.name}"
     found, root = filesystem(settings.output_roots[0])
-    found.create_dir(f"{root}/{folder}", recursive=True)
+    make_folder(found, f"{root}/{folder}")
     with found.open_output_stream(f"{root}/{folder}/{file}.svg") as out:
         out.write(svg.encode())
     return f"{settings.output_roots[0].rstrip('/')}/{folder}/{file}.svg"

@@ -6,17 +6,18 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyarrow import fs
 
 from weir.errors import InvalidInput
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, is_s3
 from weir.warehouse.paths import MADE
 
 THREADS = 16
+_OBJECTS = 200  # of S3, with the folders above them: one request deletes as many
 _TRIES = 20  # at a folder in which another sweep deletes too
 _PAUSE = 0.01  # seconds by which the pause before each try is longer than the one before
 
@@ -29,13 +30,13 @@ def delete_here(files: Files) -> dict[int, str]:
     """Delete files with a few threads of this process; return the index and reason of each
     failure.
     """
-    share = max(1, min(1000, -(-len(files) // THREADS)))
+    parts = []
+    for objects in (False, True):
+        some = [(i, file) for i, file in enumerate(files) if is_s3(file[0]) == objects]
+        share = _OBJECTS if objects else max(1, min(1000, -(-len(some) // THREADS)))
+        parts += [some[first : first + share] for first in range(0, len(some), share)]
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(
-            lambda first: delete_some(enumerate(files[first : first + share], first)),
-            range(0, len(files), share),
-        )
-        return {i: reason for some in found for i, reason in some}
+        return {i: reason for failures in pool.map(delete_some, parts) for i, reason in failures}
 
 
 def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int, str]]:
@@ -47,7 +48,11 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
     failures: list[tuple[int, str]] = []
     systems: dict[str, tuple[fs.FileSystem, str]] = {}
     folders: dict[str, Callable[[str], None]] = {}
+    objects: dict[str, list[tuple[int, str]]] = {}
     for i, (root, path) in files:
+        if is_s3(root):
+            objects.setdefault(root, []).append((i, path))
+            continue
         try:
             if root not in systems:
                 systems[root] = _opened(root)
@@ -60,7 +65,33 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
         if remove := _rmdir(system):
             folders[os.path.dirname(target)] = remove
     _remove_empty(folders)
+    for root, some in objects.items():
+        failures += _delete_objects(root, some)
     return failures
+
+
+def _delete_objects(root: str, numbered: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Delete objects of S3, and those that stand for the folders above them, which Spark makes."""
+    paths = {path for _, path in numbered}
+    above = {folder for path in paths for folder in _folders_above(path)}
+    try:
+        from weir.warehouse.objects import delete_objects
+
+        failed = delete_objects(root, [*paths], [*above])
+    except ImportError:
+        said = "to delete on S3, install botocore (`pip install 'weir-streams[s3]'`)"
+        failed = dict.fromkeys(paths, said)
+    except OSError as error:
+        failed = dict.fromkeys(paths, str(error))
+    return [(i, failed[path]) for i, path in numbered if path in failed]
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folders above a path, up to that of its transaction, batch or version."""
+    folder = os.path.dirname(path.rstrip("/"))
+    while MADE.search(f"/{folder}"):
+        yield f"{folder}/"
+        folder = os.path.dirname(folder)
 
 
 def _opened(root: str) -> tuple[fs.FileSystem, str]:

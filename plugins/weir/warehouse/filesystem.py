@@ -1,9 +1,14 @@
 """The file system of a root: pyarrow's, or Hadoop's if this process has a JVM."""
 
+import os
+from functools import lru_cache
+
 import pyarrow as pa
 from pyarrow import fs
 
 from weir.errors import InvalidInput, Unavailable
+
+_OBJECTS = ("s3", "gcs", "abfs")  # object stores, as pyarrow names them
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
@@ -34,8 +39,39 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     )
 
 
+def is_s3(root: str) -> bool:
+    """Return whether a root is on S3."""
+    return root.startswith(("s3://", "s3a://"))
+
+
+def make_folder(system: fs.FileSystem, path: str) -> None:
+    """Make a folder, and those above it, where files need one. In an object store a folder would
+    be an empty object, which stays when nothing is left below it."""
+    if system.type_name not in _OBJECTS:
+        system.create_dir(path, recursive=True)
+
+
+def replaces(system: fs.FileSystem) -> bool:
+    """Return whether a file that is written replaces the one before in one step, when it is
+    whole. Elsewhere it has to be written under another name and renamed."""
+    return system.type_name in ("s3", "gcs")
+
+
 def _by_pyarrow(root: str) -> tuple[fs.FileSystem, str]:
-    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(root.replace("s3a://", "s3://", 1))
+    if is_s3(root):
+        login = frozenset((k, v) for k, v in os.environ.items() if k.startswith("AWS_"))
+        return _s3(root.replace("s3a://", "s3://", 1), login, os.getpid())
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(root)
+    return found
+
+
+@lru_cache(8)
+def _s3(root: str, _login: frozenset[tuple[str, str]], _pid: int) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a root on S3, which has its connections and its login."""
+    # So that a small file is one request, and not the three of an upload in parts.
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
+        f"{root}{'&' if '?' in root else '?'}allow_delayed_open=true"
+    )
     return found
 
 

@@ -14,7 +14,13 @@ from pyarrow import fs
 
 from weir.errors import InvariantViolation
 from weir.front_ends import do
-from weir.warehouse.filesystem import filesystem, not_readable, not_writable
+from weir.warehouse.filesystem import (
+    filesystem,
+    make_folder,
+    not_readable,
+    not_writable,
+    replaces,
+)
 
 log = logging.getLogger("weir.warehouse")
 MARKER = "_weir_installation"  # the name of the file
@@ -63,7 +69,9 @@ def check_unused(root: str, folder: str) -> None:
     number before. The marker then makes all other operations refuse until weir_recover has run.
     """
     system, base = filesystem(root)
-    if system.get_file_info(f"{base}/{folder}".rstrip("/")).type == fs.FileType.NotFound:
+    try:  # a listing, because it is one request to an object store
+        system.get_file_info(fs.FileSelector(f"{base}/{folder}".rstrip("/")))
+    except FileNotFoundError:
         return
     marker = read_marker(root)
     write_marker(root, marker._replace(sweep_count=marker.sweep_count + RECOVERY_GAP))
@@ -86,22 +94,30 @@ def write_marker(root: str, marker: Marker, *, moved: bool = False) -> None:
     """
     files, base = filesystem(root)
     path = f"{base}/{MARKER}"
-    written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
+    at_once = replaces(files)
+    # Renamed when whole: a kill leaves no empty marker.
+    written = path if at_once else f"{path}.{uuid.uuid4().hex}"
     before = read_marker(root)
     same = before.installation_id == marker.installation_id
     known = [one for one in before.locations if same and not (moved and _is_elsewhere(one, root))]
     locations = {*marker.locations, *known, *names_of(root)}
     lines = [marker.installation_id, str(marker.sweep_count), *sorted(locations)]
     content = "".join(f"{line}\n" for line in lines).encode()
+    if at_once and same and before.sweep_count > marker.sweep_count:
+        return
     full: OSError | None = None
     try:
-        files.create_dir(base, recursive=True)
+        make_folder(files, base)
         with files.open_output_stream(written) as out:
             out.write(content)
     except OSError as error:
+        if at_once:
+            raise not_writable(root, error) from error
         full = error
         with contextlib.suppress(OSError):
             files.delete_file(written)
+    if at_once:
+        return
     # No file system compares and renames in one step: a marker that another process writes between
     # these two calls is lost. Then only the next sweep shows that a backup is older.
     found = read_marker(root)
@@ -126,6 +142,8 @@ def _is_elsewhere(place: str, root: str) -> bool:
 def delete_leftovers(system: fs.FileSystem, folder: str, name: str) -> int:
     """Delete what killed writers of a file have left beside it: its name and a number, an hour old.
     Return how many there were."""
+    if replaces(system):
+        return 0
     old = time.time() - LEFT
     beside = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     written = re.compile(rf"\.?{name}\.[0-9a-f]{{32}}(\.crc)?")
@@ -161,10 +179,10 @@ def read_marker(root: str) -> Marker:
     files, base = filesystem(root)
     path = f"{base}/{MARKER}"
     try:
-        if files.get_file_info(path).type != fs.FileType.File:
-            return Marker()
         with files.open_input_stream(path) as stream:
             content = bytes(stream.read())
+    except FileNotFoundError:
+        return Marker()
     except OSError as error:
         raise not_readable(root, error) from error
     try:

@@ -18,7 +18,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_group
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, replaces
 from weir.warehouse.marker import delete_leftovers
 from weir.warehouse.paths import group_folder
 
@@ -170,6 +170,10 @@ def _parts(database: Database, group_id: int, output: str, full: int) -> list[st
 
 
 def _replace(system: fs.FileSystem, target: str, content: dict[str, Any]) -> None:
+    if replaces(system):
+        with system.open_output_stream(target) as out:
+            out.write(json.dumps(content).encode())
+        return
     new = f"{target}.{uuid.uuid4().hex}"
     try:
         with system.open_output_stream(new) as out:
