@@ -66,7 +66,8 @@ def is_short(job: str, parsed: Any) -> bool:
         return not ACTIONS[job].moves_data
     with _database() as database:
         lag = read_lag(database, [parsed.reader_group])
-    return sum(one["unread_events"] for one in lag) <= SHORT_EVENTS
+    unread: int = sum(one["unread_events"] for one in lag)
+    return unread <= SHORT_EVENTS
 
 
 class WeirJobOperator(SparkSubmitOperator):
