@@ -87,7 +87,7 @@ def reader(setting: Setting) -> Figure:
         "people/reader_arrow",
         f"a batch of {ROWS:,} events of a group, read with pyarrow and committed to a table, the "
         f"mean of {count}, beside a loop that copies file after file and its position",
-        ours, lambda: by_hand(copied), limit=15, goal=2.5, unit="s per batch",
+        ours, lambda: by_hand(copied), limit=8, goal=2.5, unit="s per batch",
         notes={"batches": count},
     )  # fmt: skip
 

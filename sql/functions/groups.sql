@@ -172,3 +172,48 @@ AS $$
     WHERE b.group_id = in_group_id AND b.batch_id = in_batch_id
 $$;
 COMMENT ON FUNCTION weir_internal.measure_disorder(bigint, bigint) IS 'Records how far from write order a batch is that is being committed.';
+
+-- Called after the positions have moved. In one function, because Postgres keeps the plans of its statements: to plan
+-- them for each batch takes longer than to run them for a small one.
+CREATE OR REPLACE FUNCTION weir_internal.end_batch(
+    in_group_id bigint, in_batch_id bigint, in_reader_id text, in_token bigint, in_lease double precision,
+    in_outputs jsonb, in_lost jsonb, in_rejected bigint, in_function text, in_version text)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    ended CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    UPDATE weir_internal.reader_batch SET state = 'committed', outputs = in_outputs, committed_at = ended,
+        ended_at = ended, rejected = in_rejected,
+        complete_until = CASE WHEN in_lost = '{}' THEN complete_until END,
+        function = in_function, function_version = in_version
+    WHERE group_id = in_group_id AND batch_id = in_batch_id;
+    INSERT INTO weir_internal.batch_input (stream_id, segment_id, from_offset, to_offset, size_class, group_id, batch_id)
+    SELECT i.*, in_group_id, in_batch_id
+    FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
+    WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id;
+    UPDATE weir_internal.reader SET lease_until = clock_timestamp() + in_lease * interval '1 second'
+    WHERE group_id = in_group_id AND reader_id = in_reader_id AND token = in_token;
+    IF in_outputs @> '[{"kind": "parquet"}]' THEN
+        INSERT INTO weir_internal.parquet_output (group_id, group_name, output, number, batch_id, root, path, partitions,
+                                                  committed_at)
+        SELECT in_group_id, g.name, o ->> 'output', coalesce(1 + (
+                SELECT max(p.number) FROM weir_internal.parquet_output p
+                WHERE p.group_id = in_group_id AND p.output = o ->> 'output'), 0),
+            in_batch_id, o ->> 'root', o ->> 'path', coalesce(o ->> 'partitions', ''), clock_timestamp()
+        FROM weir_internal.reader_group g CROSS JOIN LATERAL jsonb_array_elements(in_outputs) o
+        WHERE g.group_id = in_group_id AND o ->> 'kind' = 'parquet';
+    END IF;
+    IF in_lost <> '{}' THEN
+        UPDATE weir_internal.reader_group_stream gs SET lost_events = lost_events + l.value::bigint,
+            passed_clock = least(passed_clock, (
+                SELECT weir_internal.clock_from(gs.stream_id, array_agg(i.segment_id), array_agg(i.from_offset))
+                FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
+                WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND i.stream_id = gs.stream_id))
+        FROM jsonb_each_text(in_lost) l
+        WHERE gs.group_id = in_group_id AND gs.stream_id = l.key::bigint;
+    END IF;
+    PERFORM weir_internal.measure_disorder(in_group_id, in_batch_id);
+END $$;
+COMMENT ON FUNCTION weir_internal.end_batch(bigint, bigint, text, bigint, double precision, jsonb, jsonb, bigint, text, text) IS 'Records that a batch is committed: what it has read and written, how much of it was lost, and how far from write order it was.';

@@ -23,7 +23,7 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO weir_jobs', in_name);
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
 END $$;
-COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'Makes a table for the rows that an attempt writes; returns the COPY that fills it.';
+COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'Makes a table for the rows that a reader writes; returns the COPY that fills it.';
 
 -- The triggers of the table are written for this search path.
 CREATE OR REPLACE FUNCTION weir_internal.owner_path(in_table text) RETURNS text
@@ -94,7 +94,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.publishing_state(text[], text[]) IS 'What the triggers of output tables must leave as it is.';
 
 -- Nothing that runs with the rights of weir_publisher sees the staged rows of another batch: they are lent to it for
--- the transaction that publishes and drops them.
+-- the transaction that publishes them and empties their table.
 CREATE OR REPLACE FUNCTION weir_internal.lend_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -258,6 +258,25 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.settle_constraints(text[], text[]) IS 'Checks the deferred constraints of tables.';
 
+-- A reader uses its staging table again for its next batch: to make and drop one costs more than a small batch. Rows
+-- that are only deleted stay in the file until a vacuum, so that a larger file is replaced.
+CREATE OR REPLACE FUNCTION weir_internal.empty_staging(in_names text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    staging regclass;
+BEGIN
+    FOREACH staging IN ARRAY (SELECT array_agg(format('weir_staging.%I', n)::regclass) FROM unnest(in_names) n) LOOP
+        EXECUTE format('REVOKE SELECT ON %s FROM weir_publisher', staging);
+        IF pg_relation_size(staging) > 1048576 THEN
+            EXECUTE format('TRUNCATE %s', staging);
+        ELSE
+            EXECUTE format('DELETE FROM %s', staging);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION weir_internal.empty_staging(text[]) IS 'Empties tables of staged rows that were published, and takes them back from weir_publisher.';
+
 CREATE OR REPLACE FUNCTION weir_internal.drop_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -270,11 +289,13 @@ CREATE OR REPLACE FUNCTION weir_internal.abandoned_staging() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT c.relname::text FROM pg_class c
-    CROSS JOIN LATERAL regexp_match(c.relname, '^g(\d+)_b(\d+)_a(\d+)_') n
+    CROSS JOIN LATERAL regexp_match(c.relname, '^g(\d+)_t(\d+)_') n
     WHERE c.relnamespace = 'weir_staging'::regnamespace AND c.relkind = 'r'
+      AND NOT EXISTS (SELECT FROM weir_internal.reader r
+                      WHERE r.group_id = n[1]::bigint AND r.token = n[2]::bigint
+                        AND r.lease_until <> '-infinity')
       AND NOT EXISTS (SELECT FROM weir_internal.reader_batch b
-                      WHERE b.state = 'open' AND b.group_id = n[1]::bigint
-                        AND b.batch_id = n[2]::bigint AND b.attempt = n[3]::integer)
+                      WHERE b.state = 'open' AND b.group_id = n[1]::bigint AND b.token = n[2]::bigint)
     ORDER BY c.oid
 $$;
-COMMENT ON FUNCTION weir_internal.abandoned_staging() IS 'The tables of staged rows whose attempt can no longer commit.';
+COMMENT ON FUNCTION weir_internal.abandoned_staging() IS 'The tables of staged rows whose reader can no longer commit.';

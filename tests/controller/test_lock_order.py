@@ -359,6 +359,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "state_completeness",
         "prune_below",
         "measure_disorder",
+        "end_batch",
         "close_streams",
         "closed_cut_at",
         "count_between",

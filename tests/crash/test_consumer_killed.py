@@ -150,7 +150,7 @@ def test_consumer_killed_before_its_commit_is_taken_over_and_each_event_is_there
     written = Path(weir.settings.output_roots[0]) / FOLDER
     assert list(written.rglob("*.parquet")), "it had written its output"
     assert weir.query("SELECT FROM parquet_outputs") == [], "which nobody reads"
-    assert staging_tables(weir) == ["g1_b1_a1_0", "g1_b1_a1_1"], "also to be put into the table"
+    assert staging_tables(weir) == ["g1_t1_0", "g1_t1_1"], "also to be put into the table"
     wait_for_the_lease_of("killed", weir)
     (batch,) = run("another", capsys)["batches"]
     assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)

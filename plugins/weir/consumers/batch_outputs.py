@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from pyarrow import fs
 from sqlalchemy import Connection
@@ -19,7 +19,9 @@ from weir.controller.transactions import Attempt, begin
 from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import Field
 from weir.reader_groups.batch import Batch, check_held
+from weir.reader_groups.outputs.publication import Publication
 from weir.reader_groups.outputs.records import record_output
 from weir.reader_groups.outputs.tables import (
     Column,
@@ -33,17 +35,42 @@ from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import output_folder
 
 
+class Staging(NamedTuple):
+    """A staging table of a reader, which its batches use one after the other: its number and name,
+    the COPY that fills it, the columns of the table that it is for, as they were read, of the
+    result, and its own. The commit of each batch checks that the table still has them."""
+
+    number: int
+    name: str
+    copy: str
+    known: list[Column]
+    given: list[Field]
+    columns: list[Column]
+
+
+Stagings = dict[tuple[str, Publication], Staging]  # of a reader, by table and how rows get into it
+
+
+def drop_stagings(app: Installation, stagings: Stagings) -> None:
+    """Drop the staging tables of a reader as far as possible now; the upkeep drops the rest."""
+    for one in stagings.values():
+        with contextlib.suppress(Exception):
+            drop_staging(app.database, one.name)
+    stagings.clear()
+
+
 @dataclass
 class BatchOutputs(Generic[Frame]):
     """What one attempt of a batch has written so far. `frames`: returns the events that are
-    delivered, by the names of their streams. `opened`: its appends, whose leases the reader
-    renews."""
+    delivered, by the names of their streams. `stagings`: of the reader. `opened`: its appends,
+    whose leases the reader renews."""
 
     app: Installation
     engine: Engine[Frame]
     batch: Batch
     order: str  # in which the reader reads
     frames: Callable[[], Mapping[str, Frame]]
+    stagings: Stagings = field(default_factory=dict)
     opened: list[Attempt] = field(default_factory=list)
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
@@ -116,29 +143,57 @@ class BatchOutputs(Generic[Frame]):
     def _copy(self, output: Output, frame: Frame | None) -> None:
         """Stage a result for a table. None: it has neither rows nor columns."""
         database, table, how = self.app.database, output.name, output.publication
-        engine = self.engine
-        known, kept = database.transaction(lambda c: self._table(c, output))
+        engine, used = self.engine, self.stagings.get((table, how))
+        kept: list[str] = []
+        if (
+            used is not None
+            and not how.ordered
+            and (frame is None or self._given(frame, used.known) == used.given)
+        ):
+            known = used.known
+        else:
+            known, kept = database.transaction(lambda c: self._table(c, output))
         if frame is None:
             columns = [column for column in known if not column.generated]
-            staging, _ = make_staging(database, self.batch, len(self.tables), columns, how.ordered)
-            self.tables.append(StagedTable(table, staging, (), 0, how))
+            staging = used or self._staging(table, how, known, [], columns)
+            self.tables.append(StagedTable(table, staging.name, (), 0, how))
             return
         check_key_kept(engine, output, kept, frame, self.frames())
-        there = {column.name for column in known}
-        given = engine.columns(without_places(engine, frame, there))
+        given = self._given(frame, known)
         columns = matched(table, known, given, (*how.key, *how.newest))
-        rows = without_places(engine, engine.ordered(frame) if how.ordered else frame, there)
-        staging, copy = make_staging(database, self.batch, len(self.tables), columns, how.ordered)
-        # Recorded first, so that it is dropped in any case.
-        self.tables.append(StagedTable(table, staging, (), 0, how))
-        pieces, count = engine.copy(rows, Copy(table, copy, columns))
-        self.tables[-1] = StagedTable(table, staging, pieces, count, how)
+        ordered = engine.ordered(frame) if how.ordered else frame
+        rows = without_places(engine, ordered, {column.name for column in known})
+        staging = self._staging(table, how, known, given, columns)
+        pieces, count = engine.copy(rows, Copy(table, staging.copy, columns))
+        self.tables.append(StagedTable(table, staging.name, pieces, count, how))
 
     def _table(self, connection: Connection, output: Output) -> tuple[list[Column], list[str]]:
         kept: list[str] = []
         if output.publication.ordered:
             kept = check_last_row_known(self.engine, connection, self.frames(), self.order, output)
         return read_table(connection, output.name, output.publication), kept
+
+    def _given(self, frame: Frame, known: Sequence[Column]) -> list[Field]:
+        """Return the columns of a result for a table with the columns `known`."""
+        there = {column.name for column in known}
+        return self.engine.columns(without_places(self.engine, frame, there))
+
+    def _staging(
+        self,
+        table: str,
+        how: Publication,
+        known: list[Column],
+        given: list[Field],
+        columns: list[Column],
+    ) -> Staging:
+        """Return the reader's staging table for rows with these columns; make it, if it has none
+        yet, or one for other columns."""
+        used = self.stagings.get((table, how))
+        if used is None or (used.known, used.columns) != (known, columns):
+            number = len(self.stagings) if used is None else used.number
+            name, copy = make_staging(self.app.database, self.batch, number, columns, how.ordered)
+            used = self.stagings[table, how] = Staging(number, name, copy, known, given, columns)
+        return used
 
     @contextlib.contextmanager
     def all_or_none(self) -> Iterator[None]:
@@ -148,28 +203,23 @@ class BatchOutputs(Generic[Frame]):
         try:
             yield
         except BaseException as error:
-            opened, _, tables, parquet = (one[n:] for one, n in zip(lists, before, strict=True))
+            opened, _, _, parquet = (one[n:] for one, n in zip(lists, before, strict=True))
             for one, n in zip(lists, before, strict=True):
                 del one[n:]
             self._written = written
             if getattr(error, "code", "") != "database_unavailable":  # else the leases expire
-                self._discard(opened, tables)
+                abort_all(self.app.database, opened)
             for output, one in parquet:
                 self._empty(output, one)
             raise
 
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""
-        self._discard(self.opened, self.tables)
+        abort_all(self.app.database, self.opened)
+        drop_stagings(self.app, self.stagings)
         self.opened.clear()
         for written in (self.staged, self.tables, self.parquet, self._written):
             written.clear()
-
-    def _discard(self, opened: Sequence[Attempt], tables: Sequence[StagedTable]) -> None:
-        abort_all(self.app.database, opened)
-        for table in tables:
-            with contextlib.suppress(Exception):
-                drop_staging(self.app.database, table.staging)
 
 
 def _is_there(root: str, folder: str) -> bool:

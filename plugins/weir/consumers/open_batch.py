@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any, Generic
 
 from weir.consumers.adjuncts import AdjunctStoreManager
-from weir.consumers.batch_outputs import BatchOutputs
+from weir.consumers.batch_outputs import BatchOutputs, Stagings
 from weir.consumers.engine import Adjuncts, Engine, Frame
 from weir.consumers.outputs import Output
 from weir.consumers.ranks import rows_in_first_half
@@ -63,15 +63,16 @@ class OpenBatch(Generic[Frame]):
         *,
         order: str,
         on_end: Callable[[], None],
+        stagings: Stagings,
         function: Function | None = None,
     ) -> None:
-        """`plan`: what is to be read for it; `on_end`: what it calls when it is over; `function`:
-        what makes its results."""
+        """`plan`: what is to be read for it; `on_end`: what it calls when it is over; `stagings`:
+        the staging tables of its reader; `function`: what makes its results."""
         self._app, self._engine, self._batch, self.adjuncts = app, engine, batch, adjuncts
         self._plan, self._order, self._on_end, self._function = plan, order, on_end, function
         self._manager = manager
         self.ended = False  # committed, split, or discarded for another try
-        self._outputs = BatchOutputs(app, engine, batch, order, lambda: self._all_events)
+        self._outputs = BatchOutputs(app, engine, batch, order, lambda: self._all_events, stagings)
 
     def __str__(self) -> str:
         """Return which batch it is and what it reads, for sentences."""

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from weir.adjunct.pins import pass_over
 from weir.consumers.adjuncts import Binding, bind
+from weir.consumers.batch_outputs import Stagings, drop_stagings
 from weir.consumers.engine import Engine, Frame
 from weir.consumers.open_batch import OpenBatch
 from weir.consumers.reader_names import has_ended, reader_name
@@ -96,6 +97,7 @@ class Reader(Generic[Frame]):
         self._alive: KeepAlive | None = None
         self._progress = Progress(f"reader {self.reader_id} joins", BETWEEN_BATCHES)
         self._batch: OpenBatch[Frame] | None = None
+        self._stagings: Stagings = {}
         self._said = False  # what it waits for
         self._ended: set[str] = set()  # readers that it has taken offline
 
@@ -135,6 +137,7 @@ class Reader(Generic[Frame]):
             self._alive = None
         with contextlib.suppress(Exception):  # the lease also expires by itself
             leave(database, self.group, self.reader_id, self._token, lease)
+            drop_stagings(self.installation, self._stagings)
 
     def __iter__(self) -> Iterator[OpenBatch[Frame]]:
         return self if self._alive is not None else self._joined()
@@ -178,7 +181,8 @@ class Reader(Generic[Frame]):
             app.say(gap)
         self._batch = OpenBatch(
             app, self._engine, batch, plan, self._engine.adjuncts(pins, manager), manager,
-            order=self.reading.order, on_end=self._between_batches, function=self._function,
+            order=self.reading.order, on_end=self._between_batches,
+            stagings=self._stagings, function=self._function,
         )  # fmt: skip
         self._progress.begins(f"{self._batch} is being read", app.settings.max_batch_time)
         app.say(f"{self._batch}: {counted(batch.events, 'event')}")

@@ -73,6 +73,9 @@ OF_BOUNDS = f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
     ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
 
 
+_OF_BOUNDS = text(OF_BOUNDS)
+
+
 def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
     """Return the slices of a whole stream, from the head to the tail."""
     rows = connection.execute(
@@ -96,7 +99,7 @@ def slices_of_bounds(
 ) -> list[FileSlice]:
     """Return the slices of the events within bounds: (segment id, from, to), `to` exclusive."""
     rows = connection.execute(
-        text(OF_BOUNDS),
+        _OF_BOUNDS,
         {
             "s": stream_id,
             "bounds": json.dumps([{"segment": s, "first": a, "past": b} for s, a, b in bounds]),

@@ -59,7 +59,7 @@ _SNAPSHOT = sqlalchemy.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, RE
 # A commit that waits for the disk waits for everything that was committed before it.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'weir', '')"
 # Restores the setting of the session, which a function of Weir may have changed in a transaction.
-_WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
+WAIT_FOR_DISK = "SET LOCAL synchronous_commit TO DEFAULT"
 
 
 class Database:
@@ -373,7 +373,7 @@ def wait_for_disk(connection: Connection) -> None:
     """Make the COMMIT of this transaction wait for the disk, even if a function called in it found
     its result not `durable` (see `Database.statement`).
     """
-    connection.execute(_WAIT)
+    connection.execute(sqlalchemy.text(WAIT_FOR_DISK))
 
 
 def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:

@@ -65,9 +65,10 @@ def forget(connection: Any, record: Any, _: object) -> None:
         return
     try:
         connection.rollback()
+        connection.autocommit = True  # so that the statements are sent at once
         with connection.cursor() as cursor:
             cursor.execute(_FORGET)
-        connection.commit()
+        connection.autocommit = False
     except psycopg2.Error:
         connection.close()
 

@@ -69,6 +69,9 @@ def lock_streams_and_group(
 
     While another session has the group locked, no stream stays locked. Raises NotFound.
     """
+    ids = list(ids)
+    if not names and not ids:
+        return [], lock_group(connection, group)
     streams = locked_by(connection, _LOCK_ALL, names, ids, group=group)
     return streams, _group(connection, _READ_GROUP, group)
 
@@ -156,14 +159,3 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
 def _group_of(row: dict[str, Any]) -> LockedGroup:
     configuration = GroupConfiguration(**columns.taken(GroupConfiguration, row))
     return LockedGroup(configuration=configuration, **row)
-
-
-def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:
-    """Lock a reader, if it exists. Its group must be locked already."""
-    connection.execute(
-        text(
-            """SELECT FROM reader WHERE group_id = :g AND reader_id = :reader_id
-            FOR NO KEY UPDATE"""
-        ),
-        {"g": group.group_id, "reader_id": reader_id},
-    )

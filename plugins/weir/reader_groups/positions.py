@@ -65,18 +65,21 @@ class Position(NamedTuple):
         return self.stream_id, self.state.segment.segment_id
 
 
+_POSITIONS = text(
+    """SELECT p.stream_id, p.segment_id, s.key_low, s.key_high,
+              coalesce(t.tail_offset, s.events), s.sealed_epoch, p.next_offset,
+              p.reader_id, h.batch_id
+    FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
+    LEFT JOIN segment_tail t USING (stream_id, segment_id)
+    LEFT JOIN held_segments(:g) h USING (stream_id, segment_id)
+    WHERE p.group_id = :g AND p.state <> 'completed' ORDER BY p.stream_id, p.segment_id"""
+)
+
+
 def read_positions(connection: Connection, group: LockedGroup) -> list[Position]:
     """Return all positions of a group, ordered by stream and segment."""
     rows = connection.execute(
-        text(
-            """SELECT p.stream_id, p.segment_id, s.key_low, s.key_high,
-                      coalesce(t.tail_offset, s.events), s.sealed_epoch, p.next_offset,
-                      p.reader_id, h.batch_id
-            FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
-            LEFT JOIN segment_tail t USING (stream_id, segment_id)
-            LEFT JOIN held_segments(:g) h USING (stream_id, segment_id)
-            WHERE p.group_id = :g AND p.state <> 'completed' ORDER BY p.stream_id, p.segment_id"""
-        ),
+        _POSITIONS,
         {"g": group.group_id},
     )
     return [
@@ -162,6 +165,36 @@ _AHEAD = text(
 )
 
 
+_ADVANCE = text(
+    f"""WITH {MOVED}, passed AS (
+        DELETE FROM reader_group_segment p
+        USING unnest(CAST(:done_streams AS bigint[]), CAST(:done_segments AS bigint[]))
+            AS d (stream_id, segment_id)
+        WHERE p.group_id = :g AND p.stream_id = d.stream_id
+          AND p.segment_id = d.segment_id
+    ), entered AS (
+        INSERT INTO reader_group_segment AS p (group_id, stream_id, segment_id, state,
+                                               next_offset, reader_id)
+        SELECT :g, e.stream_id, e.segment_id,
+               CASE WHEN e.next_offset IS NULL THEN 'future'
+                    WHEN e.mine THEN 'assigned' ELSE 'unassigned' END,
+               e.next_offset, CASE WHEN e.mine THEN CAST(:reader_id AS text) END
+        FROM unnest(CAST(:new_streams AS bigint[]), CAST(:new_segments AS bigint[]),
+                    CAST(:new_offsets AS bigint[]), CAST(:new_mine AS boolean[]))
+            AS e (stream_id, segment_id, next_offset, mine)
+        ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
+            state = excluded.state, next_offset = excluded.next_offset,
+            reader_id = excluded.reader_id
+    )
+    UPDATE reader_group_segment p SET state = 'assigned', reader_id = :reader_id,
+        next_offset = m.end_offset
+    FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
+                CAST(:ends AS bigint[])) AS m (stream_id, segment_id, end_offset)
+    WHERE p.group_id = :g AND p.stream_id = m.stream_id
+      AND p.segment_id = m.segment_id"""  # noqa: S608 - constant
+)
+
+
 def advance(
     connection: Connection, group: LockedGroup, bounds: Sequence[Bound], reader_id: str
 ) -> None:
@@ -175,34 +208,7 @@ def advance(
     entered = _entered(connection, group, done) if done else {}
     went_on = {key: end for key, end in moved.items() if key not in entered}
     connection.execute(
-        text(
-            f"""WITH {MOVED}, passed AS (
-                DELETE FROM reader_group_segment p
-                USING unnest(CAST(:done_streams AS bigint[]), CAST(:done_segments AS bigint[]))
-                    AS d (stream_id, segment_id)
-                WHERE p.group_id = :g AND p.stream_id = d.stream_id
-                  AND p.segment_id = d.segment_id
-            ), entered AS (
-                INSERT INTO reader_group_segment AS p (group_id, stream_id, segment_id, state,
-                                                       next_offset, reader_id)
-                SELECT :g, e.stream_id, e.segment_id,
-                       CASE WHEN e.next_offset IS NULL THEN 'future'
-                            WHEN e.mine THEN 'assigned' ELSE 'unassigned' END,
-                       e.next_offset, CASE WHEN e.mine THEN CAST(:reader_id AS text) END
-                FROM unnest(CAST(:new_streams AS bigint[]), CAST(:new_segments AS bigint[]),
-                            CAST(:new_offsets AS bigint[]), CAST(:new_mine AS boolean[]))
-                    AS e (stream_id, segment_id, next_offset, mine)
-                ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
-                    state = excluded.state, next_offset = excluded.next_offset,
-                    reader_id = excluded.reader_id
-            )
-            UPDATE reader_group_segment p SET state = 'assigned', reader_id = :reader_id,
-                next_offset = m.end_offset
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:ends AS bigint[])) AS m (stream_id, segment_id, end_offset)
-            WHERE p.group_id = :g AND p.stream_id = m.stream_id
-              AND p.segment_id = m.segment_id"""  # noqa: S608 - constant
-        ),
+        _ADVANCE,
         {
             "g": group.group_id,
             "reader_id": reader_id,

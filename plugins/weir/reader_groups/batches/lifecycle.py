@@ -15,17 +15,17 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.model.bounds import Bound
-from weir.reader_groups.batch import Batch, check_held
+from weir.reader_groups.batch import Batch, hold
 from weir.reader_groups.batches.alignment import check_closed
 from weir.reader_groups.batches.data_loss import skip_gaps
 from weir.reader_groups.batches.new import open_new
 from weir.reader_groups.batches.plan import Wanted
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.batches.splits import open_parts
-from weir.reader_groups.checkpoints.lifecycle import is_waiting, settle_group
-from weir.reader_groups.groups.lifecycle import end_cuts
-from weir.reader_groups.groups.readers import LEASE_EXPIRED, check_token, release_expired
-from weir.reader_groups.locks import LockedGroup, lock_group, lock_reader, lock_streams_and_group
+from weir.reader_groups.batches.standing import read_standing
+from weir.reader_groups.checkpoints.lifecycle import settle_group
+from weir.reader_groups.groups.readers import LEASE_EXPIRED, release_expired, replaced
+from weir.reader_groups.locks import LockedGroup, lock_group, lock_streams_and_group
 from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.outputs.tables import StagedTable, publish_tables
 from weir.reader_groups.positions import advance
@@ -37,6 +37,12 @@ class Function(NamedTuple):
 
     name: str
     version: str
+
+
+_END = text(
+    """SELECT end_batch(:g, :b, :reader_id, :token, :lease, CAST(:out AS jsonb),
+        CAST(:lost AS jsonb), :rejected, :function, :version)"""
+)
 
 
 def open_in(
@@ -61,17 +67,25 @@ def open_in(
     aligned, or got another stream, since `closed` was taken.
     """
     locked = lock_group(connection, group)
-    check_token(connection, locked, reader_id, token)
-    resumed = _resume(connection, locked, reader_id, token, lease)
-    if resumed is not None:
+    found = read_standing(connection, locked, reader_id, lease)
+    if found.token != token:
+        raise replaced(group, reader_id)
+    if (
+        found.resumes
+        and (resumed := _resume(connection, locked, reader_id, token, lease)) is not None
+    ):
         return resumed
-    release_expired(connection, locked, lease, alive=reader_id)
-    skip_gaps(connection, locked)
-    ends = end_cuts(connection, locked)
+    if found.expired:
+        release_expired(connection, locked, lease, alive=reader_id)
+        found = read_standing(connection, locked, reader_id, lease)
+    if found.head_moved:
+        skip_gaps(connection, locked)
     if locked.configuration.aligned:
         check_closed(connection, locked, closed, until or {})
-    wanted = Wanted(reading, {**(until or {}), **ends}, closed, ends, first)
-    return open_new(connection, locked, reader_id, token, wanted, reading.expected_readers)
+    wanted = Wanted(reading, {**(until or {}), **found.ends}, closed, found.ends, first)
+    return open_new(
+        connection, locked, reader_id, token, wanted, found.labels, reading.expected_readers
+    )
 
 
 def _resume(
@@ -150,55 +164,17 @@ def commit_batch(
             connection, batch.group, ids=[s.attempt.stream_id for s in staged]
         )
         # In the order of the thread that renews leases: the reader's row, then its transactions.
-        lock_reader(connection, group, batch.reader_id)
-        record = check_held(connection, batch)
-        settles = is_waiting(connection, batch.group)
-        committed = commit_in(connection, locked, staged)
+        record = hold(connection, batch)
+        committed = commit_in(connection, locked, staged) if staged else []
         if record.state != "open":
-            return committed, settles
-        discard_outputs(connection, group.group_id, batch.batch_id, but=published)
+            return committed, record.awaited
+        if record.has_outputs:
+            discard_outputs(connection, group.group_id, batch.batch_id, but=published)
+        advance(connection, group, batch.bounds, batch.reader_id)
         connection.execute(
-            text(
-                """WITH ended AS (
-                    UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
-                        committed_at = n.now, ended_at = n.now, rejected = :rejected,
-                        complete_until = CASE WHEN :lost = '{}' THEN complete_until END,
-                        function = :function, function_version = :version
-                    FROM (SELECT clock_timestamp() AS now OFFSET 0) n
-                    WHERE group_id = :g AND batch_id = :b
-                ), traced AS (
-                    INSERT INTO batch_input (stream_id, segment_id, from_offset, to_offset,
-                                             size_class, group_id, batch_id)
-                    SELECT i.*, :g, :b
-                    FROM reader_batch r CROSS JOIN LATERAL inputs_of(r.bounds) i
-                    WHERE r.group_id = :g AND r.batch_id = :b
-                ), listed AS (
-                    INSERT INTO parquet_output (group_id, group_name, output, number, batch_id,
-                                                root, path, partitions, committed_at)
-                    SELECT :g, :group, o ->> 'output', coalesce(1 + (
-                        SELECT max(p.number) FROM parquet_output p
-                        WHERE p.group_id = :g AND p.output = o ->> 'output'), 0),
-                        :b, o ->> 'root', o ->> 'path',
-                        coalesce(o ->> 'partitions', ''), clock_timestamp()
-                    FROM jsonb_array_elements(CAST(:out AS jsonb)) o
-                    WHERE o ->> 'kind' = 'parquet'
-                ), renewed AS (
-                    UPDATE reader SET lease_until =
-                        clock_timestamp() + :lease * interval '1 second'
-                    WHERE group_id = :g AND reader_id = :reader_id AND token = :token
-                )
-                UPDATE reader_group_stream gs SET lost_events = lost_events + l.value::bigint,
-                    passed_clock = least(passed_clock, (
-                        SELECT clock_from(gs.stream_id, array_agg(i.segment_id),
-                                          array_agg(i.from_offset))
-                        FROM reader_batch r CROSS JOIN LATERAL inputs_of(r.bounds) i
-                        WHERE r.group_id = :g AND r.batch_id = :b AND i.stream_id = gs.stream_id))
-                FROM jsonb_each_text(CAST(:lost AS jsonb)) l
-                WHERE gs.group_id = :g AND gs.stream_id = l.key::bigint"""
-            ),
+            _END,
             {
                 "g": group.group_id,
-                "group": group.name,
                 "b": batch.batch_id,
                 "out": json.dumps(published),
                 "lost": json.dumps({str(s): n for s, n in (lost or {}).items()}),
@@ -210,14 +186,10 @@ def commit_batch(
                 "version": function.version if function else None,
             },
         )
-        advance(connection, group, batch.bounds, batch.reader_id)
-        connection.execute(
-            text("SELECT measure_disorder(:g, :b)"), {"g": group.group_id, "b": batch.batch_id}
-        )
         if record.rest:
             open_parts(connection, group, batch, record.rest)
         publish_tables(connection, tables, {"reader_group": batch.group, "batch": batch.identity})
-        return committed, settles
+        return committed, record.awaited
 
     done, settles = database.transaction(work)
     if settles:

@@ -1,6 +1,6 @@
 """Open a new batch: give the reader its fair share of the group, and fix what it reads next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection, text
@@ -21,6 +21,20 @@ from weir.reader_groups.positions import (
     read_rates,
 )
 
+_OPEN = text(
+    """WITH counted AS (
+        UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
+    )
+    INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
+                              bounds, events, bytes, read_order, readers, up_to, opened_at,
+                              complete_until)
+    SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds, :events,
+           :bytes, :read_order, :readers, :up_to, clock_timestamp(),
+           batch_complete_until(:group_id, n.bounds)
+    FROM (SELECT CAST(:bounds AS jsonb) AS bounds OFFSET 0) n  -- long, so sent once
+    RETURNING complete_until"""
+)
+
 
 def open_new(
     connection: Connection,
@@ -28,16 +42,18 @@ def open_new(
     reader_id: str,
     token: int,
     wanted: Wanted,
+    labels: Mapping[str, str],
     expected_readers: int,
 ) -> Batch | None:
     """Open the reader's next batch over its fair share of the group; None if it may read nothing
-    now. `expected_readers`: how many readers the group is to be shared among, at least."""
+    now. `labels`: of the group's readers. `expected_readers`: how many readers the group is to be
+    shared among, at least."""
     positions = read_positions(connection, group)
     graphs = read_graphs(connection, group, positions)
     if not group.configuration.aligned:
         wanted = replace(wanted, closed=None)
         mine, readers = _share(
-            connection, group, positions, graphs, wanted, reader_id, expected_readers
+            connection, group, positions, graphs, wanted, reader_id, labels, expected_readers
         )
     elif any(position.batch_id is not None for position in positions):
         return None  # an aligned group has one batch at a time
@@ -49,29 +65,17 @@ def open_new(
         if expected_readers == 0 or group.configuration.aligned:
             return None
         # The share of readers that are expected but have not joined is unread: take it, too.
-        return open_new(connection, group, reader_id, token, wanted, expected_readers=0)
+        return open_new(connection, group, reader_id, token, wanted, labels, expected_readers=0)
     events = sum(bound.end - bound.start for bound in bounds)
     if events == 0:  # it passes only ends of sealed segments: the positions move at once
         advance(connection, group, bounds, reader_id)
-        return open_new(connection, group, reader_id, token, wanted, expected_readers)
+        return open_new(connection, group, reader_id, token, wanted, labels, expected_readers)
     batch = Batch(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
         group.configuration.on_gap, planned.up_to,
     )  # fmt: skip
     complete_until = connection.execute(
-        text(
-            """WITH counted AS (
-                UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
-            )
-            INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
-                                      bounds, events, bytes, read_order, readers, up_to, opened_at,
-                                      complete_until)
-            SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds, :events,
-                   :bytes, :read_order, :readers, :up_to, clock_timestamp(),
-                   batch_complete_until(:group_id, n.bounds)
-            FROM (SELECT CAST(:bounds AS jsonb) AS bounds OFFSET 0) n  -- long, so sent once
-            RETURNING complete_until"""
-        ),
+        _OPEN,
         {
             "group_id": group.group_id,
             "group": group.name,
@@ -96,17 +100,11 @@ def _share(
     graphs: dict[int, Graph],
     wanted: Wanted,
     reader_id: str,
+    labels: Mapping[str, str],
     expected_readers: int,
 ) -> tuple[set[Key], int]:
     """Assign this reader its fair share of the free segments, and free those that others are to
     have. Returns the keys of what it may read now, and the number of readers."""
-    labels = {
-        row.reader_id: row.label
-        for row in connection.execute(
-            text("SELECT reader_id, label FROM reader WHERE group_id = :g ORDER BY reader_id"),
-            {"g": group.group_id},
-        )
-    }
     # Readers that are expected but have not joined keep their share free ("~" sorts last).
     expected = [f"~{i}" for i in range(len(labels), expected_readers)]
     free = {
@@ -169,7 +167,7 @@ def _assigned(
     positions: Sequence[Position],
     graphs: dict[int, Graph],
     wanted: Wanted,
-    labels: dict[str, str],
+    labels: Mapping[str, str],
     expected: list[str],
 ) -> dict[Key, str]:
     """Return by position which reader is to own it, if several share them."""

@@ -105,18 +105,6 @@ def cancel_checkpoint(
     return database.transaction(work)
 
 
-def is_waiting(connection: Connection, group: str) -> bool:
-    """Return whether a checkpoint of the group waits for batches."""
-    found = connection.execute(
-        text(
-            """SELECT EXISTS (SELECT FROM checkpoint c JOIN reader_group g USING (group_id)
-                WHERE g.name = :group AND c.state = 'waiting')"""
-        ),
-        {"group": group},
-    ).scalar_one()
-    return bool(found)
-
-
 def settle_group(database: Database, group: str) -> None:
     """Settle the waiting checkpoints of a group after a commit. If that fails, the next run of
     `settle_all` does it."""

@@ -328,16 +328,6 @@ def release_expired(
     return [row.reader_id for row in rows]
 
 
-def check_token(connection: Connection, group: LockedGroup, reader_id: str, token: int) -> None:
-    """Check that a token is the newest of its reader. Raises Fenced."""
-    found = connection.execute(
-        text("SELECT token FROM reader WHERE group_id = :g AND reader_id = :r"),
-        {"g": group.group_id, "r": reader_id},
-    ).scalar_one_or_none()
-    if found != token:
-        raise replaced(group.name, reader_id)
-
-
 def replaced(group: str, reader_id: str) -> Fenced:
     """Return the error for a reader whose token is no longer the newest one."""
     return Fenced(

@@ -71,7 +71,7 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
 def _grant(message: str) -> str:
     """Return what to do about a right that Postgres misses, if possible as the statement."""
     found = re.search(r"permission denied for (schema|sequence|function|table) (\S+)", message)
-    if found is not None and re.match(r"weir_internal|weir_staging|g\d+_b\d+_a\d+_\d+$", found[2]):
+    if found is not None and re.match(r"weir_internal|weir_staging|g\d+_t\d+_\d+$", found[2]):
         return (
             "that is Weir's own, and nobody's triggers and functions may reach it: remove it from "
             "them"

@@ -1,6 +1,6 @@
 """Tables of Weir's database as outputs of batches.
 
-Executors first copy the rows into a staging table of the attempt, each copy in a transaction of its
+Executors first copy the rows into a staging table of the reader, each copy in a transaction of its
 own. The commit of the batch moves them into their table, so that they become visible together with
 the positions. A table of another database cannot be part of that transaction.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, exc, text
 
-from weir.database.connection import Database, wait_for_disk
+from weir.database.connection import WAIT_FOR_DISK, Database
 from weir.database.session import lend
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 from weir.reader_groups.batch import Batch, check_held
@@ -112,6 +112,13 @@ def read_table(
     return [Column(**row) for row in rows.mappings()]
 
 
+_PUBLISH = text(
+    """SELECT weir_internal.publish_staging(
+        :staging, :table, :pieces, :path, CAST(:how AS jsonb))
+    FROM weir_internal.lend_staging(:staging)"""
+)
+
+
 @dataclass(frozen=True)
 class StagedTable:
     """Rows that are staged for a table, ready to be committed."""
@@ -130,11 +137,7 @@ class StagedTable:
         """Put the rows into the table. `path`: the search path for its triggers. Raises Unavailable
         if Postgres has lost rows."""
         found = connection.execute(
-            text(
-                """SELECT weir_internal.publish_staging(
-                    :staging, :table, :pieces, :path, CAST(:how AS jsonb))
-                FROM weir_internal.lend_staging(:staging)"""
-            ),
+            _PUBLISH,
             {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
              "path": path, "how": json.dumps(self.publication.statement(batch))},
         ).scalar_one()  # fmt: skip
@@ -151,21 +154,25 @@ class StagedTable:
 State = dict[tuple[str, str], int]
 
 
-def _publishing_state(connection: Connection, tables: Sequence[StagedTable]) -> State:
-    found = connection.execute(
-        text("SELECT kind, name, amount FROM weir_internal.publishing_state(:tables, :calls)"),
-        {"tables": [one.table for one in tables],
-         "calls": [one.publication.call for one in tables]},
-    )  # fmt: skip
-    return {(row.kind, row.name): row.amount for row in found}
+_BEGIN = text(
+    """SELECT array(
+            SELECT coalesce(owner_path(t), '')
+            FROM unnest(CAST(:tables AS text[])) WITH ORDINALITY AS g (t, i) ORDER BY i) AS paths,
+        (SELECT jsonb_agg(jsonb_build_array(kind, name, amount))
+         FROM weir_internal.publishing_state(:tables, :calls)) AS state"""
+)
+_SETTLE = text("SELECT weir_internal.settle_constraints(:tables, :paths)")
+_END = text(
+    f"""SET LOCAL search_path TO pg_catalog, pg_temp; {WAIT_FOR_DISK};
+    SELECT weir_internal.empty_staging(:names);
+    SELECT kind, name, amount FROM weir_internal.publishing_state(:tables, :calls)"""  # noqa: S608 - constant
+)
 
 
-def _check_untouched(connection: Connection, tables: Sequence[StagedTable], before: State) -> None:
-    """Check that triggers and functions of these tables left alone what is not theirs. Raises
+def _check_untouched(connection: Connection, names: str, before: State, after: State) -> None:
+    """Check that triggers and functions of the tables `names` left alone what is not theirs. Raises
     Conflict."""
-    after = _publishing_state(connection, tables)
     changed = [one for one, amount in before.items() if after.get(one) != amount]
-    names = ", ".join(one.table for one in tables)
     for kind, name in changed:
         if kind == "table" and (kind, name) in after:
             raise Conflict(
@@ -204,32 +211,19 @@ def publish_tables(
         return
     table, named = "", [one.table for one in tables]
     try:
-        found = connection.execute(
-            text(
-                """SELECT coalesce(owner_path(t), '') FROM
-                unnest(CAST(:tables AS text[])) WITH ORDINALITY AS g (t, i) ORDER BY i"""
-            ),
-            {"tables": named},
-        )
-        paths = list(found.scalars())
-        before = _publishing_state(connection, tables)
+        given = {"tables": named, "calls": [one.publication.call for one in tables]}
+        found = connection.execute(_BEGIN, given).one()
+        paths, before = found.paths, {(kind, name): n for kind, name, n in found.state or ()}
         lend(connection)
         for one, path in zip(tables, paths, strict=True):
             table = one.table
             one.publish(connection, path, batch)
         table = ", ".join(named)
-        connection.execute(
-            text("SELECT weir_internal.settle_constraints(:tables, :paths)"),
-            {"tables": named, "paths": paths},
-        )
-        for one in tables:
-            connection.execute(
-                text("SELECT weir_internal.drop_staging(:name)"), {"name": one.staging}
-            )
+        connection.execute(_SETTLE, {"tables": named, "paths": paths})
         # From here on nothing of a trigger runs, and no setting of one counts.
-        connection.execute(text("SET LOCAL search_path TO pg_catalog, pg_temp"))
-        wait_for_disk(connection)
-        _check_untouched(connection, tables, before)
+        rows = connection.execute(_END, {**given, "names": [one.staging for one in tables]})
+        after = {(kind, name): n for kind, name, n in rows}
+        _check_untouched(connection, table, before, after)
     except exc.DBAPIError as error:
         diagnosis = getattr(error.orig, "diag", None)
         missing = getattr(diagnosis, "message_primary", None) or ""  # not what called it
@@ -252,15 +246,15 @@ def _changed_functions(table: str) -> Conflict:
 def make_staging(
     database: Database, batch: Batch, number: int, columns: Sequence[Column], ordered: bool = False
 ) -> tuple[str, str]:
-    """Create a staging table with these columns, for the `number`th table of an attempt; if its
-    rows are ordered, with two more for their order. Returns its name and the COPY that fills it.
-    Raises Fenced if the batch was taken over."""
+    """Create a staging table with these columns, for the `number`th output of a batch's reader and
+    for its later batches; if its rows are ordered, with two more for their order. Returns its name
+    and the COPY that fills it. Raises Fenced if the batch was taken over."""
     order = [(name, _BIGINT, -1) for name in ORDER] if ordered else []
 
     def work(connection: Connection) -> tuple[str, str]:
         group = lock_group(connection, batch.group)
         check_held(connection, batch)
-        name = f"g{group.group_id}_b{batch.batch_id}_a{batch.attempt}_{number}"
+        name = f"g{group.group_id}_t{batch.token}_{number}"
         copy = connection.execute(
             text(
                 """SELECT make_staging(:name, CAST(:columns AS text[]), CAST(:types AS oid[]),
@@ -282,7 +276,7 @@ def make_staging(
 
 
 def sweep_staging(database: Database) -> list[str]:
-    """Drop the staging tables of attempts that can no longer commit; return their names."""
+    """Drop the staging tables of readers that can no longer commit; return their names."""
     names = database.transaction(
         lambda c: c.execute(text("SELECT abandoned_staging()")).scalars().all()
     )
