@@ -31,6 +31,7 @@ from benchmarks import (
     overhead,
     people,
     scaling,
+    small_batches,
     split_points,
     takeover,
     terminal,
@@ -71,6 +72,7 @@ def main() -> int:
             people,
             appends,
             group_reader,
+            small_batches,
             adjunct_joins,
             adjunct_stores,
         ):
