@@ -1,4 +1,4 @@
-"""What a small batch costs does not grow: its statements and transactions, and no table of its own."""
+"""What a small batch costs does not grow: its statements, transactions and tables of its own."""
 
 from typing import Any
 
