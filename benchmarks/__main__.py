@@ -32,6 +32,7 @@ from benchmarks import (
     people,
     scaling,
     small_batches,
+    small_jobs,
     split_points,
     takeover,
     terminal,
@@ -73,6 +74,7 @@ def main() -> int:
             appends,
             group_reader,
             small_batches,
+            small_jobs,
             adjunct_joins,
             adjunct_stores,
         ):

@@ -190,7 +190,7 @@ def test_rows_in_the_order_of_their_places_are_not_sorted_again(weir: Installati
         "n", (F.col("n") % 3).alias("folder"), F.spark_partition_id().alias("task")
     )
     place = F.shiftleft(F.col("folder"), 33).bitwiseOR(F.lit(1_000) - F.col("n"))
-    made, _ = in_order_of(frame.withColumn("place", place), "place", "folder", "task")
+    made, _ = in_order_of(frame.withColumn("place", place), "place", ordered=2)
     order = made._jdf.queryExecution().optimizedPlan().outputOrdering().toString()
     assert re.sub(r"#\d+L?", "", order) == "List(folder ASC NULLS FIRST, task ASC NULLS FIRST)"
     for task in made.rdd.glom().collect():

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -31,7 +31,7 @@ from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
 from weir.model.new_columns import fitting
 from weir.model.schema import SEQ, Field
-from weir.model.segment import segment_name
+from weir.model.segment import Segment, segment_name
 from weir.spark.appends.event_time import Timing, timing_of
 from weir.spark.base.conversion import fit
 from weir.spark.base.exact import exact
@@ -48,10 +48,11 @@ from weir.spark.base.routing import (
 from weir.spark.base.session import (
     COMPLETE,
     FAILING_ALONE,
+    NOTHING,
     active,
     check_classic,
     moved,
-    private_session,
+    resolving_session,
     writing_session,
 )
 from weir.spark.users.date_patterns import naming_patterns
@@ -112,6 +113,7 @@ def stage(
     `rejected`. Raises InvalidInput for columns that do not fit, InvariantViolation if the files do
     not have the rows that Spark wrote.
     """
+    source = frame
     columns: list[Field] = frame.schema.jsonValue()["fields"]
     given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
     fit_of = fitting(str(attempt.stream), attempt.fields, given, attempt.on_new_column)
@@ -123,24 +125,25 @@ def stage(
     known = {field["name"]: field for field in fields}
     left_open = [field["name"] for field in given if field["name"] not in known]
     given = [known.get(field["name"], field) for field in given]
-    resolving = private_session(spark)
+    resolving = resolving_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
     timing = timing_of(attempt, given, resolving)
     check_unused(warehouse, attempt.folder)
-    writing, frame = writing_session(frame, say)
+    apart = FAILING_ALONE if timing is not None and timing.written else NOTHING
+    writing, kept = writing_session(frame, say, more=apart)
+    # Of what was given, because planning that takes less time than all that is computed of it.
+    tasks = _tasks((source if kept is frame else kept)._jdf.queryExecution().executedPlan())
+    frame = kept
     new = attempt.fields is None  # later it is too late to refuse a key
     keyed = with_expression(frame, key, KEY, _what(attempt), resolving, new=new)
-    if timing is not None and timing.written:
-        for name, value in FAILING_ALONE.items():
-            writing.conf.set(name, value)
     routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
-    routed = routed.drop(*left_open)
+    routed = routed.drop(*left_open) if left_open else routed
     computed = {_what(attempt): key.text}
     if timing is not None:
         computed[f"event time of stream {attempt.stream},"] = timing.expression.text
     # The settings of the session say how csv files are read.
     with active(writing), naming_patterns(computed):
-        rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
+        rows, late = _write(moved(routed, writing), tasks, warehouse, attempt, timing, say)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     found = sum(file.events for file in files)
     if found != rows:
@@ -195,45 +198,48 @@ def _ids(attempt: Attempt) -> list[int]:
 def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
     """Return the rows with their ranks and the index in `_ids` of their destination, by their keys
     (`KEY`, semantics 1.6)."""
-    missing = F.col(KEY).isNull()
-    steps = routing_steps(F.col(KEY))
-    rejected: Column = F.lit(False)
-    if attempt.on_missing_key == "spread":  # the order is not promised: the rank decides
-        steps = F.when(missing, routing_steps(F.col(SEQ))).otherwise(steps)
-    else:
-        rejected = missing
-    if MALFORMED in frame.columns:
-        rejected = rejected | F.col(MALFORMED).isNotNull()
-    segments = sorted(attempt.segments, key=lambda s: s.key_low)
-    ordinal = F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal(STEPS, segments))
+    segments = tuple(sorted(attempt.segments, key=lambda s: s.key_low))
+    steps, ordinal = _destination(
+        frame.sparkSession._jvm, segments, attempt.on_missing_key, MALFORMED in frame.columns
+    )
     return frame.withColumn(STEPS, steps).withColumn(ORDINAL, ordinal).drop(KEY, STEPS)
 
 
+@lru_cache(maxsize=64)
+def _destination(
+    jvm: object, segments: tuple[Segment, ...], on_missing_key: str, marked: bool
+) -> tuple[Column, Column]:
+    """Return the columns of a row's place in the key space, and of the index of its destination.
+    They are kept for the next append, as each node of them is a question to the JVM."""
+    missing = F.col(KEY).isNull()
+    steps = routing_steps(F.col(KEY))
+    rejected: Column = F.lit(False)
+    if on_missing_key == "spread":  # the order is not promised: the rank decides
+        steps = F.when(missing, routing_steps(F.col(SEQ))).otherwise(steps)
+    else:
+        rejected = missing
+    if marked:
+        rejected = rejected | F.col(MALFORMED).isNotNull()
+    ordinal = F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal(STEPS, segments))
+    return steps, ordinal
+
+
 def _write(
-    routed: DataFrame, warehouse: str, attempt: Attempt, timing: Timing | None, say: Say
+    routed: DataFrame, tasks: int, warehouse: str, attempt: Attempt, timing: Timing | None, say: Say
 ) -> tuple[int, int]:
     """Write the files. Return how many rows Spark counted on the way, and how many of them were
     late events."""
     ids = _ids(attempt)
-    routed = _in_fewer_tasks(routed, len(ids))
-    # One number per (task, segment), so that the number alone names the folder in its transaction.
-    # Rows are counted first, because Spark would compute the number for rows in the plan itself (of
-    # a pandas DataFrame, for example) in the driver, where every task has the number 0.
-    task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
+    routed = _in_fewer_tasks(routed, tasks, len(ids))
     late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
-    # The rows of a task come in the order of their ranks.
-    row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
-    sort = F.shiftleft(F.col(ORDINAL).cast("long"), _ROW_BITS).bitwiseOR(row)
-    out = routed.observe(_COUNTED, F.count(F.lit(1)).alias("rows"), *late).select(
-        "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK),
-        sort.alias(SORT),
-    )  # fmt: skip
+    rows, *places = _places(routed.sparkSession._jvm, tuple(ids))
+    out = routed.observe(_COUNTED, rows, *late).select("*", *places)
     if timing is not None and not timing.written:
         out = out.drop(TIME)
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
         # Only one file is open at a time, and Spark need not sort again.
-        in_order, query = in_order_of(out.drop(ORDINAL), SORT, SEGMENT, TASK)
+        in_order, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL])
         (
             in_order.write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)
@@ -244,15 +250,30 @@ def _write(
     return int(counted.getLong(0)), int(counted.getLong(1)) if late else 0
 
 
-def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
+@lru_cache(maxsize=64)
+def _places(jvm: object, ids: tuple[int, ...]) -> tuple[Column, ...]:
+    """Return a column that counts rows, and those of their segments, of the numbers of their
+    folders, and of the order of both and of the rows. They are kept as in `_destination`."""
+    # One number per (task, segment), so that the number alone names the folder in its transaction.
+    # Rows are counted first, because Spark would compute the number for rows in the plan itself (of
+    # a pandas DataFrame, for example) in the driver, where every task has the number 0.
+    task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
+    # The rows of a task come in the order of their ranks.
+    row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    sort = F.shiftleft(F.col(ORDINAL).cast("long"), _ROW_BITS).bitwiseOR(row)
+    segment = constant_array(ids)[F.col(ORDINAL)]
+    return (
+        F.count(F.lit(1)).alias("rows"), segment.alias(SEGMENT), task.alias(TASK), sort.alias(SORT),
+    )  # fmt: skip
+
+
+def _in_fewer_tasks(routed: DataFrame, tasks: int, folders: int) -> DataFrame:
     """Shuffle the rows if each task would write many small files, because there is little data or
     there are many tasks. Each task has its rows in the order of their ranks then, too. Spark
     estimates the size of the data, unless it comes from outside a plan."""
-    execution: Any = routed._jdf.queryExecution()
-    tasks = _tasks(execution.executedPlan())
     if tasks * folders <= MANY_FILES:
         return routed
-    size = int(str(execution.optimizedPlan().stats().sizeInBytes()))
+    size = int(str(routed._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     if size >= _UNKNOWN:
         return routed.repartition(ORDINAL).sortWithinPartitions(SEQ)
     if size >= SMALL_FILE * tasks * folders:

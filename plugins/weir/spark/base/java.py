@@ -1,10 +1,12 @@
-"""The Java that Spark starts."""
+"""The Java that Spark starts, and classes in it."""
 
 import os
 import re
 import shutil
 import subprocess
+from functools import cache, reduce
 from pathlib import Path
+from typing import Any
 
 from weir.errors import InvalidInput
 
@@ -32,3 +34,10 @@ def find_java() -> str:
             "java_missing", f"{program} is Java {version or 'of an unknown version'}; {REMEDY}."
         )
     return f"{version} ({program})"
+
+
+@cache
+def java_class(jvm: Any, name: str) -> Any:
+    """Return a class of the JVM by its full name. Each part of a name is a question to the JVM, so
+    it is looked up once."""
+    return reduce(getattr, name.split("."), jvm)

@@ -5,7 +5,9 @@ Spark keeps the bytes of a string whatever they are. Text files are looked throu
 done for the rows of Parquet files and DataFrames.
 """
 
+import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -21,7 +23,21 @@ _TYPE = "string, because it is not UTF-8"
 def mark_texts(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Return the rows, and in column MALFORMED why a row is none: a text in one of the columns
     `names` is not UTF-8."""
-    fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] in set(names)]
+    wanted = set(names)
+    fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] in wanted]
+    mark = _mark(frame.sparkSession._jvm, json.dumps(fields))
+    if mark is None:
+        return frame
+    if MALFORMED in frame.columns:
+        mark = F.coalesce(F.col(MALFORMED), mark)
+    return frame.withColumn(MALFORMED, mark)
+
+
+@lru_cache(maxsize=64)
+def _mark(jvm: object, shape: str) -> Column | None:
+    """Return what marks a row of columns in Spark's JSON form; None if they can't have texts. Kept
+    for the next append of such rows, as each node of it is a question to the JVM."""
+    fields = json.loads(shape)
     columns = quoted([one["name"] for one in fields])
     wrong, faults = F.lit(False), []
     for column, one in zip(columns, fields, strict=True):
@@ -33,12 +49,9 @@ def mark_texts(frame: DataFrame, names: Sequence[str]) -> DataFrame:
         wrong = wrong | test
         faults.append(F.when(test, fault(one["name"], shown, _TYPE)))
     if not faults:
-        return frame
+        return None
     row = F.make_valid_utf8(as_json(F.struct(*columns)))
-    mark = F.when(wrong, malformed(row, F.coalesce(*faults)))
-    if MALFORMED in frame.columns:
-        mark = F.coalesce(F.col(MALFORMED), mark)
-    return frame.withColumn(MALFORMED, mark)
+    return F.when(wrong, malformed(row, F.coalesce(*faults)))
 
 
 def _wrong(column: Column, kind: Any) -> Column | None:

@@ -6,28 +6,44 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from weir.spark.base.java import java_class
 
-def in_order_of(frame: DataFrame, number: str, *columns: str) -> tuple[DataFrame, Any]:
-    """Return the rows of each task in the order of one long, `number`, without that column; and the
-    Java query that computes them, from which observed metrics are read.
 
-    The numbers must have the order of `columns`. Spark is told that the rows have it, and sorts no
-    more where it needs that order. It sorts one long by radix, and compares rows for anything else.
+def in_order_of(
+    frame: DataFrame, number: str, *, ordered: int, dropped: Sequence[str] = ()
+) -> tuple[DataFrame, Any]:
+    """Return the rows of each task in the order of one long, `number`, without that column and
+    `dropped`; and the Java query that computes them, from which observed metrics are read.
+
+    The numbers must have the order of the last columns, which are so many (`ordered`). Spark is
+    told that the rows have it, and sorts no more where it needs that order. It sorts one long by
+    radix, and compares rows for anything else.
     """
     jvm: Any = frame.sparkSession._jvm
-    rows = frame.sortWithinPartitions(number).drop(number)
+    package = "org.apache.spark.sql"
+    rows = frame.sortWithinPartitions(number).drop(number, *dropped)
     query = rows._jdf.queryExecution()
-    order = rows.sortWithinPartitions(*columns)._jdf.queryExecution().analyzed().order()
+    output = query.analyzed().output()
+    ascending, nulls_first = (
+        getattr(java_class(jvm, f"{package}.catalyst.expressions.{name}$"), "MODULE$")
+        for name in ("Ascending", "NullsFirst")
+    )
+    by = java_class(jvm, f"{package}.catalyst.expressions.SortOrder")
+    seq = java_class(jvm, "PythonUtils").toSeq
+    order = seq(
+        [by(output.apply(i), ascending, nulls_first, seq([]))
+         for i in range(output.length() - ordered, output.length())]
+    )  # fmt: skip
     session = rows._jdf.sparkSession()
-    anyhow = jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(0)
-    none = jvm.scala.Option.empty()
+    anyhow = java_class(jvm, f"{package}.catalyst.plans.physical.UnknownPartitioning")(0)
+    none = java_class(jvm, "scala.Option").empty()
     minor = tuple(map(int, frame.sparkSession.version.split(".")[:2]))
     since_4_3 = [False] * (minor >= (4, 3))  # an argument that Spark itself leaves at this
-    plan = jvm.org.apache.spark.sql.execution.LogicalRDD(
-        query.analyzed().output(), query.toRdd(), anyhow, order, False, none, session, none, none,
+    plan = java_class(jvm, f"{package}.execution.LogicalRDD")(
+        output, query.toRdd(), anyhow, order, False, none, session, none, none,
         *since_4_3,
     )  # fmt: skip
-    made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
+    made = java_class(jvm, f"{package}.classic.Dataset").ofRows(session, plan)
     return DataFrame(made, frame.sparkSession), query
 
 

@@ -11,14 +11,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
-from weir.spark.base.java import find_java
+from weir.spark.base.java import find_java, java_class
 from weir.spark.failures.full_disks import local_folders, without_local_folders
 
 # Settings that change the meaning of an expression when Spark resolves it. Weir uses these values,
@@ -67,8 +69,26 @@ _LOG_FAILURES = tuple(
         sql.execution.python.ArrowPythonRunner scheduler.TaskSchedulerImpl
         sql.execution.exchange.BroadcastExchangeExec""".split()
 )
+NOTHING: Mapping[str, str] = {}
+DATASET = "org.apache.spark.sql.classic.Dataset"
 # Weir's own scans fail on files that they can't read, whatever the session's settings say.
 COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy of a session, and what of that it was made from. `reasons`: why that one must compute
+    its rows itself."""
+
+    state: Any
+    session: SparkSession
+    reasons: tuple[str, ...]
+
+
+# What was made for a session, as long as somebody has it.
+_resolving: WeakKeyDictionary[SparkSession, tuple[dict[str, str], SparkSession]]
+_resolving = WeakKeyDictionary()
+_writing: WeakKeyDictionary[SparkSession, dict[str, _Copy]] = WeakKeyDictionary()
 
 
 def session(name: str) -> SparkSession:
@@ -116,57 +136,93 @@ def private_session(spark: SparkSession, settings: Mapping[str, str] | None = No
 
     It has no function, view or setting of `spark`, except those that say how Spark works (`_KEPT`).
     """
+    return _private(spark, _kept(spark), settings or {})
+
+
+def resolving_session(spark: SparkSession) -> SparkSession:
+    """Return a private session in which expressions are checked and resolved: the same one each
+    time, as making one takes longer than what it is for. Nobody may change its settings, or make
+    functions or views in it."""
+    kept = _kept(spark)
+    known, made = _resolving.get(spark, (None, None))
+    if made is None or known != kept:
+        made = _private(spark, kept, {})
+        _resolving[spark] = kept, made
+    return made
+
+
+def _kept(spark: SparkSession) -> dict[str, str]:
+    return {key: value for key, value in _all(_java(spark)).items() if key.startswith(_KEPT)}
+
+
+def _private(
+    spark: SparkSession, kept: Mapping[str, str], settings: Mapping[str, str]
+) -> SparkSession:
     made = _java(spark).newSession()
     conf = made.conf()
-    kept = {key: value for key, value in _all(_java(spark)).items() if key.startswith(_KEPT)}
     for key in _all(made):
         if key.startswith("spark.sql.") and conf.isModifiable(key):
             conf.unset(key)
-    for key, value in {**kept, **RESOLVING, **COMPUTING, **(settings or {})}.items():
+    for key, value in {**kept, **RESOLVING, **COMPUTING, **settings}.items():
         if conf.isModifiable(key):
             conf.set(key, value)
     return _python(spark, made)
 
 
 def writing_session(
-    frame: DataFrame, say: Callable[[str], None], computing: Mapping[str, str] = COMPUTING
+    frame: DataFrame,
+    say: Callable[[str], None],
+    computing: Mapping[str, str] = COMPUTING,
+    more: Mapping[str, str] = NOTHING,
 ) -> tuple[SparkSession, DataFrame]:
-    """Return a session that writes as Weir does (`WRITING`), and the rows of a DataFrame in it,
-    computed as their own session computes them.
+    """Return a session that writes as Weir does (`WRITING`, and `more`), and the rows of a
+    DataFrame in it, computed as their own session computes them.
+
+    It is a copy of their session, and the same one each time as long as that has the same settings
+    and extensions. Nobody may change its settings.
 
     If the DataFrame's session has other settings for what is computed in addition (`computing`:
     what a routing key needs), or if the rows are to be observed, that session computes the rows
     first and Spark keeps them on disk.
     """
-    theirs = frame._jdf.sparkSession()
-    trees: Any = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees  # type: ignore[union-attr]
+    theirs, spark = frame._jdf.sparkSession(), frame.sparkSession
     plan = frame._jdf.queryExecution().analyzed()
-    reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in computing.items()
-               if theirs.conf().get(key) != value]  # fmt: skip
-    if plan.containsPattern(trees.TreePattern.COLLECT_METRICS()):
+    experimental = theirs.experimental()
+    state = (
+        _all(theirs), dict(computing), dict(more), experimental.extraStrategies().hashCode(),
+        experimental.extraOptimizations().hashCode(),
+    )  # fmt: skip
+    copies = _writing.setdefault(spark, {})
+    name = str(theirs.sessionUUID())
+    copy = copies.get(name)
+    if copy is None or copy.state != state:
+        reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in computing.items()
+                   if theirs.conf().get(key) != value]  # fmt: skip
+        made = theirs.cloneSession()
+        for key, value in {**computing, **WRITING, **more}.items():
+            made.conf().set(key, value)
+        copy = copies[name] = _Copy(state, _python(spark, made), tuple(reasons))
+    patterns = java_class(spark._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    reasons = list(copy.reasons)
+    if plan.containsPattern(patterns.COLLECT_METRICS()):
         reasons.append("observes them")
     if reasons:
         say(f"the rows are computed first and kept on disk, as their session {reasons[0]}")
         frame = frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    made = theirs.cloneSession()
-    for key, value in {**computing, **WRITING}.items():
-        made.conf().set(key, value)
-    return _python(frame.sparkSession, made), frame
+    return copy.session, frame
 
 
 def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
     """Return the same rows in another session. What the first session has resolved stays
     resolved."""
-    jvm: Any = to._jvm
     plan = frame._jdf.queryExecution().analyzed()
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(_java(to), plan), to)
+    return DataFrame(java_class(to._jvm, DATASET).ofRows(_java(to), plan), to)
 
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
     """Make Spark's parser use the settings of a session, in this thread, while the block runs."""
-    jvm: Any = spark._jvm
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = java_class(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
     sessions.setActiveSession(_java(spark))
     try:
@@ -205,8 +261,9 @@ def _java(spark: SparkSession) -> Any:
 
 
 def _all(java: Any) -> dict[str, str]:
-    settings = java.conf().getAllAsJava()
-    return {str(key): str(value) for key, value in settings.items()}
+    # As one text: each entry of a map of Java's would be three questions to the JVM.
+    settings = str(java.conf().getAll().mkString("\0"))
+    return dict(one.split(" -> ", 1) for one in settings.split("\0"))
 
 
 def _python(spark: SparkSession, java: Any) -> SparkSession:

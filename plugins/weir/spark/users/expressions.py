@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
+from weir.spark.base.java import java_class
 from weir.spark.base.session import active, moved, private_session
 from weir.spark.users.declared_types import check_type, check_types
 from weir.spark.users.expression_growth import check_growth
@@ -109,7 +110,7 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         )
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
-    parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
+    parser = java_class(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")()
     try:
         if session is None:
             tree = parser.parseExpression(text)
@@ -215,7 +216,8 @@ def _with(
                 f"(they have {shown}); name a column, or write a text in quotes.",
             )
     jvm: Any = SparkContext._jvm
-    column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
+    utils = java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
+    column = Column(utils.column(tree))
     try:
         found = rows.withColumn(name, form(column))
     except AnalysisException as error:
