@@ -170,7 +170,7 @@ def test_an_event_time_may_be_written_wherever_a_place_is(shared_database: Datab
         shared_database, group.name, streams=[lane.name, other.lane.name], start=at(2 * HOUR),
         request_id=unique("u"),
     )  # fmt: skip
-    assert updated["reads"][0].startswith(f"1 events of stream {other.lane.name}")
+    assert updated["reads"][0].startswith(f"1 event of stream {other.lane.name}")
     assert group.cut(other.lane) == {"0.0": 1, "1.0": 0}
     truncate_before(lane.database, lane.name, at(3 * HOUR), dry_run=False, request_id=unique("t"))
     assert create(lane, start=at(3 * HOUR))[0].reader().read_all() == [(later, 0, 3)]

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
 from weir.controller.times import parse_time
-from weir.errors import InvalidInput, counted
+from weir.errors import InvalidInput
 from weir.model.clock import EPOCH
 from weir.model.event_time import say_time
 from weir.model.stream_cut import StreamCut
@@ -121,7 +121,12 @@ def say_between(
 def _between(stream: str, events: int) -> str:
     if not events:
         return f"no event of stream {stream} lies there by its event time"
+    if events == 1:
+        return (
+            f"1 event of stream {stream} lies there, in a whole commit, so it may have another "
+            "event time; let the function leave it out: events.where(...)"
+        )
     return (
-        f"{counted(events, 'event')} of stream {stream} lie there, in whole commits, so some may "
+        f"{events:,} events of stream {stream} lie there, in whole commits, so some may "
         "have other event times; let the function leave those out: events.where(...)"
     )
