@@ -15,7 +15,6 @@ from sqlalchemy import text
 
 from weir.controller.ownership import check_location, check_owner, read_installation
 from weir.database.connection import Database
-from weir.database.migrate import check_server, newest_layout
 from weir.database.refusals import LAYOUT, MIGRATE, STANDING
 from weir.errors import WeirError
 from weir.settings import Settings
@@ -102,6 +101,8 @@ def _one(database: Database, statement: str, **given: Any) -> Any:
 
 def _server(_: Settings, database: Database) -> Check:
     """Check that the database answers and has the layout that this program knows."""
+    from weir.database.migrate import check_server, newest_layout  # which loads Alembic
+
     row = _one(database, STANDING)
     check_server(row.version)
     version = f"{row.version // 10_000}.{row.version % 10_000}"
