@@ -26,6 +26,7 @@ from benchmarks import (
     event_time,
     group_reader,
     metadata,
+    object_stores,
     order,
     ordered_reads,
     overhead,
@@ -75,6 +76,7 @@ def main() -> int:
             group_reader,
             small_batches,
             small_jobs,
+            object_stores,
             adjunct_joins,
             adjunct_stores,
         ):

@@ -86,6 +86,10 @@ def test_doctor_finds_what_is_wrong_and_says_what_to_do(home: Path) -> None:
     assert f"{home / 'none'} does not exist" in wrong
     assert "ok     rights" in wrong
 
+    (home / "weir.toml").write_text("warehouse = 'hdfs://somewhere:8020/weir'\n")
+    far = type_in(home, "doctor").stdout
+    assert "note   warehouse   hdfs://somewhere:8020/weir (not tried" in far
+
 
 def test_the_command_of_the_virtual_environment_needs_no_variables(tmp_path: Path) -> None:
     """`setup.sh` writes it; here in a tree of its own, so that nothing is installed."""

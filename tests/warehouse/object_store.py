@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(0.5)
         if fault not in ("cut", "lost"):
             return self._do(bucket)
-        connection, self.wfile = self.wfile, io.BytesIO()  # type: ignore[assignment]  # for a moment
+        connection, self.wfile = self.wfile, io.BytesIO()
         self._do(bucket)
         answer = self.wfile.getvalue()
         self.wfile = connection
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = b"".join(_chunks(io.BytesIO(body)))
         return body
 
-    def _send(self, status: int, body: bytes = b"", **headers: str) -> None:
+    def _send(self, status: int, body: bytes = b"", /, **headers: str) -> None:
         self.send_response(status)
         for name, value in {"Content_Length": str(len(body)), "ETag": '"x"', **headers}.items():
             self.send_header(name.replace("_", "-"), value)
@@ -134,10 +134,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self) -> None:
         if "uploads" in self._asked:
-            found = [f"<Upload><Key>{escape(name)}</Key><UploadId>{upload}</UploadId></Upload>"
+            open_ = [f"<Upload><Key>{escape(name)}</Key><UploadId>{upload}</UploadId></Upload>"
                      for upload, (name, _) in self.store.uploads.items()
                      if name.startswith(self._asked.get("prefix", ""))]  # fmt: skip
-            return self._xml(f"<ListMultipartUploadsResult>{''.join(found)}"
+            return self._xml(f"<ListMultipartUploadsResult>{''.join(open_)}"
                              "</ListMultipartUploadsResult>")  # fmt: skip
         if not self._name:
             return self._list()
@@ -153,7 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self) -> None:
         prefix, delimiter = self._asked.get("prefix", ""), self._asked.get("delimiter", "")
-        found, folders, at = [], {}, datetime.fromtimestamp(self.store.written, UTC)
+        found = list[str]()
+        folders = dict[str, None]()
+        at = datetime.fromtimestamp(self.store.written, UTC)
         for name, content in sorted(self.store.objects.items()):
             if name.startswith(prefix):
                 rest = name[len(prefix) :]

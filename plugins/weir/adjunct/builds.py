@@ -7,7 +7,7 @@ folder of its own, and the one before can't publish any more.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, text
 
@@ -59,6 +59,7 @@ class Running:
 
     version: int
     builder: str
+    leased: float = field(default=0.0, compare=False)  # seconds, unless the builder renews it
 
 
 def begin_build(
@@ -201,8 +202,8 @@ def _running(
     row = connection.execute(
         text(
             """SELECT version, attempt, kind, base, from_cut, cut, clock, code, definition, builder,
-                lease_until > clock_timestamp() AS leased FROM adjunct_version
-            WHERE store_id = :a AND state = 'building'"""
+                CAST(extract(epoch FROM lease_until - clock_timestamp()) AS float8) AS leased
+            FROM adjunct_version WHERE store_id = :a AND state = 'building'"""
         ),
         {"a": store.store_id},
     ).one_or_none()
@@ -211,8 +212,8 @@ def _running(
     if row.definition != store.definition_number or row.code != code:
         _abandon(connection, store, row.version)
         return None
-    if row.leased and row.builder != builder:
-        return Running(row.version, row.builder)
+    if row.leased > 0 and row.builder != builder:
+        return Running(row.version, row.builder, row.leased)
     base = None if row.base is None else read_version(connection, store.store_id, row.base)
     return Build(
         store, row.version, row.attempt, row.kind, base, row.from_cut, row.cut, row.clock, row.code

@@ -21,7 +21,7 @@ from weir.settings import Settings
 from weir.spark.base.java import find_java
 from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, needs_hadoop
 from weir.warehouse.marker import read_marker
 
 # The periodic jobs, and seconds after which one that has not run is probably paused.
@@ -139,6 +139,9 @@ def _rights(_: Settings, database: Database) -> Check:
 
 def _warehouse(settings: Settings, database: Database) -> Check:
     """Check that the warehouse is this database's and can be written."""
+    if needs_hadoop(settings.warehouse):
+        return Check("warehouse", None, f"{settings.warehouse} (not tried: only Hadoop opens it)",
+                     "run `weir upkeep`, a job, which says what is wrong")  # fmt: skip
     marker, known = read_marker(settings.warehouse), read_installation(database)
     check_owner(settings.warehouse, known, marker)
     check_location(settings.warehouse, known, marker)

@@ -44,6 +44,23 @@ def is_s3(root: str) -> bool:
     return root.startswith(("s3://", "s3a://"))
 
 
+def needs_hadoop(root: str) -> bool:
+    """Return whether a root can be opened only in a process with a JVM, which this one may lack."""
+    scheme, _, below = root.partition("://")
+    if not below or scheme in ("file", "s3", "s3a", "gs", "gcs", "abfs", "abfss"):
+        return False
+    try:
+        filesystem(root)
+    except InvalidInput:
+        return True
+    return False
+
+
+def in_object_store(root: str) -> bool:
+    """Return whether a root is in an object store, where a folder is only a part of a name."""
+    return filesystem(root)[0].type_name in _OBJECTS
+
+
 def make_folder(system: fs.FileSystem, path: str) -> None:
     """Make a folder, and those above it, where files need one. In an object store a folder would
     be an empty object, which stays when nothing is left below it."""

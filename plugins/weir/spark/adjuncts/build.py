@@ -29,6 +29,7 @@ from weir.warehouse.marker import check_unused
 
 log = logging.getLogger("weir.adjunct")
 _POLL = 1.0  # seconds between two looks at a build of somebody else
+_SAY = 30.0  # seconds between two lines that say so
 
 
 def build_version(
@@ -47,6 +48,7 @@ def build_version(
     if cut is None:
         cut, clock = database.transaction(lambda c: _tail(c, store))
     until = time.monotonic() + store.configuration.patience
+    say_at = time.monotonic()
     while True:
         code = _recording(database, name, None, partial(code_of, store.definition, app.settings))
         begun = _recording(database, name, None, partial(
@@ -67,6 +69,12 @@ def build_version(
             )
         else:
             assert isinstance(begun, Running)
+            if time.monotonic() >= say_at:
+                app.say(
+                    f"waiting for {begun.builder}, which builds version {begun.version} of adjunct "
+                    f"store {name}; if it has ended, its lease ends in {begun.leased:.0f} s"
+                )
+                say_at = time.monotonic() + _SAY
             time.sleep(_POLL)
         store = database.transaction(lambda c: read_store(c, name))
 

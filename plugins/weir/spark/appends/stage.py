@@ -5,6 +5,7 @@ that reads a row writes it to the file of its segment, in the order of the ranks
 """
 
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from weir.model.segment import Segment, segment_name
 from weir.spark.appends.event_time import Timing, timing_of
 from weir.spark.base.conversion import fit
 from weir.spark.base.exact import exact
+from weir.spark.base.in_place import write_in_place
 from weir.spark.base.malformed import MALFORMED
 from weir.spark.base.not_utf8 import mark_texts
 from weir.spark.base.ordered_frames import in_order_of, one_after_another
@@ -58,7 +60,7 @@ from weir.spark.base.session import (
 from weir.spark.users.date_patterns import naming_patterns
 from weir.spark.users.expressions import Expression, check_expression, with_expression
 from weir.warehouse.file_deletion import delete_here
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, in_object_store
 from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import SEGMENT, TASK, spark_path
 
@@ -143,8 +145,13 @@ def stage(
         computed[f"event time of stream {attempt.stream},"] = timing.expression.text
     # The settings of the session say how csv files are read.
     with active(writing), naming_patterns(computed):
-        rows, late = _write(moved(routed, writing), tasks, warehouse, attempt, timing, say)
+        rows, late, written = _write(moved(routed, writing), tasks, warehouse, attempt, timing, say)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
+    if written is not None:
+        failed = [file for file in files if os.path.basename(file.path) not in written]
+        files = [file for file in files if os.path.basename(file.path) in written]
+        if failed:  # of tasks that failed: what can't be deleted now is in nobody's way
+            delete_here([(warehouse, file.path) for file in failed])
     found = sum(file.events for file in files)
     if found != rows:
         raise InvariantViolation(
@@ -226,9 +233,9 @@ def _destination(
 
 def _write(
     routed: DataFrame, tasks: int, warehouse: str, attempt: Attempt, timing: Timing | None, say: Say
-) -> tuple[int, int]:
-    """Write the files. Return how many rows Spark counted on the way, and how many of them were
-    late events."""
+) -> tuple[int, int, set[str] | None]:
+    """Write the files. Return how many rows Spark counted on the way, how many of them were late
+    events, and the names of the files that count (None: all that are there)."""
     ids = _ids(attempt)
     routed = _in_fewer_tasks(routed, tasks, len(ids))
     late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
@@ -240,14 +247,14 @@ def _write(
     with watched(routed.sparkSession, what, say, where):
         # Only one file is open at a time, and Spark need not sort again.
         in_order, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL])
-        (
-            in_order.write.options(**PARQUET)
-            .option("maxRecordsPerFile", ROWS_PER_FILE)
-            .partitionBy(SEGMENT, TASK)
-            .parquet(spark_path(warehouse, attempt.folder))
-        )
+        options = {**PARQUET, "maxRecordsPerFile": str(ROWS_PER_FILE)}
+        folder, by, written = spark_path(warehouse, attempt.folder), (SEGMENT, TASK), None
+        if in_object_store(warehouse):
+            written = write_in_place(in_order, folder, by, options)
+        else:
+            in_order.write.options(**options).partitionBy(*by).parquet(folder)
     counted = query.observedMetrics().apply(_COUNTED)
-    return int(counted.getLong(0)), int(counted.getLong(1)) if late else 0
+    return int(counted.getLong(0)), int(counted.getLong(1)) if late else 0, written
 
 
 @lru_cache(maxsize=64)
