@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark import RDD, SparkContext, StorageLevel
+from pyspark import RDD, SparkConf, SparkContext, StorageLevel
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
@@ -109,6 +109,7 @@ def session(name: str) -> SparkSession:
         made = (
             SparkSession.builder.appName(name)
             .config("spark.sql.session.timeZone", "UTC")  # in consumers' functions, too
+            .config(map=_without_waiting())
             .getOrCreate()
         )
     except Exception as error:
@@ -120,6 +121,21 @@ def session(name: str) -> SparkSession:
         signal.signal(signal.SIGINT, before)
     _be_quiet(made)
     return made
+
+
+def _without_waiting() -> dict[str, Any]:
+    """Return the setting by which a new local session starts each task at once.
+
+    Spark lets a task wait for the machine that has its data, and looks again when a task ends; only
+    on a cluster does it also look every second. If some tasks of a stage have their data in this
+    process, others have theirs on a machine of HDFS, and the last of the former ends, nothing
+    starts the latter: the stage hangs.
+    """
+    if SparkContext._active_spark_context is not None:
+        return {}
+    conf = SparkConf()
+    here = str(conf.get("spark.master", "local")).startswith("local")
+    return {"spark.locality.wait": "0"} if here and not conf.contains("spark.locality.wait") else {}
 
 
 def _be_quiet(spark: SparkSession) -> None:
