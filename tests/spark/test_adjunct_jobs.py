@@ -96,12 +96,12 @@ def test_a_run_with_nothing_to_read_starts_no_session(
 
 
 def test_who_waits_for_another_builder_gives_up_after_the_patience_of_the_store(
-    weir: Installation, caplog: pytest.LogCaptureFixture
+    weir: Installation,
 ) -> None:
     stream = weir.create(segments=1)
     job(weir, define_adjunct_store, adjunct_store="s/store", stream=str(stream), patience=1)
     begin_build(weir.database, "s/store", builder="another", lease=60.0)
-    with caplog.at_level("INFO"), raises("adjunct_build_running another 1"):
+    with raises("adjunct_build_running another 1"):
         build_version(weir.opened, "s/store")
-    [said] = [line for line in caplog.messages if line.startswith("waiting for another")]
+    [said] = [line for line in weir.said if line.startswith("waiting for another")]
     assert re.search(r"version 1 of adjunct store s/store.* lease ends in (5\d|60) s$", said)
