@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -11,12 +12,13 @@ from pyspark.sql import functions as F
 
 from tests.chance import random_for
 from tests.raises import raises
-from tests.spark.installation import PLACE, Installation, to_pandas
+from tests.spark.installation import PLACE, Installation, setting, to_pandas
 from tests.spark.xxh64 import position
 from weir.controller.read_plan import plan_of_bounds, plan_of_stream
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 from weir.spark.appends import stage
+from weir.spark.reads import tasks
 from weir.spark.reads.native import frame_of
 
 pytestmark = pytest.mark.drawn(3)
@@ -88,6 +90,75 @@ def test_segments_that_follow_one_another_are_in_one_task_predecessors_first(
         assert one["n"].tolist() == per_key[key], "in the order in which they were written"
         assert one["_segment"].is_monotonic_increasing
     assert (read.groupby("_segment")["task"].nunique() == 1).all()
+
+
+class Layout(NamedTuple):
+    """How the files of a stream lie, and how they are read."""
+
+    segments: int
+    per_file: int  # rows of a file at most
+    large: int  # rows of a file that is a task of its own
+    row_group: int  # bytes
+    part: int  # of a file, in bytes, that Spark gives to one task
+    gaps: bool  # whether some rows are rejected, so that ranks have gaps
+    cut: int  # rows of the first segment that are truncated
+
+
+LAYOUTS = [
+    Layout(1, 1_000_000, 100_000, 1 << 20, 1 << 20, False, 0),
+    Layout(1, 100, 50, 1 << 20, 1 << 20, False, 0),
+    Layout(1, 100, 50, 1 << 20, 1 << 20, True, 120),
+    Layout(1, 70, 1_000, 1 << 20, 1 << 20, False, 75),
+    Layout(1, 1_000, 200, 1_000, 3_000, False, 210),
+    Layout(1, 900, 100, 1_000, 2_000, True, 0),
+    Layout(3, 60, 50, 1 << 20, 1 << 20, True, 70),
+    Layout(3, 25, 20, 1 << 20, 1 << 20, False, 30),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_order_places_and_rows_are_the_same_however_the_files_lie(
+    weir: Installation, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "ROWS_PER_FILE", layout.per_file)
+    monkeypatch.setattr(tasks, "_LARGE", layout.large)
+    small = {"parquet.block.size": str(layout.row_group), "parquet.page.size": "500"}
+    monkeypatch.setattr(stage, "PARQUET", {**stage.PARQUET, **small})
+    stream = weir.create(segments=layout.segments, on_missing_key="quarantine")
+    given = []  # the rows of each append by the partitions of its frame, which are the order
+    for seed in (1, 2):
+        numbers = weir.spark.range(seed * 10_000, seed * 10_000 + 900, numPartitions=2)
+        key = f"if({layout.gaps} AND id % 7 = 3, null, concat('key ', id * 31 % 30))"
+        frame = numbers.selectExpr(f"{key} AS k", "id AS n", "sha(string(id)) AS text")
+        weir.append(stream, frame)
+        given += [n for n in range(seed * 10_000, seed * 10_000 + 900)
+                  if not layout.gaps or n % 7 != 3]  # fmt: skip
+    if layout.cut:
+        weir.truncate(stream, ", ".join([f"0.0={layout.cut}", *(
+            f"{i}.0=0" for i in range(1, layout.segments))]))  # fmt: skip
+    facts = weir.facts(stream)
+    first = facts["_segment"] == 0
+    left = facts[~first | (facts["_offset"] >= layout.cut)]
+    assert len(left) == len(given) - layout.cut
+    columns = ["n", "k", "text", *PLACE]
+    in_order = {
+        "segment": left.sort_values(["_segment", "_offset"]),
+        "stream": left.sort_values(["_clock", "_weir_seq"]),
+        "none": left.sort_values(["_segment", "_offset"]),
+    }
+    kept = set(left["n"])
+    assert in_order["stream"]["n"].tolist() == [n for n in given if n in kept]
+    for order, wanted in in_order.items():
+        with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": str(layout.part)}):
+            read = tasks_of(weir.frame(stream, order))
+        at = read["task"]
+        if order == "segment":  # the tasks of different segments are in any order
+            read = read.sort_values("_segment", kind="stable")
+        if order == "none":
+            read = read.sort_values(["_segment", "_offset"])
+        assert read[columns].to_numpy().tolist() == wanted[columns].to_numpy().tolist(), order
+        if layout.segments == 1 and layout.large < 900:
+            assert at.nunique() >= 2, "the tasks of one segment keep the cores busy"
 
 
 @pytest.mark.parametrize("order", ["segment", "stream"])

@@ -28,6 +28,7 @@ class RecentFile(NamedTuple):
     key_high: float
     events: int
     bytes: int
+    first_seq: int
 
 
 class RecentFiles(NamedTuple):
@@ -66,7 +67,7 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
                     AND p.key_low < s.key_high AND s.key_low < p.key_high)),
             found AS (
                 SELECT t.stream_id, jsonb_agg(jsonb_build_array(f.path, f.segment_id, t.key_low,
-                    t.key_high, f.events, f.bytes)
+                    t.key_high, f.events, f.bytes, f.first_seq)
                     ORDER BY f.segment_id, f.start_offset) AS files
                 FROM touched t CROSS JOIN LATERAL (
                     SELECT * FROM data_file d

@@ -1,6 +1,7 @@
 """Scan data files natively, with constants per file.
 
-Spark reads the names of a file's folders as partition columns, which index arrays in the plan.
+Spark reads the names of a file's folders as partition columns, which index arrays in the plan. If a
+folder has several files, the rank of a row says in which of them it is (docs/decisions/0066).
 """
 
 import re
@@ -18,18 +19,26 @@ from weir.spark.base.session import COMPLETE
 from weir.warehouse.paths import ATTEMPT, SEGMENT, TASK, TRANSACTION, spark_path, stream_folder
 
 ADDED = (SEQ, TRANSACTION, ATTEMPT, SEGMENT, TASK)  # the columns that a scan adds
-# In a file's name: the number of the file among those of one task and segment.
-_PIECE = r"\.c([0-9]+)\."
-_FOLDERS = re.compile(rf"{TRANSACTION}=([0-9]+)/.*{TASK}=([0-9]+)/[^/]*{_PIECE}")
+ROW, NAME = "_weir_row", "_weir_file_name"  # the number of a row in its file, the name of the file
+_METADATA = {ROW: "row_index", NAME: "file_name"}
+_FOLDERS = re.compile(rf"{TRANSACTION}=([0-9]+)/.*{TASK}=([0-9]+)/[^/]*$")
+_SLOT = "_weir_slot"  # of a row's file, if folders have several files
+_NEVER = (1 << 63) - 1  # no row has this rank
 _FEW, _SLOTS_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
 _MOST_RUNS = 256
 
 
 def scan_files(
-    session: SparkSession, warehouse: str, stream_id: int, schema: StructType, paths: Sequence[str]
+    session: SparkSession,
+    warehouse: str,
+    stream_id: int,
+    schema: StructType,
+    paths: Sequence[str],
+    more: Sequence[str] = (),
 ) -> DataFrame:
     """Return the rows of data files of one stream (paths below the warehouse), with the columns of
-    `schema`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`)."""
+    `schema`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`); and
+    `more` of `ROW` and `NAME`."""
     folders = [
         StructField(SEQ, LongType()),
         StructField(TRANSACTION, IntegerType()),
@@ -43,9 +52,12 @@ def scan_files(
     # As one text, as each entry of a list is a call of its own to the JVM.
     jvm: Any = session._jvm
     text = "\0".join(exact(spark_path(warehouse, path)) for path in paths)
-    return reader._df(
+    frame = reader._df(
         reader._jreader.parquet(jvm.java.util.regex.Pattern.compile("\0").split(text))
     )
+    # Here, and only what is used: else Spark makes the whole of `_metadata` for each row.
+    wanted = [f"_metadata.{_METADATA[name]} AS {name}" for name in more]
+    return frame.selectExpr("*", *wanted) if wanted else frame
 
 
 def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
@@ -69,17 +81,19 @@ class FileConstants:
     """Constants per file, found by the transaction and the task in the names of its folders.
 
     The task number alone names the folder in its transaction, so one slot per (transaction, task)
-    is enough. If a folder has several files, the files' names number them.
+    is enough. Files of one folder follow one another by their ranks (semantics 12), so the first
+    ranks of the files divide the rows of a folder among its files.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[tuple[str, int]]) -> None:
+        """`files`: their paths below the warehouse, and the ranks of their first rows."""
         found = []
-        for path in paths:
+        for path, _ in files:
             match = _FOLDERS.search(path)
             assert match is not None, path  # Weir wrote it
-            found.append((int(match[1]), int(match[2]), int(match[3])))
+            found.append((int(match[1]), int(match[2])))
         tasks: dict[int, list[int]] = {}
-        for transaction, task, _ in found:
+        for transaction, task in found:
             tasks.setdefault(transaction, []).append(task)
         self._runs = _runs_of(sorted(tasks))
         self._base: list[int] = []  # per number of a run, one run after the other
@@ -94,8 +108,46 @@ class FileConstants:
                 base[transaction] = slots - low
                 self._base[transaction + self._shifts[-1]] = base[transaction]
                 slots += high - low + 1
-        self._folders = [base[transaction] + task for transaction, task, _ in found]
-        self._piece = [piece for _, _, piece in found]
+        self.folders = [base[transaction] + task for transaction, task in found]
+        self._divide([rank for _, rank in files])
+
+    def _divide(self, first_ranks: Sequence[int]) -> None:
+        """Give each file a slot among those of its folder, in the order of their ranks."""
+        of_folder: dict[int, list[int]] = {}
+        for i, folder in enumerate(self.folders):
+            of_folder.setdefault(folder, []).append(i)
+        most = max(map(len, of_folder.values()))
+        self._each = 1 << (most - 1).bit_length()  # slots of a folder: a power of 2
+        self._slots = [folder * self._each for folder in self.folders]
+        self._first = [_NEVER] * ((1 + max(self.folders)) * self._each if most > 1 else 0)
+        for files in of_folder.values():
+            for number, i in enumerate(sorted(files, key=first_ranks.__getitem__)):
+                self._slots[i] += number
+                if most > 1:
+                    self._first[self._slots[i]] = first_ranks[i]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns of `numbered` rows that are none of the files'."""
+        return ADDED if self._each == 1 else (*ADDED, _SLOT)
+
+    def numbered(self, frame: DataFrame) -> DataFrame:
+        """Return scanned rows with the slot of their file, if folders have several files.
+
+        Each step of the bisection is a projection of its own, all of which Spark compiles into one
+        loop.
+        """
+        step = self._each // 2
+        if not step:
+            return frame
+        frame = frame.selectExpr("*", f"({self.folder}) * {self._each} AS {_SLOT}")
+        while step:
+            is_behind = f"{SEQ} >= {_array(self._first)}[{_SLOT} + {step}]"
+            frame = frame.selectExpr(
+                f"* EXCEPT ({_SLOT})", f"{_SLOT} + if({is_behind}, {step}, 0) AS {_SLOT}"
+            )
+            step //= 2
+        return frame
 
     def _shift(self, low: int, high: int) -> str:
         """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
@@ -105,30 +157,30 @@ class FileConstants:
         left, right = self._shift(low, middle), self._shift(middle, high)
         return f"if({TRANSACTION} < {self._runs[middle][0]}, {left}, {right})"
 
-    def _slot(self) -> str:
+    @property
+    def folder(self) -> str:
+        """SQL for the number of the folder of a row, as in `folders`; of folders' names alone, so
+        Spark finds the files of a folder in its plan."""
         index = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
         return f"cast({_array(self._base)}[{index}] AS int) + {TASK}"
 
     def by_folder(self, values: Sequence[int]) -> bool:
         """Return whether all files of a folder have the same value, so that the folder decides."""
         known: dict[int, int] = {}
-        pairs = zip(self._folders, values, strict=True)
+        pairs = zip(self.folders, values, strict=True)
         return all(known.setdefault(folder, value) == value for folder, value in pairs)
 
     def sql(self, values: Sequence[int]) -> str:
-        """Return a SQL expression that gives each row the entry of `values` of the row's file.
-        `values` has one for each path.
+        """Return a SQL expression that gives each of the `numbered` rows the entry of `values` of
+        the row's file. `values` has one for each file.
 
         A text, because each part of a `Column` is a call of its own to the JVM.
         """
         if len(set(values)) == 1:
             return f"cast({values[0]} AS bigint)"
-        slot, slots = self._slot(), self._folders
+        slot, slots = self.folder, self.folders
         if not self.by_folder(values):
-            pieces = 1 + max(self._piece)
-            piece = f"cast(regexp_extract(_metadata.file_name, r'{_PIECE}', 1) AS int)"
-            slot = f"({slot}) * {pieces} + {piece}"
-            slots = [slots[i] * pieces + piece for i, piece in enumerate(self._piece)]
+            slot, slots = _SLOT, self._slots
         array = [0] * (1 + max(slots))
         for index, value in zip(slots, values, strict=True):
             array[index] = value

@@ -7,11 +7,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from weir.controller.merged_columns import merged_columns
 from weir.controller.read_plan import Slices
-from weir.model.schema import PLACES, SEQ, STREAM, without_metadata
+from weir.model.schema import PLACES, STREAM, without_metadata
 from weir.spark.base.session import moved
 from weir.spark.reads.native import (
     in_tasks,
-    most_tasks,
     resolving_session,
     scan_of,
 )
@@ -39,9 +38,11 @@ def merged_frame(
         extra = [StructField(STREAM, StringType()), *(StructField(n, LongType()) for n in PLACES)]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
     resolving = resolving_session(spark)
-    tasks = tasks_in_write_order([one.slices for one in with_events], most_tasks(spark))
+    tasks = tasks_in_write_order(
+        [one.slices for one in with_events], spark.sparkContext.defaultParallelism
+    )
     scans = [
-        scan_of(resolving, warehouse, one, schema, (STREAM, *PLACES), number, tasks, SEQ)
+        scan_of(resolving, warehouse, one, schema, (STREAM, *PLACES), number, tasks, by_rank=True)
         for number, one in enumerate(with_events)
     ]
     return moved(in_tasks(scans, tasks), spark)

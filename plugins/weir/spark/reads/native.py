@@ -5,7 +5,7 @@
 was asked for (`weir.spark.reads.tasks`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -21,20 +21,21 @@ from weir.settings import Settings
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import moved, private_session
 from weir.spark.failures.lost_files import saying_why
-from weir.spark.reads.data_files import ADDED, FileConstants, scan_files
+from weir.spark.reads.data_files import NAME, ROW, FileConstants, scan_files
 from weir.spark.reads.tasks import Task, tasks_by_segment, tasks_in_write_order
 
 ORDERS = ("segment", "stream", "none")
-_TASKS_PER_CORE = 4
 READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
-_NAME = "_weir_file_name"
+_FOLDER, _NAME = "_weir_folder", "_weir_name"
 
 
 class Scan(NamedTuple):
-    """The rows of a native scan; with the names of its files if tasks share a folder."""
+    """The rows of a native scan. If tasks share a folder: the folder and the name of each file, and
+    by task the rows of the one file that it reads."""
 
     frame: DataFrame
-    names: list[str]
+    files: list[tuple[int, str]]
+    alone: dict[int, DataFrame]
 
 
 def read_stream_frame(
@@ -82,10 +83,10 @@ def frame_of(
     resolving = resolving_session(spark)
     tasks: list[list[Task]] = []
     if order != "none":
-        most = most_tasks(spark)
+        cores = spark.sparkContext.defaultParallelism
         by_segment = order == "segment"
         tasks = (
-            tasks_by_segment(slices, most) if by_segment else tasks_in_write_order([slices], most)
+            tasks_by_segment(slices, cores) if by_segment else tasks_in_write_order([slices], cores)
         )
     scan = scan_of(
         resolving,
@@ -95,14 +96,9 @@ def frame_of(
         more,
         0,
         tasks,
-        "_metadata.row_index" if order == "segment" else SEQ,
+        by_rank=order == "stream",
     )
     return moved(in_tasks([scan], tasks) if tasks else scan.frame, spark)
-
-
-def most_tasks(spark: SparkSession) -> int:
-    """Return the number of reading tasks that an ordered read is divided into."""
-    return _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
 
 
 def resolving_session(spark: SparkSession) -> SparkSession:
@@ -121,65 +117,107 @@ def scan_of(
     more: Sequence[str],
     number: int,
     tasks: Sequence[Sequence[Task]],
-    in_file: str,
+    *,
+    by_rank: bool,
 ) -> Scan:
     """Return the rows of one native scan with the columns of `schema` and `more`. With `tasks`, the
-    rows also have their task and their sort number in it, the sum of their file's and of `in_file`.
+    rows also have their task and their sort number in it: that of their file plus their rank
+    (`by_rank`), or plus their number in the file.
 
     `number`: of the stream in the tasks.
     """
     slices = read.slices
-    frame = scan_files(resolving, warehouse, read.stream_id, schema, [s.path for s in slices])
-    constants = FileConstants([s.path for s in slices])
+    constants = FileConstants([(s.path, s.first_seq) for s in slices])
+    task_of, added = [0] * len(slices), [0] * len(slices)
+    for i, task in enumerate(tasks):
+        for part in task:
+            if part.stream == number:
+                for file, at in part.slices.items():
+                    task_of[file], added[file] = i, at
+    apart = not constants.by_folder(task_of)
+    # The number of a row in its file is a column of the scan, less a number of the file. Where
+    # ranks have no gaps, as in one segment, they cost less than row numbers, and mostly all files
+    # of a folder have the same distance from rank to offset.
+    row, less = ROW, [0] * len(slices)
+    if all(s.last_seq - s.first_seq == s.events - 1 for s in slices):
+        row, less = SEQ, [s.first_seq for s in slices]
+    metadata = [*([ROW] if row == ROW else []), *([NAME] if apart else [])]
+    paths = [s.path for s in slices]
+    frame = scan_files(resolving, warehouse, read.stream_id, schema, paths, metadata)
+    frame = constants.numbered(frame)
+
+    def plus_row(values: Iterable[int]) -> str:
+        from_rank = [value - n for value, n in zip(values, less, strict=True)]
+        return f"{constants.sql(from_rank)} + {row}"
+
     if not all(s.whole for s in slices):
-        first = constants.sql([s.first_row for s in slices])
-        past = constants.sql([s.end_row for s in slices])
-        frame = frame.where(f"_metadata.row_index >= {first} AND _metadata.row_index < {past}")
+        first = constants.sql([s.first_row + n for s, n in zip(slices, less, strict=True)])
+        past = constants.sql([s.end_row + n for s, n in zip(slices, less, strict=True)])
+        frame = frame.where(f"{row} >= {first} AND {row} < {past}")
     # If all files have the same segment or commit, the constant needs no array.
     known = {
         STREAM: "'" + read.name + "'",
         "_segment": constants.sql([s.segment_id for s in slices]),
-        "_offset": constants.sql([s.start_offset for s in slices]) + " + _metadata.row_index",
+        "_offset": plus_row(s.start_offset for s in slices),
         "_clock": constants.sql([s.clock for s in slices]),
         SEQ: SEQ,
     }
     columns = {name: known[name] for name in more}
-    names: list[str] = []
+    files: list[tuple[int, str]] = []
+    alone: dict[int, DataFrame] = {}
     if tasks:
-        task_of, added = [0] * len(slices), [0] * len(slices)
-        for i, task in enumerate(tasks):
-            for part in task:
-                if part.stream == number:
-                    for file, at in part.slices.items():
-                        task_of[file], added[file] = i, at
         columns[READING_TASK] = constants.sql(task_of)
-        columns[_SORT] = f"{constants.sql(added)} + {in_file}"
-        if not constants.by_folder(task_of):
-            columns[_NAME] = "_metadata.file_name"
-            names = [s.path.rsplit("/", 1)[1] for s in slices]
+        columns[_SORT] = f"{constants.sql(added)} + {SEQ}" if by_rank else plus_row(added)
+        if apart:
+            columns[_FOLDER], columns[_NAME] = constants.folder, NAME
+            names = (s.path.rsplit("/", 1)[1] for s in slices)
+            files = list(zip(constants.folders, names, strict=True))
+            # To look at the name of each row's file takes longer than to plan another scan, as
+            # files that share a folder are large.
+            for i, task in enumerate(tasks):
+                if [(part.stream, len(part.slices)) for part in task] == [(number, 1)]:
+                    one = read._replace(slices=[slices[file] for file in task[0].slices])
+                    alone[i] = scan_of(
+                        resolving, warehouse, one, schema, more, 0, [[Task(0, {0: 0})]],
+                        by_rank=by_rank,
+                    ).frame  # fmt: skip
     frame = frame.selectExpr(
-        f"* EXCEPT ({', '.join(ADDED)})", *(f"{sql} AS {name}" for name, sql in columns.items())
+        f"* EXCEPT ({', '.join([*constants.added, *metadata])})",
+        *(f"{sql} AS {name}" for name, sql in columns.items()),
     )
-    return Scan(frame, names)
+    return Scan(frame, files, alone)
 
 
 def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFrame:
     """Return the rows of scans task by task, in each task by their sort numbers.
 
-    The task of a row follows from the names of its folders and its file, so Spark finds the files
-    of a task in its plan, and does not read the others.
+    The files of a task follow from the names of folders and files, so Spark finds them in its plan,
+    and does not read the others. Spark may divide a task of one file, at its row groups.
     """
-
-    def part_of(i: int, part: Task) -> DataFrame:
-        frame, names = scans[part.stream]
-        frame = frame.where(f"{READING_TASK} = {i}")
-        if not names:
-            return frame
-        listed = ", ".join(f"'{names[file]}'" for file in part.slices)
-        return frame.where(f"{_NAME} IN ({listed})").drop(_NAME)
-
     frames = []
     for i, task in enumerate(tasks):
-        parts = [part_of(i, part) for part in task]
-        frames.append(reduce(DataFrame.union, parts).coalesce(1).sortWithinPartitions(_SORT))
+        frame = reduce(DataFrame.union, [_part_of(scans[part.stream], i, part) for part in task])
+        if sum(len(part.slices) for part in task) > 1:
+            frame = frame.coalesce(1).sortWithinPartitions(_SORT)
+        frames.append(frame)
     return one_after_another(frames).selectExpr(f"* EXCEPT ({READING_TASK}, {_SORT})")
+
+
+def _part_of(scan: Scan, i: int, part: Task) -> DataFrame:
+    """Return what a task reads of a scan."""
+    frame, files, alone = scan
+    if i in alone:
+        return alone[i]
+    if not files:
+        return frame.where(f"{READING_TASK} = {i}")
+    wanted = {files[file] for file in part.slices}
+    folders, names = {folder for folder, _ in wanted}, {name for _, name in wanted}
+    listed = ", ".join(f"'{name}'" for name in sorted(names))
+    frame = frame.where(f"{_FOLDER} IN ({', '.join(map(str, sorted(folders)))})")
+    frame = frame.where(f"{_NAME} IN ({listed})")
+    if len(folders) > 1 and any(
+        folder in folders and name in names and (folder, name) not in wanted
+        for folder, name in files
+    ):  # Spark gives files of several folders the same name
+        frame = frame.where(f"{READING_TASK} = {i}")
+    return frame.drop(_FOLDER, _NAME)

@@ -239,9 +239,9 @@ def _positions(
     used = {name.lower() for name in key.columns}
     fields = [one for one in source.fields if one["name"].lower() in used]
     schema = StructType.fromJson({"type": "struct", "fields": fields})
+    constants = FileConstants([(file.path, file.first_seq) for file in source.files])
     paths = [file.path for file in source.files]
-    constants = FileConstants(paths)
-    frame = scan_files(session, warehouse, source.stream_id, schema, paths)
+    frame = constants.numbered(scan_files(session, warehouse, source.stream_id, schema, paths))
     if max(chances) > 1:
         frame = frame.where(F.rand(_SEED) * constants.of(chances) < 1)
     frame = with_expression(frame, key, _KEY, what, session)
