@@ -50,9 +50,9 @@ def read_stream_frame(
     and `_clock`.
 
     `order` "segment": the rows of a segment are in one task, by offset, and so are segments that
-    follow one another, so the events of each routing key are in order. "stream": the whole
-    DataFrame is in write order (by clock and rank). "none": the order of the files, which is
-    fastest.
+    follow one another, so the events of each routing key are in order; if they are large and more
+    than a core's share, they are in tasks that follow one another. "stream": the whole DataFrame
+    is in write order (by clock and rank). "none": the order of the files, which is fastest.
 
     Raises NotFound for a stream that does not exist, InvalidInput for another order.
     """

@@ -38,8 +38,9 @@ def read(
     streams in one order.
 
     One stream, by its name: `order` is "segment" (default: the events of each routing key are in
-    order, in one task), "stream" (write order) or "none" (fastest). `start` and `end` are stream
-    cuts; by default, head and tail.
+    order, in one task, or if their segment is a large part of the read, in tasks that follow one
+    another), "stream" (write order) or "none" (fastest). `start` and `end` are stream cuts; by
+    default, head and tail.
 
     A list of streams: in write order over all of them, by clock, then by the names of the streams;
     the column `_stream` has the name. `columns`: those that all streams have with the same type, or
