@@ -67,7 +67,7 @@ def batches(setting: Setting) -> Figure:
         "shapes/batch-small",
         f"a batch of {ROWS:,} events of a group, read with Spark and committed to a stream, the "
         f"mean of {count}, beside Structured Streaming from Parquet to Parquet with checkpoints",
-        ours, streaming, limit=3, goal=1.2, unit="s per batch", notes={"batches": count},
+        ours, streaming, limit=2.5, goal=1.2, unit="s per batch", notes={"batches": count},
     )  # fmt: skip
 
 

@@ -86,7 +86,9 @@ class _Copy:
 
 
 # What was made for a session, as long as somebody has it.
-_resolving: WeakKeyDictionary[SparkSession, tuple[dict[str, str], SparkSession]]
+_resolving: WeakKeyDictionary[
+    SparkSession, dict[tuple[tuple[str, str], ...], tuple[dict[str, str], SparkSession]]
+]
 _resolving = WeakKeyDictionary()
 _writing: WeakKeyDictionary[SparkSession, dict[str, _Copy]] = WeakKeyDictionary()
 
@@ -155,15 +157,16 @@ def private_session(spark: SparkSession, settings: Mapping[str, str] | None = No
     return _private(spark, _kept(spark), settings or {})
 
 
-def resolving_session(spark: SparkSession) -> SparkSession:
-    """Return a private session in which expressions are checked and resolved: the same one each
-    time, as making one takes longer than what it is for. Nobody may change its settings, or make
-    functions or views in it."""
-    kept = _kept(spark)
-    known, made = _resolving.get(spark, (None, None))
+def resolving_session(spark: SparkSession, settings: Mapping[str, str] = NOTHING) -> SparkSession:
+    """Return a private session in which expressions and scans are checked and resolved: the same
+    one each time for the same `settings`, as making one takes longer than what it is for. Nobody
+    may change its settings, or make functions or views in it."""
+    kept, made_for = _kept(spark), tuple(settings.items())
+    copies = _resolving.setdefault(spark, {})
+    known, made = copies.get(made_for, (None, None))
     if made is None or known != kept:
-        made = _private(spark, kept, {})
-        _resolving[spark] = kept, made
+        made = _private(spark, kept, settings)
+        copies[made_for] = kept, made
     return made
 
 

@@ -11,8 +11,8 @@ from weir.model.schema import PLACES, STREAM, without_metadata
 from weir.spark.base.session import moved
 from weir.spark.reads.native import (
     in_tasks,
-    resolving_session,
     scan_of,
+    scanning_session,
 )
 from weir.spark.reads.tasks import tasks_in_write_order
 
@@ -37,7 +37,7 @@ def merged_frame(
     if not with_events:
         extra = [StructField(STREAM, StringType()), *(StructField(n, LongType()) for n in PLACES)]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
-    resolving = resolving_session(spark)
+    resolving = scanning_session(spark)
     tasks = tasks_in_write_order(
         [one.slices for one in with_events], spark.sparkContext.defaultParallelism
     )

@@ -19,7 +19,7 @@ from weir.model.names import StreamName
 from weir.model.schema import PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.base.ordered_frames import one_after_another
-from weir.spark.base.session import moved, private_session
+from weir.spark.base.session import moved, resolving_session
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.reads.data_files import NAME, ROW, FileConstants, scan_files
 from weir.spark.reads.tasks import Task, tasks_by_segment, tasks_in_write_order
@@ -80,7 +80,7 @@ def frame_of(
     if not slices:
         extra = [StructField(name, LongType()) for name in more]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
-    resolving = resolving_session(spark)
+    resolving = scanning_session(spark)
     tasks: list[list[Task]] = []
     if order != "none":
         cores = spark.sparkContext.defaultParallelism
@@ -101,10 +101,10 @@ def frame_of(
     return moved(in_tasks([scan], tasks) if tasks else scan.frame, spark)
 
 
-def resolving_session(spark: SparkSession) -> SparkSession:
-    """Return a private session in which scans are resolved."""
+def scanning_session(spark: SparkSession) -> SparkSession:
+    """Return the private session in which scans are resolved."""
     # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
-    return private_session(
+    return resolving_session(
         spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
     )
 
