@@ -33,7 +33,8 @@ def test_a_small_batch_is_one_job_few_statements_and_few_questions(
     for output, wanted in (("stream:s/out", (1, 16, 4)), ("table:public.results", (1, 15, 3))):
         costs: list[tuple[int, int, int]] = []
         asked: list[int] = []
-        with Reader(weir.spark, weir.group(stream), batch_events=10) as reader:
+        group = weir.group(stream, name=output.partition(":")[0])
+        with Reader(weir.spark, group, batch_events=10) as reader:
             database = reader.installation.database
             sent = count_statements(database)
             committed: list[None] = []
