@@ -133,6 +133,7 @@ def test_tasks_that_write_to_the_same_folders_stop_the_append(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(F, "spark_partition_id", lambda: F.lit(0))
+    monkeypatch.setattr(stage, "_places", stage._places.__wrapped__)  # not one that was kept
     stream = weir.create(segments=1)
     with raises(f"folder_written_twice {stream}"):
         weir.append(stream, rows(weir, 100, tasks=2))
