@@ -123,3 +123,15 @@ def test_a_column_that_is_changed_between_two_batches_fails_one_attempt(
         assert (batch.batch_id, batch.attempt) == (2, 2)
         batch.commit({output: batch.events})
     assert found(store, "SELECT n FROM public.results ORDER BY n") == [(1,), (2,)]
+
+
+@pytest.mark.usefixtures("results")
+def test_a_right_that_is_taken_between_two_batches_is_named_with_the_schema(
+    store: weir.StreamStore, test_database: TestDatabase
+) -> None:
+    append(store, 1)
+    append(store, 2)
+    with raises("right_missing ON TABLE public.results TO weir_publisher"):
+        for batch in store.reader("g", batch_events=1):
+            batch.commit({"table:public.results": batch.events})
+            execute(test_database.owner_dsn, "REVOKE ALL ON public.results FROM weir_publisher")

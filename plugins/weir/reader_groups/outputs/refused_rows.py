@@ -45,7 +45,7 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
         return InvalidInput(
             "right_missing",
             f"rows can't be put into table {table} ({message}), because the role weir_publisher "
-            f"lacks a right; {_grant(message)}.",
+            f"lacks a right; {_grant(table, message)}.",
         )
     if state == "42P10":
         return InvalidInput(
@@ -68,8 +68,9 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     return None
 
 
-def _grant(message: str) -> str:
-    """Return what to do about a right that Postgres misses, if possible as the statement."""
+def _grant(tables: str, message: str) -> str:
+    """Return what to do about a right that Postgres misses, if possible as the statement. `tables`:
+    those whose rows it refuses, with their schemas, which its message does not have."""
     found = re.search(r"permission denied for (schema|sequence|function|table) (\S+)", message)
     if found is not None and re.match(r"weir_internal|weir_staging|g\d+_t\d+_\d+$", found[2]):
         return (
@@ -82,9 +83,10 @@ def _grant(message: str) -> str:
             "triggers need"
         )
     rights = {"function": "EXECUTE", "table": "SELECT, INSERT, UPDATE, DELETE (or what is needed)"}
+    named = [one for one in tables.split(", ") if one.rpartition(".")[2] == found[2]]
+    what = named[0] if found[1] == "table" and len(named) == 1 else found[2]
     return (
-        f"run GRANT {rights.get(found[1], 'USAGE')} ON {found[1].upper()} {found[2]} TO "
-        "weir_publisher"
+        f"run GRANT {rights.get(found[1], 'USAGE')} ON {found[1].upper()} {what} TO weir_publisher"
     )
 
 
