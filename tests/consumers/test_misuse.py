@@ -103,3 +103,16 @@ def test_rows_none_of_which_has_a_key_are_said_to_lack_it(
         store.append("s/in", pa.table({"k": keys, "n": [1, 2]}))
     store.update_stream("s/in", on_missing_key="spread")
     assert store.append("s/in", pa.table({"k": keys, "n": [1, 2]})).events == 2
+
+
+def test_what_is_no_cut_no_name_and_no_stream_is_said(store: weir.StreamStore) -> None:
+    wrong: Any = 5
+    append(store, range(2))
+    with raises("cut_invalid 5"):
+        store.read("s/in", start=wrong)
+    with raises("cut_invalid 0.0"):
+        store.read("s/in", end=["0.0"])  # type: ignore[arg-type]
+    with raises("checkpoint_name_invalid 5"):
+        store.checkpoint("g", wrong)
+    with raises("stream_not_found"):
+        store.lineage(wrong)

@@ -7,19 +7,19 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.errors import Truncated
-from weir.model.segment import Segment, parse_segment_name
-from weir.model.stream_cut import StreamCut, check_valid
+from weir.model.segment import Segment, parse_segment_name, segment_name
+from weir.model.stream_cut import StreamCut, check_valid, read_entries
 
 
 def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:
     """Return cuts in their JSON form as values, with one statement for all.
 
-    Raises InvalidInput for a segment that does not exist, and Truncated for one whose metadata was
-    pruned.
+    Raises InvalidInput for what is no cut, and for a segment that does not exist, and Truncated for
+    one whose metadata was pruned.
     """
-    names = {name for cut in cuts for name in cut}
-    segments = segments_named(connection, stream_id, names)
-    if unknown := {parse_segment_name(name) for name in names} - segments.keys():
+    wanted = {segment_id for cut in cuts for segment_id in read_entries(cut)}
+    segments = segments_named(connection, stream_id, map(segment_name, wanted))
+    if unknown := wanted - segments.keys():
         check_not_pruned(connection, stream_id, unknown)
     return [StreamCut.from_json(cut, segments) for cut in cuts]
 

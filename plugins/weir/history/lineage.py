@@ -46,8 +46,8 @@ def lineage_of(
     """
     rows = connection.execute(
         text(
-            """SELECT * FROM lineage(:of, :direction, :depth, :segment, CAST(:first AS bigint),
-                CAST(:past AS bigint))"""
+            """SELECT * FROM lineage(CAST(:of AS text), CAST(:direction AS text), :depth,
+                CAST(:segment AS text), CAST(:first AS bigint), CAST(:past AS bigint))"""
         ),
         {
             "of": of, "direction": direction, "depth": depth, "segment": segment,

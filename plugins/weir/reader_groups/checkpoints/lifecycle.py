@@ -48,7 +48,9 @@ def checkpoint(
     Conflict if the name is taken or too many checkpoints wait already.
     """
     reader_group_name(group)
-    if name is not None and not (0 < len(name) <= 200 and name.isprintable()):
+    if name is not None and not (
+        isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
+    ):
         raise InvalidInput(
             "checkpoint_name_invalid",
             f"{name!r} is not a valid checkpoint name; use 1 to 200 characters that can be "
