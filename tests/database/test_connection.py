@@ -65,7 +65,7 @@ def test_the_password_is_not_said(secret: str) -> None:
         (r"passfile='[^']*'", "passfile=/nowhere", "no password supplied"),
         (r"dbname=\w+", "dbname=nothing", 'database "nothing" does not exist|permission denied'),
         (r"user=\w+", "user=nobody password=x", "password authentication failed"),
-        (r"^.*$", "service=nothing", 'definition of service "nothing" not found'),
+        (r"^.*$", "service=nothing", 'service "nothing" not found.*; .* WEIR_CONFIG'),
     ],
 )
 def test_a_refused_login_fails_at_once(

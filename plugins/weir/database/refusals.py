@@ -28,7 +28,8 @@ _LOGIN: list[tuple[str, str, bool]] = [
      "name the right database in {setting}, or let its owner GRANT CONNECT ON it to "
      "this login", False),
     (r"(definition of service|service file) .* not found",
-     "correct the service in {setting}, or the file that lists it", False),
+     "run this in the folder of weir.toml, or name that file in WEIR_CONFIG; otherwise correct the "
+     "service in {setting}, or the file that lists it", False),
     (r"unsupported startup parameter",
      "behind a pooler in transaction mode, set pooler = true", False),
     (r"too many (clients|connections)|remaining connection slots|no more connections allowed",
