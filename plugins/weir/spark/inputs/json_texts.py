@@ -31,7 +31,7 @@ _SPECIAL = r"^(?:NaN|[+-]?(?:INF|Infinity))$"
 def pieces(frame: DataFrame, guard: str) -> DataFrame:
     """Return the values of the lines that stand one after another, a row for each (`_weir_piece`),
     without a byte order mark."""
-    line = F.ltrim(F.col("value"), F.lit("\ufeff"))
+    line = F.expr("TRIM(LEADING '\ufeff' FROM value)")  # Spark warns of ltrim with two arguments
     marked = F.regexp_replace(line, f"({_STRING})|(?<=[}}\\]])\\s*+(?=[{{\\[])", f"$1{guard}")
     marked = F.replace(marked, F.lit(f'"{guard}'), F.lit('"'))
     several = line.rlike(_BETWEEN) & ~unfit(line)
