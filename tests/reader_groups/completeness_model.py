@@ -252,19 +252,23 @@ class World:
         """Check what a batch is complete to. Batches that others read at the same time do not
         count, as they are not committed yet."""
         with_it = self.read | batch
-        found, holding, expected = [], [], None
+        found: list[int | None] = []
+        holding: list[int | None] = []
+        expected = None
         for stream in self.streams:
             if stream.complete_until is not None:
                 found.append(stream.complete_with(with_it))
                 if not stream.sealed or stream.clocks.keys() - with_it:
                     holding.append(found[-1])
-        if found and None not in found:
-            expected = min(holding) if holding else max(found)
+        known = [one for one in found if one is not None]
+        if found and known == found:
+            held = [one for one in holding if one is not None]  # all of them
+            expected = min(held) if held else max(known)
         assert complete_until == expected
         for stream in self.streams:
             for event in stream.times.keys() - with_it - stream.late:
                 time = stream.times[event]
-                if None not in (stream.complete_until, time, expected):
+                if stream.complete_until is not None and time is not None and expected is not None:
                     assert time >= expected, "all that is missing before it is late"
 
     def reset(self) -> None:

@@ -104,7 +104,9 @@ class GroupModel:
 
     def offline(self, name: str) -> None:
         """Take a reader offline by hand. Whoever it was can't go on, not even with its batch."""
-        for one in (self.readers[name], *(b for b in self.open.values() if b.reader == name)):
+        mine = [batch for batch in self.open.values() if batch.reader == name]
+        tokens: list[ModelReader | ModelBatch] = [self.readers[name], *mine]
+        for one in tokens:
             one.token = self.next_token
         self.readers[name].expired = True
         self.next_token += 1
@@ -324,7 +326,7 @@ class GroupModel:
     def leave(self, stream_id: int) -> None:
         """Stop reading a stream."""
         for by_stream in (self.streams, self.starts, self.cuts, self.eras, self.lost):
-            del by_stream[stream_id]  # type: ignore[attr-defined]
+            del by_stream[stream_id]
         self.released.pop(stream_id, None)
         for name in self.outstanding:
             self.checkpoints[name].cuts.pop(stream_id, None)

@@ -286,7 +286,8 @@ class Operator:
 
     def mistake(self, group: GroupDriver, random: Random) -> None:
         """Ask for something that is refused whatever the group is like."""
-        name, given = group.group.name, {"request_id": unique("mistake")}
+        name = group.group.name
+        given: dict[str, Any] = {"request_id": unique("mistake")}
         streams = [self.drivers[s].lane.name for s in group.model.cuts]
         error, asked = random.choice(
             [

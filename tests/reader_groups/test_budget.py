@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import psycopg2
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
@@ -14,7 +14,7 @@ from tests.controller.driver import Driver
 from tests.sql.history import scaled_again_and_again
 from tests.watching import count_statements
 from tests.world.groups import ALL, Group, Reader, spans
-from tests.world.streams import BYTES_PER_EVENT, Lane, run
+from tests.world.streams import BYTES_PER_EVENT, Lane, rows, run
 from weir.database.connection import Database
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.budget import _FIT, Budget
@@ -305,7 +305,7 @@ def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
 ) -> None:
     database = test_database.open()
     lanes = [Lane.made(database) for _ in range(40)]
-    explain = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {_FIT}")
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {_FIT}"
     pages = []
     for lane, commits in zip(lanes, [200, 4_000], strict=False):
         commit_events(
@@ -319,7 +319,7 @@ def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
             "streams": [lane.stream_id], "segments": [0], "starts": [0], "ends": [commits * 2],
             "events": 100, "bytes": ALL, "files": 100, "unit": "file",
         }  # fmt: skip
-        [[[plan]]] = database.transaction(lambda c, g=given: c.execute(explain, g).all())
+        [[[plan]]] = rows(database, explain, **given)
         pages.append(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
     assert pages[1] < 1.5 * pages[0]
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -32,7 +33,7 @@ def group(lane: Lane) -> Group:
     return Group.made(lane)
 
 
-def recorded(group: Group) -> dict[str, object]:
+def recorded(group: Group) -> dict[str, dict[str, Any]]:
     found = group.rows("SELECT name, cuts FROM checkpoint WHERE group_id = :g ORDER BY created_at")
     return {row.name: row.cuts for row in found}
 

@@ -1,6 +1,7 @@
 """What streams and groups are complete to, and what is late, is what the model says."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_an_append_that_a_roll_takes_along_is_counted_where_its_range_decides(
     stream.lane.scale("0.0")
     for attempt, times in ((late, [15, 25]), (on_time, [20, 25])):
         waits = staged_times(attempt, {"0.0": [times]})
-        shared_database.transaction(lambda c, one=waits: announce(c, one))
+        shared_database.transaction(partial(announce, staged=waits))
     attempt = stream.begin("d", as_datetime(20))
     commit(shared_database, staged_times(attempt, {"1.0": [[30]]}))
     [rolled] = commit(shared_database, staged_times(rolling, {"0.0": [[15, 16]]}))

@@ -114,6 +114,7 @@ def test_however_readers_come_and_go_none_is_further_ahead_than_it_may(
 
     readers: dict[str, Reader] = {}
     held: dict[str, Batch] = {}
+    batch: Batch | None
     read = 0
     while read < sum(lane.sizes().values()):
         name = random.choice("abc")

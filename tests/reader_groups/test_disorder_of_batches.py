@@ -91,6 +91,7 @@ def test_lateness_and_holes_are_those_of_the_model(shared_database: Database, ca
     group, model = Group.made(*lanes, **more), Model(lanes, wanted)
     readers = [group.reader("a"), group.reader("b")]
     held: dict[int, Batch] = {}
+    batch: Batch | None
     for _ in range(30):
         number = random.randrange(2)
         reader = readers[number]

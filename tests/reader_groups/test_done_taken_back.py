@@ -59,6 +59,7 @@ def say(stream: Stream, fact: Fact) -> int | None:
         [done] = commit(lane.database, staged_times(stream.begin(writer, until), {}))
         assert done.events == 0
     elif how == "state":
+        assert until is not None
         state_completeness(lane.database, lane.name, writer, until)
     else:
         again = begin(

@@ -260,8 +260,8 @@ def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
     delete_reader_group(database, group.name, request_id="delete")
     assert known(group) == []
     assert known(other) == before
-    known = read_installation(database)
-    marker = Marker(known.installation_id, known.sweep_count)
+    installation = read_installation(database)
+    marker = Marker(installation.installation_id, installation.sweep_count)
     write_marker(str(tmp_path / "warehouse"), marker)
     assert sweep(database, str(tmp_path / "warehouse"), 0.0)["failed"] == []
     assert [p for p in (tmp_path / "out").rglob("*") if p.is_file()] == [

@@ -205,9 +205,13 @@ def test_a_group_that_is_always_locked_is_had_in_the_end(database: Database) -> 
     group = Group.made(lane)
     over = Event()
 
+    def lock_for_a_while(connection: Connection) -> None:
+        lock_group(connection, group.name)
+        time.sleep(0.3)
+
     def commits() -> None:  # as many, one after the other
         while not over.is_set():
-            database.transaction(lambda c: (lock_group(c, group.name), time.sleep(0.3)))
+            database.transaction(lock_for_a_while)
 
     def once() -> Any:
         try:

@@ -70,6 +70,7 @@ def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
     first.commit(batch)
     mine = first.must_open()
     theirs = waiting.result(timeout=10)
+    assert theirs is not None
     assert {b.segment_id for b in mine.bounds}.isdisjoint(b.segment_id for b in theirs.bounds)
     first.commit(mine)
     second.commit(theirs)
@@ -86,6 +87,7 @@ def test_a_reader_that_waits_takes_over_from_one_that_dies(
     assert not waiting.done()
     group.lapse("dies")
     taken = waiting.result(timeout=10)
+    assert taken is not None
     assert (taken.batch_id, taken.bounds, taken.attempt) == (batch.batch_id, batch.bounds, 2)
 
 

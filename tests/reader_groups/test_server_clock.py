@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 
 import psycopg2
@@ -95,7 +96,7 @@ def test_commits_scales_closed_times_and_batches_keep_their_order(
     for at, cut in closed:
         if at <= now(lane):
             assert queries.closed_cut_at(database, lane.name, at) == cut
-        found = database.transaction(lambda c, at=at: queries.stream_cut_at(c, lane.name, at))
+        found = database.transaction(partial(queries.stream_cut_at, stream=lane.name, at=at))
         assert found == cut, "a closed time keeps its cut"
     assert all(a[-1] <= b[0] for a, b in pairwise(read)), "nothing is read before what is older"
     assert sorted(clock for batch in read for clock in batch) == sorted(clocks_of(lane).values()), (

@@ -107,7 +107,7 @@ def test_a_group_that_begins_at_the_head_says_what_was_truncated_before_it(
     whole = Lane.made(lane.database)
     whole.append({"0.0": 5})
     assert created(whole)["missing"] == []
-    both = {"start": "head", "end": str(whole.value("SELECT clock_timestamp()"))}
+    both: dict[str, Any] = {"start": "head", "end": str(whole.value("SELECT clock_timestamp()"))}
     lane.truncate(json.dumps(lane.tail()))  # it is quiet now
     made = create_reader_group(
         lane.database, unique("g"), [lane.name, whole.name], request_id=unique("c"), **both
@@ -124,7 +124,7 @@ def test_forks_resets_and_new_streams_take_the_flag_too(lane: Lane) -> None:
     lane.append({"0.0": 3})
     lane.truncate("0.0=6, 1.0=0")
     base = {"database": lane.database, "request_id": "", "allow_truncated": False}
-    for work, given, gone in (
+    cases: list[tuple[Callable[..., dict[str, Any]], dict[str, Any], int]] = [
         (fork_reader_group, {"name": group.name, "at": "checkpoint early"}, 6),
         (fork_reader_group, {"name": group.name}, 6),
         (fork_reader_group, {"name": group.name, "at": "0.0=5, 1.0=0"}, 1),
@@ -132,14 +132,13 @@ def test_forks_resets_and_new_streams_take_the_flag_too(lane: Lane) -> None:
         (reset_reader_group, {"name": group.name, "to": "0.0=2, 1.0=0"}, 4),
         (update_reader_group, {"name": late.name, "streams": [other.name, lane.name], "start":
             json.dumps({str(lane.name): {"0.0": 3, "1.0": 0}})}, 3),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for work, given, gone in cases:
         if work is fork_reader_group:
             given |= {"new_name": unique("f")}
         with raises(f"events_truncated {gone} allow_truncated"):
-            work(**(base | given | {"request_id": unique("r")}))  # type: ignore[operator]
-        done = work(  # type: ignore[operator]
-            **(base | given | {"request_id": unique("r"), "allow_truncated": True})
-        )
+            work(**(base | given | {"request_id": unique("r")}))
+        done = work(**(base | given | {"request_id": unique("r"), "allow_truncated": True}))
         assert done["missing"][0].startswith(f"{gone} event")
     assert group.cut() == Group(lane.database, late.name, (lane,)).cut() == {"0.0": 6, "1.0": 0}
     assert sorted(late.reader().read_all())[:1]
@@ -149,7 +148,7 @@ def test_a_group_that_becomes_a_subscriber_too_late_says_so(lane: Lane) -> None:
     lane.append({"0.0": 5})
     group = Group.made(lane, subscriber=False)
     lane.truncate("0.0=4, 1.0=0")
-    change = {"subscriber": True, "request_id": unique("u")}
+    change: dict[str, Any] = {"subscriber": True, "request_id": unique("u")}
     with raises("events_truncated 4 allow_truncated"):
         update_reader_group(lane.database, group.name, **change)
     done = update_reader_group(lane.database, group.name, allow_truncated=True, **change)

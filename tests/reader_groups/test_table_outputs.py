@@ -1,6 +1,7 @@
 """Tables as outputs: rows become visible exactly with the positions, of one attempt only."""
 
 import io
+from functools import partial
 
 import psycopg2
 import pytest
@@ -144,7 +145,7 @@ def test_what_is_no_table_for_results_is_refused_in_a_sentence(
         (f"{schema}.hidden", f"right_missing GRANT INSERT ON {schema}.hidden TO weir_publisher"),
     ):  # fmt: skip
         with raises(wanted):
-            group.database.transaction(lambda c, name=name: read_table(c, name))
+            group.database.transaction(partial(read_table, name=name))
 
 
 def test_columns_are_read_as_they_are(group: Group, table: str, as_owner: Execute) -> None:

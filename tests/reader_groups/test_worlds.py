@@ -6,6 +6,7 @@ database finds.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
@@ -274,7 +275,7 @@ def test_the_database_finds_as_many_whole_units_as_a_budget_allows(
         budget = Budget(random.choice([1, 5, 20, 60]), ALL, random.choice([1, 4, 9, 1_000]))
         for unit in ("run", "commit"):
             found = shared_database.transaction(
-                lambda c, w=wanted, b=budget, u=unit: fit(c, w, b, u)
+                partial(fit, wanted=wanted, budget=budget, unit=unit)
             )
             units = units_of(left, unit)
             taken = first_units(units, budget)

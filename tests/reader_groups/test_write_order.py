@@ -1,6 +1,7 @@
 """order="stream": every stream is delivered in write order, over batches, take-overs and splits."""
 
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
 
-def sizes(reader: Reader, budget: int, **most: int) -> list[int]:
+def sizes(reader: Reader, budget: int, **most: Any) -> list[int]:
     """How many events each batch has, to the end."""
     found = []
     while batch := reader.open(budget, order="stream", **most):

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all
     random = random_for(case)
     ages = sorted(random.sample(range(1, 60), 2))
     sizes = sorted(random.sample(range(1, 60), 2))
-    given = {
+    given: dict[str, Any] = {
         "retain_min_age": ages[0], "retain_max_age": ages[1],
         "retain_min_bytes": sizes[0], "retain_max_bytes": sizes[1],
     }  # fmt: skip

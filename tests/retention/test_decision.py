@@ -137,7 +137,8 @@ class World:
 @st.composite
 def worlds(draw: st.DrawFn, limited: bool = True) -> World:
     stream, random = draw(streams), Random(draw(seeds))
-    records, left = [], stream.everything()
+    records: list[tuple[int, Remaining]] = []
+    left = stream.everything()
     for time in range(random.randint(0, 6)):
         left = advance(stream, left, random)
         if not records or records[-1][1] != left:

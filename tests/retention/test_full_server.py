@@ -114,7 +114,7 @@ def test_a_job_whose_server_has_no_space_says_so_and_goes_through_when_there_is_
         return status, capsys.readouterr().out
 
     def events() -> int:
-        return weir.read("shop/orders", settings=settings).num_rows
+        return int(weir.read("shop/orders", settings=settings).num_rows)
 
     def state() -> Any:
         streams = lane.rows("SELECT head, state, next_transaction_number FROM stream")

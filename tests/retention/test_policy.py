@@ -15,7 +15,7 @@ from weir.model.retention_policy import Policy
 from weir.model.stream_configuration import Configuration
 from weir.operations.form import parse
 
-LIMITS = {
+LIMITS: dict[str, Any] = {
     "retention": "consumed",
     "retain_min_age": 86400,
     "retain_max_age": 604800,

@@ -74,7 +74,7 @@ def test_after_a_reset_a_group_that_releases_by_hand_needs_what_it_will_read_aga
     lane.append({"0.0": 5, "1.0": 5})
     group.reader().read_all()
     let_go(group, "0.0=4, 1.0=1")
-    reset = {"allow_repeat": True, "request_id": unique("reset")}
+    reset: dict[str, Any] = {"allow_repeat": True, "request_id": unique("reset")}
     reset_reader_group(lane.database, group.name, "0.0=2, 1.0=3", **reset)
     assert group.released() == {"0.0": 2, "1.0": 1}
     reset_reader_group(lane.database, group.name, "tail", request_id=unique("reset"))
