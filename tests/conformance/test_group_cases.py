@@ -1,7 +1,7 @@
 """The scenarios of reader groups: who reads what. One test per case, the answer as data."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -199,12 +199,13 @@ def defaults_of_a_group(database: Database, given: dict[str, Any]) -> Any:
     _, group = grouped(database, [0])
     [[most]] = group.rows("SELECT max_outstanding FROM reader_group WHERE group_id = :g")
     said: list[Any] = [None, None, None, most]
-    for wrong in (
+    refused: list[Callable[[], object]] = [
         lambda: update_reader_group(
             database, group.name, max_outstanding=-1, request_id=unique("update")
         ),
         lambda: create_reader_group(database, unique("group"), [], request_id=unique("create")),
-    ):
+    ]
+    for wrong in refused:
         with pytest.raises(InvalidInput):
             wrong()
         said.append("IllegalArgument")

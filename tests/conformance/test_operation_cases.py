@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.model.event_time import DONE, as_datetime
+from weir.model.clock import clock_time
+from weir.model.event_time import DONE
 from weir.model.key_space import KeyRange
 
 case = ANSWERS = Answers()
@@ -136,7 +138,7 @@ def time_out_and_extension(world: World, given: dict[str, Any]) -> None:
             now = at
             if leases:
                 world.database.transaction(
-                    lambda c, n=leases: ping(c, attempt, lease=n * lease, longest=10 * lease)
+                    partial(ping, attempt=attempt, lease=leases * lease, longest=10 * lease)
                 )
         expire(world.database, lease=0.0)
         rows = world.lane.rows(
@@ -233,7 +235,7 @@ def scale_of_a_sealed_stream(world: World, given: dict[str, Any]) -> None:
 
 @case("SW-11")
 def another_number_of_segments(world: World, given: dict[str, Any]) -> None:
-    by_rate = {"scaling": "event_rate", "target_rate": 100}
+    by_rate: dict[str, Any] = {"scaling": "event_rate", "target_rate": 100}
     for changes, active in [
         ({"min_segments": 4}, 4),
         ({"min_segments": 3}, 3),
@@ -287,7 +289,7 @@ def watermarks_of_three_writers(world: World, given: dict[str, Any]) -> None:
         before = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
         for writer, time, position in marks:
             append_to(position)
-            state_completeness(world.database, lane.name, writer, as_datetime(int(time)))
+            state_completeness(world.database, lane.name, writer, clock_time(int(time)))
         if said == "w3 shut down":
             state_completeness(world.database, lane.name, "w3", DONE)
         complete_until = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")

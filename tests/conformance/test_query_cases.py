@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from tests.conformance.cases import BY_A_QUERY, CASES, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.raises import raises
-from tests.world.streams import database_for_many
+from tests.world.streams import database_for_many, run
 from weir.controller import queries
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -61,12 +60,11 @@ def epoch_at_a_time_between_two_chunks(world: World, given: dict[str, Any]) -> N
         [active] = world.lane.active()
         world.apply({"seal": [active], "new": [[0.0, 1.0]]})
     for epoch, at in given["setup"]["epoch_times"].items():
-        world.database.transaction(
-            lambda c, e=int(epoch), t=at: c.execute(
-                text("UPDATE epoch SET created_at = :t WHERE stream_id = :s AND epoch = :e"),
-                {"s": world.lane.stream_id, "e": e, "t": t},
-            )
-        )
+        run(
+            world.database,
+            "UPDATE epoch SET created_at = :t WHERE stream_id = :s AND epoch = :e",
+            s=world.lane.stream_id, e=int(epoch), t=at,
+        )  # fmt: skip
     at = given["action"]["epoch_at_time"]
     assert world.lane.value("SELECT epoch_at(:s, :at)", at=at) == given["expected"]["recommended"]
 

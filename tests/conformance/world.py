@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from tests.conformance.cases import FILE
-from tests.world.streams import Lane
+from tests.world.streams import Lane, run
 from weir.controller import queries
 from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
 from weir.controller.locks import lock_stream
@@ -117,9 +117,8 @@ class World:
             rolled = epoch.cause == "roll" and epochs[epoch.epoch - 1].cause == "roll"
             clocks.append(clocks[-1] + 1 if rolled else times.pop(0))
         for epoch, clock in zip(epochs, clocks, strict=True):
-            self.database.transaction(
-                lambda c, e=epoch.epoch, t=clock: c.execute(
-                    text("UPDATE epoch SET created_at = :t WHERE stream_id = :s AND epoch = :e"),
-                    {"s": self.lane.stream_id, "e": e, "t": t},
-                )
-            )
+            run(
+                self.database,
+                "UPDATE epoch SET created_at = :t WHERE stream_id = :s AND epoch = :e",
+                s=self.lane.stream_id, e=epoch.epoch, t=clock,
+            )  # fmt: skip

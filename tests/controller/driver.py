@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -94,7 +95,7 @@ class Driver:
         for one in random.sample(self.open, min(count, len(self.open))):
             self.open.remove(one)
             made, placed = self.written(one, random)
-            self.lane.database.transaction(lambda c, s=made: announce(c, s))
+            self.lane.database.transaction(partial(announce, staged=made))
             self.waiting.append((one, made, placed))
 
     def commit_what_waits(self, random: Random) -> None:

@@ -158,7 +158,8 @@ class Stage:
 def stage_on(database: Database) -> Iterator[Stage]:
     """Yield two sessions, and one that watches."""
     sessions = [Database(database._dsn, patience=60.0, connect_patience=10.0) for _ in range(2)]
-    yield Stage(*map(Stepper, sessions), database)
+    stepper, other = map(Stepper, sessions)
+    yield Stage(stepper, other, database)
     for session in sessions:
         session.dispose()
 

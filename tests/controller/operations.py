@@ -23,7 +23,7 @@ from weir.scaling.run import scale_by_load
 
 Operation = Callable[[Database], Any]
 
-WRITTEN = {"0.0": [2, 3], "1.0": 1}
+WRITTEN: dict[str, int | Sequence[int]] = {"0.0": [2, 3], "1.0": 1}
 
 
 def creating(name: str, request: str) -> Operation:

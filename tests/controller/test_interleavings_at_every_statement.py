@@ -2,7 +2,7 @@
 had come after the other had ended.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +143,7 @@ def test_two_late_commits_are_one_after_the_other_or_share_a_roll(
 ) -> None:
     # A commit that must roll says so, and lets go of the stream for a moment: whoever rolls next
     # takes along all that wait. So it may also be as if both had been given to one commit.
-    written = ({"0.0": [2, 3], "1.0": 1}, {"0.0": 4})
+    written: list[dict[str, int | Sequence[int]]] = [{"0.0": [2, 3], "1.0": 1}, {"0.0": 4}]
 
     def made() -> Scene:
         lane = Lane.made(shared_database, retention="consumed")

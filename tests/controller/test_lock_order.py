@@ -43,6 +43,7 @@ from weir.controller import (
     transactions,
     update,
 )
+from weir.controller.staged import announce
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
@@ -188,7 +189,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
 
     watch(prune.prune, 0.0)
     lane.scale("1.3")
-    database.transaction(lambda c: commit.announce(c, staged(later, {"0.0": 1})))
+    database.transaction(lambda c: announce(c, staged(later, {"0.0": 1})))
     watch(seal.seal_stream, lane.name, request_id="seal")
     watch(delete_stream.delete_stream, lane.name, unread_too=True, request_id="delete")
     watch(ownership.read_installation)

@@ -2,6 +2,7 @@
 
 import json
 from random import Random
+from typing import cast
 
 import pytest
 from hypothesis import Phase, settings
@@ -280,7 +281,8 @@ def check(database: Database, examples: int, steps: int, *, shrink: bool = False
     """A failure is made small only by the long tests: that takes minutes."""
     phases = [Phase.explicit, Phase.reuse, Phase.generate, *[Phase.shrink] * shrink]
     run_state_machine_as_test(
-        lambda: StreamMachine(database),
+        # A function that makes one will do, its documentation says.
+        cast(type[RuleBasedStateMachine], lambda: StreamMachine(database)),
         settings=settings(
             max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases
         ),

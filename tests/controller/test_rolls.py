@@ -248,7 +248,7 @@ def test_what_waits_is_taken_along_and_what_would_be_refused_is_left_to_its_writ
     lane.commit(other, {"1.0": 1})
     lane.scale("0.0", parts=2)
     for attempt in (fine, held):
-        lane.database.transaction(lambda c, a=attempt: announce(c, staged(a, {"0.0": 2})))
+        lane.database.transaction(partial(announce, staged=staged(attempt, {"0.0": 2})))
     assert lane.commit(mine, {"0.0": 3}).rolled
     assert lane.order_in("0.2") == [mine.transaction_number, fine.transaction_number]
     done = lane.commit(fine, {"0.0": 2})

@@ -1,5 +1,6 @@
 """The end of a stream: sealed it can only be read, deleted it is gone with all it owned."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_sealed_stream_refuses_every_change_and_can_be_read(lane: Lane) -> Non
     lane.append({"0.0": 3})
     attempt = lane.opened()
     seal(lane)
-    refused = [
+    refused: list[Callable[[], object]] = [
         lambda: lane.begin(),
         lambda: lane.scale("0.0", parts=2),
         lambda: lane.truncate("0.0=1, 1.0=0"),

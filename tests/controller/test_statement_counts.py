@@ -10,6 +10,7 @@ from tests.world.groups import budget, open_batch
 from tests.world.streams import Lane, staged, unique
 from weir.controller.commit import commit
 from weir.database.connection import Database
+from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.groups.lifecycle import create_reader_group
@@ -42,11 +43,12 @@ def _counts(database: Database, segments: int) -> dict[str, int]:
     count("create group", lambda: create_reader_group(
         database, group, [lane.name], request_id=unique("group")))  # fmt: skip
     token = join(database, group, "reader", 60.0)
-    batches = []
+    batches: list[Batch | None] = []
     count("open batch", lambda: batches.append(
         open_batch(database, group, "reader", token, lease=60.0, budget=budget())))  # fmt: skip
-    assert batches[0] is not None
-    count("commit batch", lambda: commit_batch(database, batches[0], lease=60.0))
+    [batch] = batches
+    assert batch is not None
+    count("commit batch", lambda: commit_batch(database, batch, lease=60.0))
     count("checkpoint", lambda: checkpoint(database, group))
     count("truncate", lambda: lane.truncate(cut))
     count("retain", lambda: retain(database))

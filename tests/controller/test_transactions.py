@@ -1,5 +1,6 @@
 """Append transactions: identity, attempts, fencing, leases."""
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -101,9 +102,9 @@ def test_files_are_placed_by_rank_whatever_order_they_are_reported_in(lane: Lane
 def test_files_that_interleave_are_refused_and_nothing_is_committed(lane: Lane) -> None:
     written = staged(lane.opened(), {"0.0": [3, 4]})
     first, second = written.files
-    overlapping = type(second)(*[*second.__dict__.values()][:4], first.last_seq, second.last_seq)
+    overlapping = replace(second, first_seq=first.last_seq)
     with raises("files_interleave"):
-        commit(lane.database, type(written)(written.attempt, (first, overlapping), written.fields))
+        commit(lane.database, replace(written, files=(first, overlapping)))
     assert (lane.tail(), state(lane)) == ({"0.0": 0, "1.0": 0}, "open")
 
 

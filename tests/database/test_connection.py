@@ -96,7 +96,8 @@ def test_a_missing_service_file_fails_at_once(
 
 
 def test_a_session_that_is_ended_in_the_middle_is_begun_anew(database: Database) -> None:
-    request, calls = unique("request"), []
+    request = unique("request")
+    calls: list[int] = []
 
     def work(connection: Connection) -> None:
         note(connection, request)

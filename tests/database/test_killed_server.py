@@ -52,7 +52,8 @@ def killable(server: EmbeddedPostgres) -> Iterator[Database]:
 def test_a_transaction_in_whose_middle_the_server_dies_is_done_when_it_is_back(
     server: EmbeddedPostgres, killable: Database
 ) -> None:
-    request, calls = unique("request"), []
+    request = unique("request")
+    calls: list[int] = []
 
     def work(connection: Connection) -> str:
         note(connection, request)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -135,6 +136,11 @@ class World:
         return found
 
 
+def lineage(database: Database, *asked: Any, **more: Any) -> list[Step]:
+    """Ask where events come from, or go to, in a transaction of its own."""
+    return database.transaction(lambda c: lineage_of(c, *asked, **more))
+
+
 def shown(steps: Iterable[Step]) -> set[object]:
     return {(s.step, s.run, s.function, s.function_version, *_thing(s)) for s in steps}
 
@@ -168,20 +174,15 @@ def test_lineage_is_what_a_model_knows_that_saw_every_run(shared_database: Datab
                 ]
                 found = world.expected(start, 1, up)
                 for depth in (None, 2):
-                    got = shared_database.transaction(
-                        lambda c, up=up, depth=depth, asked=asked: lineage_of(
-                            c, asked[0], "up" if up else "down", depth, *asked[1:]
-                        )
-                    )
+                    direction = "up" if up else "down"
+                    got = lineage(shared_database, asked[0], direction, depth, *asked[1:])
                     near = {u: s for u, s in found.items() if depth is None or s <= depth}
                     assert shown(got) == told(near)
         consumers = [one for one in world.units if one.function]
         run = random.choice(consumers).run
         for up in (True, False):
             own = [one for one in world.units if one.run == run]
-            got = shared_database.transaction(
-                lambda c, up=up, run=run: lineage_of(c, run, "up" if up else "down")
-            )
+            got = lineage(shared_database, run, "up" if up else "down")
             assert shown(got) == told(world.expected(own, 0, up))
 
 
@@ -198,7 +199,7 @@ def test_lineage_ends_where_batches_were_pruned_or_their_group_was_deleted(
         reader.commit(batch, [staged(attempt, {"0.0": 1})])
 
         def runs() -> list[str]:
-            steps = database.transaction(lambda c: lineage_of(c, str(target.name), segment="0.0"))
+            steps = lineage(database, str(target.name), segment="0.0")
             return [one.run for one in steps]
 
         assert "dag/run/append" in runs()
@@ -233,7 +234,7 @@ def test_rejected_rows_have_the_lineage_of_the_append_that_rejected_them(
     [segment] = rejected.tail()
     commit(database, staged(main, {"0.0": 2}), staged(bad, {segment: 1}))
     for asked in (lane.name, name):
-        steps = database.transaction(lambda c, asked=asked: lineage_of(c, str(asked)))
+        steps = lineage(database, str(asked))
         assert [(one.side, one.kind, one.name) for one in steps] == [
             ("read", "file", "bad.csv"),
             ("wrote", "stream", str(lane.name)),
@@ -251,6 +252,6 @@ def test_questions_about_nothing_are_refused_or_answered_with_nothing(database: 
         (("a/b/c", "down", None, "0.0", None, 3), "argument_missing a/b/c stream"),
     ):
         with raises(code):
-            database.transaction(lambda c, asked=asked: lineage_of(c, *asked))
-    assert database.transaction(lambda c: lineage_of(c, "no/such/run")) == []
-    assert database.transaction(lambda c: lineage_of(c, str(lane.name))) == []
+            lineage(database, *asked)
+    assert lineage(database, "no/such/run") == []
+    assert lineage(database, str(lane.name)) == []

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 import weir
+from tests.controller.operations import equal_ranges
 from tests.crash.group_reader import GroupReader
 from tests.world.groups import Group, budget, open_batch
-from tests.world.scaling import by_rate, equal_ranges, pass_time
+from tests.world.scaling import by_rate, pass_time
 from tests.world.streams import Lane, at_once
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database

@@ -3,6 +3,7 @@ the other one comes.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.world.streams import Lane
 from weir.database.connection import Database
 
 # What a run returns that finds the stream sealed, or in another epoch or with another policy.
-NOTHING = ([], [[False, "void", None]])
+NOTHING: tuple[list[Any], ...] = ([], [[False, "void", None]])
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -189,7 +190,7 @@ def test_of_two_runs_at_once_one_scales(shared_database: Database) -> None:
     for _ in range(5):
         lane = made(shared_database)
         write(lane, {"0.0": 35.0})
-        done = at_once(lambda lane=lane: scaled(lane), lambda lane=lane: scaled(lane))
+        done = at_once(partial(scaled, lane), partial(scaled, lane))
         assert sorted(one["rule"] for one in done) in (["hot", "void"], ["hot", "too_young"])
         assert epochs(lane) == ["create", "policy"]
 

@@ -162,10 +162,11 @@ class History:
 
     def pairs(self, count: int) -> list[tuple[Cut, Cut]]:
         """Return pairs of cuts, in which one is after the other as often as not."""
-        found = []
+        found: list[tuple[Cut, Cut]] = []
         for cut in self.frontiers(count):
             found.append((cut, self.model.frontier(self.random, cut)))
-            found.append((cut, *self.frontiers(1)))
+            [other] = self.frontiers(1)
+            found.append((cut, other))
         return found
 
     def segments(self) -> dict[int, Segment]:

@@ -3,6 +3,7 @@ view of groups costs per group the same however many there are."""
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg2
@@ -119,7 +120,7 @@ def costs(lane: Lane, epoch: int, before: int = 9) -> dict[str, int]:
     for question in QUESTIONS.strip().splitlines():
         used = {name: value for name, value in given.items() if f":{name}" in question}
         found[question] = lane.database.transaction(
-            lambda c, q=question, u=used: cost(c, q, before, **u)
+            partial(cost, question=question, before=before, **used)
         )
     return found
 
@@ -202,7 +203,7 @@ def test_an_append_begins_without_reading_what_its_writer_has_appended_before(
         database = test_database.open()
         # Its session has planned it already, when there was nothing yet.
         other = Lane.made(database, retention="consumed")
-        first = {"scope": other.name.scope, "name": other.name.name, "batch": "b"}
+        first: dict[str, Any] = {"scope": other.name.scope, "name": other.name.name, "batch": "b"}
         database.transaction(lambda c: cost(c, begin, **first))
         lane = with_appends(Lane.made(database, retention="consumed"), commits)
         analyze(test_database, how)
@@ -367,7 +368,7 @@ def test_a_view_of_many_groups_reads_as_much_per_group_as_one_of_few(
     def costs(where: str = "") -> dict[str, int]:
         analyze(test_database)
         return {
-            question: database.transaction(lambda c, q=question: cost(c, f"{q} {where}", 1))
+            question: database.transaction(partial(cost, question=f"{question} {where}", before=1))
             for question in GROUPS.strip().splitlines()
         }
 

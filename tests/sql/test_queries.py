@@ -1,6 +1,8 @@
 """What can be asked about a stream, on random histories: beside a model that keeps every event, and
 beside the rules of stream cuts in Python."""
 
+from datetime import datetime
+
 import pytest
 
 from tests.chance import random_for
@@ -25,8 +27,9 @@ def test_active_segments_are_those_of_the_epoch_with_what_can_still_be_read(
 ) -> None:
     model = history.model
     times = history.epoch_times()
-    now = [None, len(times) - 1]
-    for at, epoch in [now, *([at, e] for e, at in enumerate(times))]:
+    asked: list[tuple[datetime | None, int]] = [(None, len(times) - 1)]
+    asked += [(at, epoch) for epoch, at in enumerate(times)]
+    for at, epoch in asked:
         rows = history.ask(queries.active_segments, at)
         assert {
             (row.segment_id, row.segment, row.key_low, row.key_high, row.first_offset)

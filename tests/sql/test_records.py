@@ -340,8 +340,8 @@ def test_a_view_that_is_asked_for_one_stream_computes_nothing_for_the_others(
                 f"EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) SELECT * FROM {view} WHERE {where}",
                 **{name: value for name, value in columns.items() if f":{name}" in where},
             )
-            of_groups = {"lag": 1, "unread": 1, "subscribers": 1, "retention_alerts": 2}
-            many = of_groups.get(view, 0) * len(groups) if "group" not in where else 0
+            calls_per_group = {"lag": 1, "unread": 1, "subscribers": 1, "retention_alerts": 2}
+            many = calls_per_group.get(view, 0) * len(groups) if "group" not in where else 0
             most = 3 * (many or 1)
             assert calls(plan["Plan"]) <= most, view
 

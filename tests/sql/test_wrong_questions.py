@@ -45,13 +45,18 @@ QUESTIONS: dict[str, Callable[[Connection, Any], object]] = {
 }
 
 
+def answer(database: Database, question: Callable[..., object], *given: object) -> object:
+    """Ask a question in a transaction of its own."""
+    return database.transaction(lambda c: question(c, *given))
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_stream_that_is_not_there_is_said_not_to_be_there(
     histories: Database, question: str
 ) -> None:
     Lane.made(histories)
     with raises("stream_not_found no/such"):
-        histories.transaction(lambda c: QUESTIONS[question](c, NOBODY))
+        answer(histories, QUESTIONS[question], NOBODY)
 
 
 def test_no_stream_is_found_in_a_database_that_is_known_to_be_empty(
@@ -66,7 +71,7 @@ def test_no_stream_is_found_in_a_database_that_is_known_to_be_empty(
     silent = []
     for question, ask in QUESTIONS.items():
         try:
-            empty.transaction(lambda c, ask=ask: ask(c, NOBODY))
+            answer(empty, ask, NOBODY)
         except NotFound:
             continue
         silent.append(question)
@@ -111,7 +116,7 @@ def test_a_cut_with_a_segment_that_is_not_there_is_refused_by_its_name(
     lane = Lane.made(histories)
     cut: queries.Cut = {"0.0": 0, "7.3": 0}
     with raises("cut_segment_unknown 7.3"):
-        histories.transaction(lambda c: WITH_A_CUT[question](c, lane.name, cut))
+        answer(histories, WITH_A_CUT[question], lane.name, cut)
 
 
 @pytest.mark.parametrize("question", WITH_A_CUT)
@@ -127,7 +132,7 @@ def test_a_cut_with_a_segment_that_is_not_there_is_refused_by_its_name(
 def test_what_is_no_cut_is_refused(histories: Database, question: str, cut: queries.Cut) -> None:
     lane = Lane.made(histories)
     with raises("cut_invalid"):
-        histories.transaction(lambda c: WITH_A_CUT[question](c, lane.name, cut))
+        answer(histories, WITH_A_CUT[question], lane.name, cut)
 
 
 def size_till(connection: Connection, stream: Any, cut: queries.Cut) -> object:
@@ -155,7 +160,7 @@ def test_a_cut_that_is_no_position_of_the_stream_is_refused_with_the_segment(
     asked = {**WITH_A_CUT, "size_till": size_till}[question]
     for said, cut in cuts.items():
         with raises(said):
-            histories.transaction(lambda c, ask=asked, cut=cut: ask(c, lane.name, cut))
+            answer(histories, asked, lane.name, cut)
 
 
 def test_the_rules_for_cuts_are_the_same_in_sql_and_in_python(history: History) -> None:
@@ -164,13 +169,14 @@ def test_the_rules_for_cuts_are_the_same_in_sql_and_in_python(history: History) 
     frontiers = [as_json(cut) for cut in history.frontiers(40)]
     outcomes = set()
     for frontier in frontiers:
-        cut = dict(frontier)
+        cut: queries.Cut = dict(frontier)
         for _ in range(random.randint(0, 2)):  # changed here and there
             name = random.choice([*cut, *sizes])
             if random.random() < 0.4:
                 cut.pop(name, None)
             else:
-                cut[name] = random.choice(["future", 0, sizes[name], sizes[name] + 1])
+                others: list[int | str] = ["future", 0, sizes[name], sizes[name] + 1]
+                cut[name] = random.choice(others)
         found = {is_refused(check, lane, cut) for check in (by_sql, by_python)}
         assert len(found) == 1, cut
         outcomes |= found
@@ -202,9 +208,7 @@ def test_the_next_cut_is_asked_for_with_a_distance_from_a_place_that_is_there(
     lane.append({"0.0": 5, "1.0": 5})
     for distance in (0, -1):
         with raises(f"argument_invalid {distance}"):
-            histories.transaction(
-                lambda c, n=distance: queries.next_cut(c, lane.name, {"0.0": 0, "1.0": 0}, n)
-            )
+            answer(histories, queries.next_cut, lane.name, {"0.0": 0, "1.0": 0}, distance)
     lane.truncate("0.0=2, 1.0=3")
     with raises("events_truncated 0.0"):
         histories.transaction(lambda c: queries.next_cut(c, lane.name, {"0.0": 1, "1.0": 4}, 10))
@@ -215,7 +219,8 @@ def test_the_next_cut_is_asked_for_with_a_distance_from_a_place_that_is_there(
 def test_cuts_in_the_wrong_order_are_refused_with_the_segment(histories: Database) -> None:
     lane = Lane.made(histories)
     lane.append({"0.0": 5, "1.0": 5})
-    early, late = {"0.0": 1, "1.0": 4}, {"0.0": 3, "1.0": 4}
+    early: queries.Cut = {"0.0": 1, "1.0": 4}
+    late: queries.Cut = {"0.0": 3, "1.0": 4}
     histories.transaction(lambda c: queries.segments_between(c, lane.name, early, late))
     with raises("cuts_out_of_order 0.0"):
         histories.transaction(lambda c: queries.segments_between(c, lane.name, late, early))
