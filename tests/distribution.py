@@ -43,7 +43,7 @@ def order_of(unit: str) -> int:
     return order.index(unit) if unit in order else len(order)
 
 
-class LongestFirst(LoadScopeScheduling):
+class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
     """Hand out units of work, the longest first."""
 
     def _split_scope(self, nodeid: str) -> str:

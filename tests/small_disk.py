@@ -12,7 +12,7 @@ import pytest
 def mounted(folder: Path, size: str = "256k") -> Iterator[Path]:
     """Mount a disk of that size at a new folder while the block runs."""
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "weir", folder]
+    mount: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "weir", folder]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("only root can mount a disk")
     try:

@@ -293,7 +293,7 @@ json.dump({"wrong": wrong, "ports": [conf.get("api", "port"),
 
 def test_airflow_knows_every_setting_and_command(tmp_path: Path) -> None:
     settings = {text for text in strings(RAW) if AIRFLOW_SETTING.fullmatch(text)}
-    asked = {
+    asked: dict[str, list[Any]] = {
         "settings": sorted(settings),
         "commands": [words[1:] for _, words in ALL_COMMANDS if words[0] == "airflow"],
     }

@@ -102,7 +102,8 @@ def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     home = tmp_path_factory.mktemp("elsewhere")
     uv = Path(sys.executable).parent / "uv"
     run(uv, "venv", "--quiet", "--python", sys.executable, home / "venv")
-    install = [uv, "pip", "install", "--quiet", "--python", home / "venv" / "bin" / "python"]
+    python = home / "venv" / "bin" / "python"
+    install: list[str | Path] = [uv, "pip", "install", "--quiet", "--python", python]
     install += ["--constraint", REPOSITORY / "requirements.txt", f"weir-streams[spark] @ {wheel}"]
     # What setup.sh installed is in uv's cache: hard links, and no network, if that is still there.
     if subprocess.run([*install, "--offline"], capture_output=True).returncode != 0:

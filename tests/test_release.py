@@ -51,17 +51,24 @@ def rewritten(name: str, old: str, new: str) -> Callable[[Path], None]:
     return change
 
 
-NOT_READY = {
+def removed(name: Callable[[Path], str]) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        git(root, "rm", "-q", name(root))
+        commit(root)
+
+    return change
+
+
+NOT_READY: dict[str, Callable[[Path], object]] = {
     "changes without a commit": lambda root: (root / "README.md").write_text("other"),
     "the tag v0.1.0 exists": lambda root: git(root, "tag", "v0.1.0"),
     "weir.__version__ does not": rewritten("plugins/weir/__init__.py", '"0.1.0"', '"0.1.1"'),
     "does not begin with 0.1.0": rewritten("CHANGELOG.md", "2026-12-01", "unreleased"),
     "SECURITY.md does not say": rewritten("SECURITY.md", "| 0.1 |", "| 0.0 |"),
-    "not frozen": lambda root: (git(root, "rm", "-q", str(frozen(root))), commit(root)),
+    "not frozen": removed(lambda root: str(frozen(root))),
     "freeze it again": rewritten("sql/schema/01_installation.sql", "CREATE TABLE", "create TABLE"),
-    "no seed of 0.1.0": lambda root: (git(root, "rm", "-q", "tests/sql/seeds/0.1.0.sql.gz"),
-                                      commit(root)),
-}  # fmt: skip
+    "no seed of 0.1.0": removed(lambda _: "tests/sql/seeds/0.1.0.sql.gz"),
+}
 
 
 def test_release_names_each_thing_that_is_missing_and_nothing_else(ready: Path) -> None:

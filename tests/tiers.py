@@ -55,7 +55,9 @@ def not_drawn(items: list[pytest.Item]) -> set[pytest.Item]:
     drawn: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if not FULL and (source := drawn_from(item)):
-            among = item.get_closest_marker("drawn").kwargs.get("among", source[0])
+            marker = item.get_closest_marker("drawn")
+            assert marker is not None
+            among = marker.kwargs.get("among", source[0])
             drawn[among, source[1]].append(item)
     for (place, most), found in drawn.items():
         count = -(-most // 2) if FAST else most

@@ -180,7 +180,9 @@ def test_a_consumer_has_a_task_for_each_of_its_readers(
     monkeypatch.setenv("WEIR_DATABASE", test_database.dsn)
     readers, process = bag.dags["weir_process"].topological_sort()
     form = {"reader_group": "g", "function": "a:b", "outputs": ["parquet:{{dag}}"], "readers": 3}
-    untouched = {"on_error": "stop", "order": None, "batch_events": 0, "parameters": {}}
+    untouched: dict[str, Any] = {
+        "on_error": "stop", "order": None, "batch_events": 0, "parameters": {},
+    }  # fmt: skip
     assert readers.python_callable(form | untouched) == [form] * 3
     name = Group.made(Lane.made(database)).name
     declare_consumer(database, name, {"readers": 2}, request_id="r")

@@ -82,4 +82,5 @@ def edited(*path: str, value: Any) -> str:
     for name in path[:-1]:
         one = one.setdefault(name, {})
     one[path[-1]] = value
-    return yaml.safe_dump(found)
+    written: str = yaml.safe_dump(found)
+    return written

@@ -103,7 +103,7 @@ def test_a_file_of_which_a_part_is_wrong_changes_nothing(database: Database, wha
     for dry_run in (True, False):
         how = compare if dry_run else partial(apply, request_id="wrong")
         with pytest.raises(InvalidInput, match=says):
-            how(database, read_text(text), checks=checks)  # type: ignore[operator]
+            how(database, read_text(text), checks=checks)
     assert everything(database) == before
 
 
@@ -217,7 +217,7 @@ def test_a_group_of_which_events_are_truncated_is_applied_only_by_the_flag(
     before = everything(database)
     for ask in (run, lambda d, t: compare(d, read_text(t), CHECKS)):
         with raises("events_truncated 2 events hand allow_truncated=True"):
-            ask(database, text)  # type: ignore[operator]
+            ask(database, text)
         assert everything(database) == before
     assert compare(database, read_text(text), CHECKS, allow_truncated=True)
     said: list[str] = []

@@ -30,8 +30,11 @@ OWNERS: list[tuple[type[Any], dict[str, Any], type[Any], type[Any], dict[str, An
     (AdjunctConfiguration, store_settings.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
     (AdjunctDefinition, store_settings.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
 ]
-MORE = {CreateStream: {"routing_key": "k"}, CreateReaderGroup: {"streams": ["s/events"]},
-        DefineAdjunctStore: STREAM}  # fmt: skip
+MORE: dict[type[Any], dict[str, Any]] = {
+    CreateStream: {"routing_key": "k"},
+    CreateReaderGroup: {"streams": ["s/events"]},
+    DefineAdjunctStore: STREAM,
+}
 # The first is fixed when a stream is created; `segments` sets the other one.
 NOT_CHANGED = {(Configuration, "routing_key"), (Configuration, "min_segments")}
 # What a person may write for each setting, and what is then set.
