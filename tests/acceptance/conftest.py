@@ -11,8 +11,8 @@ import pytest
 from flights import demo
 from weir.local.installation import Installation
 from weir.local.throw_away import reaped
-from weir.source_tree import REPOSITORY
 
+REPOSITORY = Path(__file__).parents[2]
 EVERY = 40  # of the flights: 8,420 of them
 FUNCTIONS = Path(__file__).parent / "functions"
 

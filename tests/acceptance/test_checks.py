@@ -1,9 +1,11 @@
 """The demo's checks find what they are there to find, and its picture shows what there is."""
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -47,7 +49,8 @@ def trace(flights: pd.DataFrame) -> pd.DataFrame:
 def of_one_key(trace: pd.DataFrame) -> pd.Index:
     """The rows of the key with most flights in the first batch."""
     first = trace[trace["batch"] == 1]
-    return first.index[first["tailnum"] == first["tailnum"].value_counts().index[0]]
+    rows: pd.Index = first.index[first["tailnum"] == first["tailnum"].value_counts().index[0]]
+    return rows
 
 
 def swapped(trace: pd.DataFrame) -> pd.DataFrame:
@@ -60,7 +63,8 @@ def swapped(trace: pd.DataFrame) -> pd.DataFrame:
 
 def missing(trace: pd.DataFrame) -> pd.DataFrame:
     """A flight is missing."""
-    return trace.drop(of_one_key(trace)[1])
+    without: pd.DataFrame = trace.drop(of_one_key(trace)[1])
+    return without
 
 
 def doubled(trace: pd.DataFrame) -> pd.DataFrame:
@@ -135,7 +139,8 @@ def test_partial_statistics_are_added_up(flights: pd.DataFrame) -> None:
     assert checks.same_statistics("parts", flights, pd.concat(parts)).ok
     assert not checks.same_statistics("twice", flights, pd.concat([*parts, parts[0]])).ok
     assert not checks.same_statistics("missing", flights, pd.concat(parts[1:])).ok
-    parts[0].loc[0, "arr_delay"] += 1
+    places: Any = parts[0].loc
+    places[0, "arr_delay"] += 1
     assert not checks.same_statistics("changed", flights, pd.concat(parts)).ok
     lost = checks.statistics_of(flights).reset_index().iloc[1:]
     assert not checks.same_statistics("without a carrier-day", flights, lost).ok
@@ -178,12 +183,12 @@ def test_a_failed_check_is_printed_and_makes_the_demo_fail(
             return demo.Told([Check("two is two", self.ok, "1, 2")], "report", [tmp_path / "p.svg"])
 
     monkeypatch.setattr(demo, "Story", lambda i: Nothing())
-    assert demo.run(Nothing()) is False
+    assert demo.run(Nothing()) is False  # type: ignore[arg-type]  # it stands for one
     said = capsys.readouterr().out
     assert "FAILED  two is two: 1, 2" in said
     assert "1 of 1 checks FAILED" in said
     monkeypatch.setattr(demo, "Story", lambda i: Nothing(ok=True))
-    assert demo.run(Nothing()) is True
+    assert demo.run(Nothing()) is True  # type: ignore[arg-type]  # it stands for one
 
 
 def test_the_demo_removes_nothing_that_it_did_not_make(tmp_path: Path) -> None:
@@ -256,7 +261,7 @@ def test_the_demo_reads_no_settings_but_its_own(
         return True
 
     monkeypatch.setattr(demo, "run", note)
-    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     for name in ("DATABASE", "WAREHOUSE", "INPUT_ROOTS", "OUTPUT_ROOTS"):
         monkeypatch.setenv(f"WEIR_{name}", "/somebody/elses")

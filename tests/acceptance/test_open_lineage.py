@@ -62,8 +62,9 @@ def installation(
 ) -> Iterator[Installation]:
     """An installation whose Airflow has the provider, and sends events to that server."""
     (tmp_path / "shop.py").write_text(SHOP)
-    uv = Path(sys.executable).with_name("uv")
-    install = [uv, "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "provider"]
+    uv = str(Path(sys.executable).with_name("uv"))
+    target = str(tmp_path / "provider")
+    install = [uv, "pip", "install", "--quiet", "--no-deps", "--target", target]
     subprocess.run([*install, "--python", sys.executable, *PACKAGES], check=True)
     for name, value in {
         "WEIR_CONFIG": str(tmp_path / "weir.toml"),

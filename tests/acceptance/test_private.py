@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from weir.local import processes
 from weir.local.installation import Installation

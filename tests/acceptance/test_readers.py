@@ -76,7 +76,7 @@ class Shared:
         return self.rows("SELECT * FROM batches WHERE reader_group = :g ORDER BY batch_id")
 
     def has_committed(self, count: int) -> bool:
-        return sum(batch.state == "committed" for batch in self.batches()) >= count
+        return len([b for b in self.batches() if b.state == "committed"]) >= count
 
     def check_each_event_once(self) -> None:
         root = Path(self.settings.output_roots[0])

@@ -18,8 +18,8 @@ from tests.acceptance.browser import Browser, browser
 from weir.actions import FORMS
 from weir.local.installation import Installation
 from weir.settings import load
-from weir.source_tree import REPOSITORY
 
+REPOSITORY = Path(__file__).parents[2]
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 # What a person might type, by the titles of required fields.
 TYPED = {

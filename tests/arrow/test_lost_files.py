@@ -116,7 +116,9 @@ def test_a_wrong_warehouse_says_the_sentence_of_an_append_when_it_is_read(
         (tmp_path / name).mkdir()
         if marker:
             write_marker(wrong.warehouse, marker)
-        for read in (*readers(wrong), lambda: fill(wrong, "two")):  # noqa: B023
+        asked = readers(wrong)
+        asked.append(lambda: fill(wrong, "two"))  # noqa: B023
+        for read in asked:
             with raises("warehouse_not_owned"):
                 read()
 

@@ -34,7 +34,7 @@ def fill(lane: Lane, settings: Settings, batch: str, count: int = 20) -> None:
 @contextmanager
 def after_the_first(statement: str, then: Callable[[], Any]) -> Iterator[None]:
     """Once something has been asked in whatever session, do something in another."""
-    done = []
+    done: list[str] = []
 
     def asked(*sent: Any) -> None:
         if statement in sent[2] and not done:
@@ -143,7 +143,7 @@ def test_what_is_read_and_counted_between_two_times_is_the_same_later(
     lane.scale("0.0")
     assert weir.read(str(lane.name), **hour, settings=settings).equals(read)
     assert weir.count(str(lane.name), since=times[2], settings=settings) == 40
-    tail = lane.tail()
+    tail: dict[str, int | str] = {**lane.tail()}
     with raises("argument_invalid until"):
         weir.read(str(lane.name), end=tail, until=times[2], settings=settings)
     lane.truncate(", ".join(f"{name}={offset}" for name, offset in tail.items()))

@@ -64,15 +64,16 @@ def test_reads_of_a_time_before_the_head_say_how_many_events_are_missing(
     lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
     fill(settings, "three", 7)
     end = now(lane)
+    asked: list[Callable[..., Any]] = [weir.read, weir.count]
     for span, gone, there in (
         ({"since": start}, 25, 7),
         ({"since": start, "until": middle}, 20, 0),
         ({"since": middle, "until": end}, 5, 7),
         ({"until": middle}, 20, 0),
     ):
-        for ask in (weir.read, weir.count):
+        for ask in asked:
             with pytest.warns(weir.TruncatedWarning, match=rf"^{gone} events .* by hand"):
-                found = ask("iot/small", **span, settings=settings)  # type: ignore[operator]
+                found = ask("iot/small", **span, settings=settings)
             assert (found if isinstance(found, int) else found.num_rows) == there
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -83,7 +84,7 @@ def test_reads_of_a_time_before_the_head_say_how_many_events_are_missing(
     truncate_all(lane)
     for ask in (weir.read, weir.tail, weir.count):
         with pytest.warns(weir.TruncatedWarning, match="^32 events of stream iot/small"):
-            ask("iot/small", settings=settings)  # type: ignore[operator]
+            ask("iot/small", settings=settings)
 
 
 def test_what_a_terminal_finds_no_more_it_says(

@@ -12,7 +12,8 @@ from tests.raises import raises
 from weir.local import airflow_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.state_folder import StateFolder
-from weir.source_tree import REPOSITORY
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture

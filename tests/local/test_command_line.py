@@ -13,8 +13,8 @@ import pytest
 
 from weir.local.__main__ import main
 from weir.local.installation import Installation
-from weir.source_tree import REPOSITORY
 
+REPOSITORY = Path(__file__).parents[2]
 pytestmark = pytest.mark.drawn(3)
 
 

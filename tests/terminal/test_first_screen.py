@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from weir.local.installation import Installation
-from weir.source_tree import REPOSITORY
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 def shown() -> list[tuple[str, str]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from weir.local.installation import Installation
-from weir.source_tree import REPOSITORY
 
+REPOSITORY = Path(__file__).parents[2]
 pytestmark = [pytest.mark.drawn(1), pytest.mark.server]
 
 
@@ -110,6 +110,7 @@ def test_the_command_of_the_virtual_environment_needs_no_variables(tmp_path: Pat
     done = subprocess.run([program, "--help"], env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "usage: weir" in done.stdout
-    asked = [tree / ".venv" / "bin" / "python", "-c", "import weir; print(weir.__file__)"]
+    python = str(tree / ".venv" / "bin" / "python")
+    asked = [python, "-c", "import weir; print(weir.__file__)"]
     where = subprocess.run(asked, env=environ, capture_output=True, text=True, check=True).stdout
     assert str(REPOSITORY / "plugins") in where or str(tree / "plugins") in where

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.conftest import Done
-from weir.source_tree import REPOSITORY
 
+REPOSITORY = Path(__file__).parents[2]
 SLOW = """import pathlib, time
 pathlib.Path("started").touch()
 time.sleep(60)

@@ -17,5 +17,7 @@ def priced(frame: DataFrame, adjuncts: Any) -> DataFrame:
     """Return each event with the price that a store has, after a second."""
     time.sleep(1)
     [store] = adjuncts
-    joined = adjuncts.enrich(frame.withColumn("item", F.lit("it")), store, "item", prefix="now_")
+    joined: DataFrame = adjuncts.enrich(
+        frame.withColumn("item", F.lit("it")), store, "item", prefix="now_"
+    )
     return joined.select("n", "now_price")
