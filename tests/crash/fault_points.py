@@ -63,7 +63,8 @@ class Moments:
         engine = database.engine
         event.listen(engine, "before_cursor_execute", lambda *s: said("before", s[2]))
         # SQLAlchemy has an event before a commit, and none after it.
-        engine.dialect.do_commit = self.around("COMMIT", engine.dialect.do_commit)
+        dialect: Any = engine.dialect
+        dialect.do_commit = self.around("COMMIT", dialect.do_commit)
         watch_alone(database, before=partial(said, "before"), after=partial(said, "after"))
 
     def of_files(self, folder: Path) -> None:
@@ -83,7 +84,7 @@ class Moments:
 
 
 def _files_with(moments: Moments) -> type[fs.LocalFileSystem]:
-    class Watched(fs.LocalFileSystem):
+    class Watched(fs.LocalFileSystem):  # type: ignore[misc]  # pyarrow has no types
         """Tells of what it changes."""
 
     for name in ("create_dir", "delete_file", "move", "open_output_stream"):

@@ -2,8 +2,9 @@
 
 import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_appends_that_race_with_splits_and_merges_lose_nothing_and_keep_order(
         for number in range(6):
             both = [staged(weir, stream, 10 * number + i) for i in range(2)]
             total += 2
-            started = [pool.submit(weir.appender.commit, one) for one in both]
+            started: list[Future[Any]] = [pool.submit(weir.appender.commit, one) for one in both]
             started.insert(number % 3, pool.submit(scale))
             for future in started:
                 future.result()

@@ -61,8 +61,9 @@ def run(
     status = main("process", process.run, given)
     printed = capsys.readouterr().out
     assert status == 0, printed
-    report = next(line for line in printed.splitlines() if line.startswith("weir: process: {"))
-    return json.loads(report.removeprefix("weir: process: "))
+    said = next(line for line in printed.splitlines() if line.startswith("weir: process: {"))
+    report: dict[str, Any] = json.loads(said.removeprefix("weir: process: "))
+    return report
 
 
 def wait_for_the_lease_of(reader: str, weir: Installation) -> None:

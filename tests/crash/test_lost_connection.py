@@ -23,7 +23,7 @@ FATES = {
 }
 
 
-@pytest.fixture(params=FATES.values(), ids=FATES.keys())
+@pytest.fixture(params=list(FATES.values()), ids=list(FATES))
 def network(
     test_database: TestDatabase, request: pytest.FixtureRequest
 ) -> Iterator[tuple[str, Proxy]]:

@@ -44,8 +44,8 @@ class Refusals:
                 return super().execute(*self._statement(query, given))
 
         database.cursor_alone = Refused
-        dialect = database.engine.dialect
-        self._commit, dialect.do_commit = dialect.do_commit, self._refused_commit  # type: ignore[method-assign]
+        dialect: Any = database.engine.dialect
+        self._commit, dialect.do_commit = dialect.do_commit, self._refused_commit
 
     def _now(self, what: str) -> bool:
         self.seen.append(what)

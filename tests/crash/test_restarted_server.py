@@ -110,7 +110,7 @@ def test_appends_and_a_reader_go_on_over_restarts(
         writers = [pool.submit(append, writer) for writer in range(2)]
         reader = pool.submit(read)
         for share in (20, 50, 80):
-            wait_for("appends", lambda share=share: len(appended) >= share or over.is_set())
+            wait_for("appends", lambda: len(appended) >= share or over.is_set())  # noqa: B023
             server.stop()
             server.start()
         for writer in writers:

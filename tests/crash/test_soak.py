@@ -111,13 +111,12 @@ def append_more(weir: Installation, total: int, count: int) -> int:
 
 def check_exactly_once(weir: Installation, arguments: dict[str, Any], total: int) -> None:
     """Read the rest; then every event is once in every output."""
-    wait_for(
-        "all to be read by the last",
-        lambda: (
-            finish("process", process.run, arguments, "last")
-            or weir.value("SELECT unread_events FROM lag") == 0
-        ),
-    )
+
+    def all_is_read() -> bool:
+        finish("process", process.run, arguments, "last")
+        return bool(weir.value("SELECT unread_events FROM lag") == 0)
+
+    wait_for("all to be read by the last", all_is_read)
     assert sorted(weir.check(stream_name(STREAM))["n"]) == list(range(total))
     assert [n for (n,) in weir.query(f"SELECT n FROM {TABLE} ORDER BY n")] == list(range(total))
     root = Path(weir.settings.output_roots[0])
@@ -158,8 +157,8 @@ def test_of_two_consumers_at_once_one_is_killed_and_the_other_finishes_the_work(
             open_ = "SELECT FROM reader_batch WHERE state = 'open' AND reader_id LIKE :reader"
             wait_for(
                 "a batch to be opened",
-                lambda n=number: (
-                    weir.query(open_, reader=f"%/one {n}/%") or not victim.running()  # noqa: B023
+                lambda: (
+                    weir.query(open_, reader=f"%/one {number}/%") or not victim.running()  # noqa: B023
                 ),
             )
             time.sleep(chance.uniform(0, 4))
