@@ -152,7 +152,9 @@ class Installation:
             frame = frame.select(*columns, *PLACE)
         return to_pandas(frame)
 
-    def consumer(self, group: str, function: Any, *outputs: str, **options: Any) -> Consumer:
+    def consumer(
+        self, group: str, function: Any, *outputs: str, **options: Any
+    ) -> Consumer[DataFrame]:
         """Return a consumer, whose reader is `reader` unless it is named."""
         read = {name: options.pop(name) for name in Options.__annotations__ if name in options}
         options = {"reader_id": "reader", **options}
@@ -214,8 +216,8 @@ class Installation:
                 assert value is None or low <= position(value) < high, (value, low, high)
             # Segments of a key follow one another in the order of their ids.
             for value, one in facts.groupby(key):
-                order = list(zip(one["_clock"], one["_weir_seq"], strict=True))
-                assert order == sorted(order), f"{value} is not in the order of its commits"
+                places = list(zip(one["_clock"], one["_weir_seq"], strict=True))
+                assert places == sorted(places), f"{value!r} is not in the order of its commits"
         if read:
             for order in ("segment", "stream", "none"):
                 self.check_read(stream, facts, order)

@@ -12,7 +12,7 @@ COLUMNS = "s string, r string, n bigint, d double, t timestamp, b boolean, xs ar
 LITERALS = ["''", "'a'", "'ab'", "'😀'", "','", "'yyyy-MM-dd'", "'$.a'", "'$1'", "'(.)'", "'.*'",
             "'(?=(.*))'", "'#,##0.00'", "'day'", "0", "1", "2", "-1", "7", "256", "1000",
             "2000000000", "1.5", "true", "null", "DATE '2024-01-31'", "interval 1 day"]  # fmt: skip
-NAMES = [*"srndtb", "xs", "xs[0]", "nothing", "user", "current_date", "`s`", "s.x"]
+NAMES: list[str] = [*"srndtb", "xs", "xs[0]", "nothing", "user", "current_date", "`s`", "s.x"]
 # How many arguments a function mostly has; others are tried as well.
 CALLS = {
     "concat": 3, "concat_ws": 3, "replace": 3, "regexp_replace": 3, "regexp_extract": 3, "lpad": 3,

@@ -138,7 +138,7 @@ def test_a_manager_decides_what_is_delivered_and_what_is_seen(
     world.append([("a", 1, "u"), ("b", 2, "u")])
     weir.append(EVENTS, [(k, n) for n in range(2) for k in "ab"])
 
-    def check(batch: OpenBatch) -> None:
+    def check(batch: OpenBatch[DataFrame]) -> None:
         for as_of in (True, False):
             joined = batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
             assert rows(joined.select("k", "n", "v_n")) == [("a", 0, 1), ("b", 0, None)]
@@ -190,7 +190,7 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
         events = events.withColumn("nN", F.lit(1)).withColumn("k.1", F.col("k"))
         found = batch.enrich(events, other.name, "k.1", prefix="v_")
         assert rows(found.select("v_n")) == [(1,)]
-        for code, arguments in {
+        refused: dict[str, dict[str, Any]] = {
             "adjunct_not_joined": {"name": "s/none"},
             "adjunct_key_type": {"name": store.name},
             "adjunct_column_twice": {"name": other.name},
@@ -198,7 +198,8 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
             "as_of_not_a_time": {"name": other.name, "as_of": "n"},
             "adjunct_on_invalid": {"name": other.name, "on": "nothing"},
             "argument_invalid": {"name": other.name, "how": "full"},
-        }.items():
+        }
+        for code, arguments in refused.items():
             with raises(code):
                 batch.enrich(
                     events, **{"on": "k", "prefix": "N" if "twice" in code else "v_", **arguments}
@@ -211,9 +212,9 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
             joined = batch.enrich(events, other.name, nothing, as_of=as_of, prefix="v_")
             assert rows(joined.select("n", "v_n")) == [(1, None)]
         # A number finds keys of another type of numbers; one that does not fit finds none.
-        for on, found in ((F.lit(1).cast("tinyint"), "a"), (F.lit(2.0**70), None)):
+        for on, value in ((F.lit(1).cast("tinyint"), "a"), (F.lit(2.0**70), None)):
             joined = batch.enrich(events, store.name, on)
-            assert rows(joined.select("value")) == [(found,)]
+            assert rows(joined.select("value")) == [(value,)]
 
 
 def test_consumers_name_their_stores(weir: Installation, world: World) -> None:

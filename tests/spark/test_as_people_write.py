@@ -165,7 +165,7 @@ def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
 
     def mistaken(events: DataFrame) -> DataFrame:
         mistakes.append(1)
-        return events.nowhere()  # type: ignore[operator]
+        return events.nowhere()  # type: ignore[operator, no-any-return]
 
     with raises("batch_failed"):
         weir.consumer(group, mistaken, "parquet:large", retries=5).run()
@@ -280,7 +280,9 @@ def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
         "n": "bigint", "zip code": "string", "day": "date", "group": "string",
     }  # fmt: skip
     days = [date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)]
-    wanted = [(n, days[n % 3], f"{n:05}", f"{n:05}") for n in range(29)]
+    wanted: list[tuple[int, date, str | None, str | None]] = [
+        (n, days[n % 3], f"{n:05}", f"{n:05}") for n in range(29)
+    ]
     wanted.append((30, days[0], None, None))
     rows = found.select("n", "day", "zip code", "group").orderBy("n").collect()
     assert [tuple(row) for row in rows] == wanted

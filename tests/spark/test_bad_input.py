@@ -25,7 +25,7 @@ from weir.programs.functions import read
 UNKNOWN = "there is no stream s/nowhere"
 # The job, its arguments, what the sentence must say.
 CREATE = {"stream": "s/new", "routing_key": "k"}
-CREATE_STREAM = [
+CREATE_STREAM: list[tuple[dict[str, Any], str]] = [
     ({"stream": "../new"}, r"stream is '../new'"),
     ({"stream": "s/../new"}, r"stream is 's/../new'"),
     ({"stream": "S/New"}, r"stream is 'S/New'"),
@@ -46,7 +46,7 @@ CREATE_STREAM = [
     ({"schema": "k STRING, K LONG"}, r"column 'K' occurs twice"),
 ]
 INGEST = {"stream": "s/events", "files": ["good.parquet"]}
-INGESTS = [
+INGESTS: list[tuple[dict[str, Any], str]] = [
     ({"stream": "s/nowhere"}, UNKNOWN),
     ({"stream": "nowhere"}, r"stream is 'nowhere'"),
     ({"files": ["../weir.toml"]}, r"'../weir.toml' is outside the configured roots"),
@@ -80,7 +80,7 @@ PROCESS = {
     "function": "tests.crash.functions:copies",
     "outputs": ["parquet:copies"],
 }
-PROCESSES = [
+PROCESSES: list[tuple[dict[str, Any], str]] = [
     ({"reader_group": "nobody"}, r"there is no reader group nobody"),
     ({"reader_group": "../x"}, r"reader_group is '../x'"),
     ({"function": "os:system"}, r"function 'os:system' is not in an allowed package"),

@@ -1,6 +1,7 @@
 """Spark and pyarrow read one group: the same values come out, and either takes over what the other
 has begun."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_an_engine_takes_over_what_the_other_has_begun(
     with programs.open(settings=weir.settings) as store:
         for i, (first, second) in enumerate([("spark", "pyarrow"), ("pyarrow", "spark")]):
             weir.append(stream, [(f"key {n % 11}", n) for n in range(60 * i, 60 * i + 60)])
-            readers = {
+            readers: dict[str, Callable[[], Any]] = {
                 "pyarrow": lambda: store.reader(group, reader_id="one"),
                 "spark": lambda: Reader(
                     weir.spark, group, reader_id="one", installation=weir.opened

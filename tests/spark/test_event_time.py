@@ -84,7 +84,7 @@ def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation, name: s
         weir.query("UPDATE stream SET complete_until = :until RETURNING 1", until=until)
         two = weir.append(by_spark, rows)
     weir.query("UPDATE stream SET complete_until = NULL RETURNING 1")
-    given = {"writer_id": "w", "settings": weir.settings}
+    given: dict[str, Any] = {"writer_id": "w", "settings": weir.settings}
     first = api.append(str(by_arrow), rows_of(name), batch_id="1", **given)
     weir.query("UPDATE stream SET complete_until = :until RETURNING 1", until=until)
     second = api.append(str(by_arrow), rows_of(name), batch_id="2", **given)

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,7 @@ def test_row_is_found_again_by_its_rank(root: Path) -> None:
     assert inputs.origin((1 << 47) + 12) == ("a.csv", 12)
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[Path], object]] = {
     "grows": lambda root: (root / "days/1.csv").open("a").write("more\n"),
     "shrinks": lambda root: (root / "days/1.csv").write_text("k\n"),
     "is written again in the same size": lambda root: os.utime(root / "days/1.csv", ns=(1, 1)),

@@ -24,7 +24,8 @@ def files_of(weir: Installation, kind: str) -> list[Path]:
 
 def joined(store: Store, **how: Any) -> Callable[..., DataFrame]:
     def function(events: DataFrame, adjuncts: Any) -> DataFrame:
-        return adjuncts.enrich(events, store.name, "k", prefix="v_", **how)
+        found: DataFrame = adjuncts.enrich(events, store.name, "k", prefix="v_", **how)
+        return found
 
     return function
 

@@ -18,7 +18,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.groups import open_batch
 from weir.controller.rejected import make_rejected_stream
-from weir.errors import BatchFailed, InvalidInput, Unavailable
+from weir.errors import BatchFailed, InvalidInput, Unavailable, WeirError
 from weir.model.names import StreamName
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.groups.readers import join
@@ -42,7 +42,7 @@ def stream(weir: Installation) -> StreamName:
 def failing(*bad: int) -> Callable[[DataFrame], DataFrame]:
     """A function whose Python code fails on these, on the executors."""
 
-    def check(n):
+    def check(n: int) -> int:
         if n in bad:
             raise ValueError(f"I don't like {n}")
         return n
@@ -211,7 +211,7 @@ def away(events: DataFrame) -> DataFrame:
 
 
 def away_on_the_executors(events: DataFrame) -> DataFrame:
-    def ask(n):
+    def ask(n: int) -> int:
         raise ConnectionError("the service does not answer")
 
     return events.select("k", F.udf(ask, LongType())("n").alias("n"))
@@ -229,7 +229,7 @@ def without_a_key(events: DataFrame) -> DataFrame:
     return events.select("n")
 
 
-NOT_THE_EVENTS: list[tuple[Callable[[DataFrame], DataFrame], type[Exception], str, bool]] = [
+NOT_THE_EVENTS: list[tuple[Callable[[DataFrame], DataFrame], type[WeirError], str, bool]] = [
     (away, BatchFailed, "stays open: ConnectionError: the service does not answer", True),
     (away_on_the_executors, BatchFailed, "stays open: ConnectionError: the service does", True),
     (says_it_is_away, Unavailable, "^the service does not answer", True),

@@ -19,12 +19,13 @@ from weir.spark.inputs.files import Inputs
 from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
 from weir.spark.inputs.parquet_footer import WrongFooter, read_footer
 from weir.spark.inputs.parquet_types import columns_of_elements
+from weir.spark.inputs.text_options import TextOptions
 
 
 def columns(folder: Path, *names: str) -> ParquetColumns:
     """The columns of files in a folder."""
     files = tuple(InputFile(name, 1) for name in names)
-    return parquet_columns(Inputs(str(folder), files, "parquet", {}, ()))
+    return parquet_columns(Inputs(str(folder), files, "parquet", TextOptions(), ()))
 
 
 def written(folder: Path, name: str = "x.parquet", **given: pa.Array) -> str:

@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -86,6 +86,7 @@ def test_segments_that_follow_one_another_are_in_one_task_predecessors_first(
     stream, per_key = history(weir)
     read = tasks_of(weir.frame(stream, "segment"))
     for key, one in read.groupby("k"):
+        assert isinstance(key, str)
         assert one["task"].nunique() == 1, "the events of a key are read by one task"
         assert one["n"].tolist() == per_key[key], "in the order in which they were written"
         assert one["_segment"].is_monotonic_increasing
@@ -263,13 +264,14 @@ def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
     made = random_for("bounds")
     for _ in range(4):
         bounds = []
+        segment: Any
         for segment, end in ends.items():
             start, stop = sorted(made.randrange(end + 1) for _ in range(2))
             if start < stop:
                 bounds.append((int(segment), start, stop))
         stream_id = weir.value("SELECT stream_id FROM stream")
         slices, fields = weir.database.transaction(
-            lambda c, b=bounds, s=stream_id: plan_of_bounds(c, s, b)
+            lambda c: plan_of_bounds(c, stream_id, bounds)  # noqa: B023 - it runs at once
         )
         wanted = pd.concat(
             facts[(facts["_segment"] == s) & facts["_offset"].between(a, b - 1)]

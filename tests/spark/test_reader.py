@@ -1,13 +1,14 @@
 """A reader in a program of one's own: what a batch writes counts from its commit on, or never."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
@@ -57,7 +58,7 @@ def read(weir: Installation, group: str, **options: Any) -> Reader:
     return Reader(weir.spark, group, **options)
 
 
-def write_all(batch: OpenBatch) -> None:
+def write_all(batch: OpenBatch[DataFrame]) -> None:
     """The events, into each kind of output."""
     rows = batch.events.select("k", "n").persist()
     for output in ("stream:s/out", "parquet:out", "table:public.results"):
@@ -183,7 +184,7 @@ def test_the_lease_is_renewed_while_a_program_computes(weir: Installation, group
 
 def wait_for_renewals(weir: Installation, count: int) -> None:
     """Until the lease of the only reader has been renewed so often."""
-    seen = set()
+    seen: set[object] = set()
     end = time.monotonic() + 60
     while len(seen) <= count:
         assert time.monotonic() < end, "it is not renewed"
@@ -195,7 +196,7 @@ def test_what_another_reader_has_is_waited_for(weir: Installation, group: str) -
     with read(weir, group) as first, ThreadPoolExecutor(1) as pool:
         batch = next(first)
 
-        def second() -> list[OpenBatch]:
+        def second() -> list[OpenBatch[DataFrame]]:
             with read(weir, group) as reader:
                 return list(reader)
 
@@ -308,7 +309,7 @@ def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_i
     assert [row.n for row in batch.events_of("s/other").collect()] == [1, 2]
 
 
-def reader_commits(reader: Reader) -> Iterator[OpenBatch]:
+def reader_commits(reader: Iterable[OpenBatch[DataFrame]]) -> Iterator[OpenBatch[DataFrame]]:
     for batch in reader:
         batch.commit()
         yield batch

@@ -5,6 +5,7 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,16 +90,21 @@ def test_rows_of_foreach_batch_go_where_all_others_go(weir: Installation, tmp_pa
     stream = weir.create(key="t", segments=40)
     rows = weir.spark.sql(ROWS).select("n", "t")
     rows.coalesce(1).write.parquet(str(tmp_path / "source"))
+
+    def append(frame: DataFrame, _: int) -> None:
+        weir.append(stream, frame)
+
     with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
         query = (
             weir.spark.readStream.schema(rows.schema)
             .parquet(str(tmp_path / "source"))
-            .writeStream.foreachBatch(lambda frame, _: weir.append(stream, frame) and None)
+            .writeStream.foreachBatch(append)
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
+    row: Any
     for row in weir.read(stream).itertuples():
         low, high = places(weir, stream)[row.n]
         assert low <= position(str(row.t.tz_localize(None))) < high
@@ -214,9 +220,13 @@ def test_a_damaged_file_of_the_warehouse_stops_a_read_where_spark_is_told_to_ign
     (first, *_) = (row.path for row in weir.query("SELECT path FROM data_file"))
     path = Path(weir.settings.warehouse) / first
     content = path.read_bytes()
+    reads: list[Callable[[DataFrame], object]] = [
+        lambda frame: frame.collect(),
+        lambda frame: frame.where("n >= 0").collect(),
+    ]
     with setting(weir.spark, IGNORING):
         damage(path)
-        for read in (lambda frame: frame.collect(), lambda frame: frame.where("n >= 0").collect()):
+        for read in reads:
             with pytest.raises(Exception, match=path.name):
                 read(weir.frame(stream, order))
         frame = weir.frame(stream, order)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
@@ -222,6 +222,7 @@ def test_a_micro_batch_goes_on_over_many_epochs_up_to_its_budget(
     half = query.latestOffset(head, ReadMaxRows(31))
     sizes = database.transaction(lambda c: queries.size_between(c, lane.name, head, half))
     assert sizes.events == 31
+    assert isinstance(query, SupportsTriggerAvailableNow)
     query.prepareForTriggerAvailableNow()
     lane.append({follows: 50})
     assert query.latestOffset(half, ReadMaxRows(1000)) == {follows: 2}

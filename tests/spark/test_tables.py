@@ -88,7 +88,8 @@ def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Inst
     append(weir, stream, table(200, 50), "three")
     weir.truncate(stream, "1.1=0")
     assert prune(weir.database, 0.0) != []
-    for end in (None, {"0.0": 130}, {"1.1": 7}):
+    ends: list[dict[str, int | str] | None] = [None, {"0.0": 130}, {"1.1": 7}]
+    for end in ends:
         with raises('metadata_pruned 0.0 {"1.1": 0}'):
             api.read(str(stream), start={"0.0": 125}, end=end, settings=weir.settings)
     with raises("cut_segment_unknown 9.0"):

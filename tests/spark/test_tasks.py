@@ -15,7 +15,7 @@ Row = tuple[int, int, int, int]  # stream, clock, segment, offset
 def files(made: random.Random, commits: int, segments: int, most: int) -> list[FileSlice]:
     """Files of commits to segments that tile the keys, of which some are read in part. In half of
     the commits the ranks of different segments interleave, as those of one task do."""
-    found = []
+    found: list[FileSlice] = []
     offsets = [0] * segments
     for clock in range(commits):
         rank, together = 0, made.random() < 0.5

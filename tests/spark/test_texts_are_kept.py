@@ -161,7 +161,7 @@ def test_values_of_later_files_are_kept_or_named_with_column_text_and_type(
         weir.ingest(strict, ["2.csv"], "csv", again="strict")
 
 
-DECLARED = [
+DECLARED: list[dict[str, Any]] = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}
     for name, kind in [("k", "string"), ("v", "double"), ("f", "float"), ("p", "decimal(10,2)"),
                        ("at", "timestamp"), ("here", "timestamp_ntz"), ("day", "date"),
@@ -215,7 +215,7 @@ def test_csv_is_read_as_its_options_say(weir: Installation) -> None:
         "# Mitte\n"
         "b|-0,05|7|01.01.2026|29.03.2026 02:30|'größer'\n"
     )
-    options = {
+    options: dict[str, Any] = {
         "separator": "|", "quote": "'", "escape": "\\", "comment": "#", "skip_lines": 2,
         "encoding": "windows-1252", "decimal": ",", "thousands": ".", "date_format": "dd.MM.yyyy",
         "timestamp_format": "dd.MM.yyyy HH:mm", "time_zone": "Europe/Berlin",
@@ -259,7 +259,7 @@ def test_files_without_a_header_and_in_utf_16_have_their_rows(weir: Installation
     assert events(weir, wide) == [("日本", 1), ("x\ny", 2)]
 
 
-LINES = {
+LINES: dict[str, list[tuple[str, int | None]]] = {
     '{"k":"a","n":1}{"k":"b","n":2}': [("a", 1), ("b", 2)],
     '{"k":"a} {","n":1} \t {"k":"]["}': [("a} {", 1), ("][", None)],
     '{"k":"a\\\\"}{"k":"\\"}{"}': [("a\\", None), ('"}{', None)],

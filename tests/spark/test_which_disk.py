@@ -117,8 +117,8 @@ def of_spark(mine: Path) -> Callable[[DataFrame], DataFrame]:
 
 def read_only(disk: Path, there: bool) -> None:
     """Let nothing be written to a disk, or again."""
-    over = ["mount", "--bind", "-o", "ro", disk, disk]
-    subprocess.run(over if there else ["umount", disk], check=True)
+    over = ["mount", "--bind", "-o", "ro", str(disk), str(disk)]
+    subprocess.run(over if there else ["umount", str(disk)], check=True)
 
 
 @pytest.mark.release

@@ -191,7 +191,7 @@ def not_installed(n: int) -> int:
 
 
 def misspelled(n: int) -> int:
-    return nn  # type: ignore[name-defined]  # noqa: F821 - the mistake
+    return nn  # type: ignore[name-defined, no-any-return]  # noqa: F821 - the mistake
 
 
 def miscalled(n: int) -> int:
@@ -240,7 +240,7 @@ def test_what_a_function_raises_about_an_event_on_the_executors_sets_it_aside(
     def picky(n: int) -> int:
         if n == 3:
             try:
-                {}["three"]
+                {"one": 1}["three"]
             except KeyError as error:
                 raise NotForUs("three") from error
         return n

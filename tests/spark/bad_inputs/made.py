@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_GOOD = {"id": ["int64", [1, 2, 3]], "v": ["string", ["a", "b", "c"]]}
+_GOOD: dict[str, list[Any]] = {"id": ["int64", [1, 2, 3]], "v": ["string", ["a", "b", "c"]]}
 _TYPES: dict[str, pa.DataType] = {
     "ns": pa.timestamp("ns"), "us": pa.timestamp("us"), "utc": pa.timestamp("us", tz="UTC"),
     "null": pa.null(), "time64": pa.time64("us"), "time32": pa.time32("ms"),
