@@ -100,7 +100,8 @@ def many_small(setting: Setting) -> Figure:
             )
         ),
         lambda: to_nothing(setting.spark.read.parquet(str(plain))),
-        limit=1.0,
+        limit=1.5,
+        goal=1.0,
     )
 
 
