@@ -1,5 +1,6 @@
 """What a program does wrong with a reader and its batches is said in one sentence."""
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 import weir
 from tests.consumers.test_reader import ALL, append, found, sinks
 from tests.raises import raises
+from weir.consumers import batch_outputs
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,28 @@ def test_of_results_of_which_one_is_wrong_none_counts_as_written(
         batch.commit({**results, wrong: batch.events})
     assert sinks(store)[:3] == [list(range(20))] * 3
     assert found(store, "SELECT state FROM transaction WHERE state = 'open'") == []
+
+
+def test_an_output_whose_failed_files_remain_is_not_written_again(
+    store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(store, range(2))
+    output, rows = "parquet:p partition_by=k", pa.table({"k": ["a", "b"], "n": [1, 2]})
+    too_long = pa.table({"k": ["a", "b" * 300], "n": [1, 2]})  # for the name of a folder
+    with store.reader("g") as reader:
+        batch = next(reader)
+        with raises("output_not_writable"):
+            batch.commit({output: too_long})
+        with monkeypatch.context() as patch:
+            patch.setattr(batch_outputs, "delete_here", lambda files: {0: "the disk is read-only"})
+            with raises("output_not_writable"):
+                batch.commit({output: too_long})
+        with raises("output_not_emptied parquet:p"):
+            batch.commit({output: rows})
+    with store.reader("g") as reader:
+        for batch in reader:
+            assert batch.commit({output: rows})["parquet"]
+    assert len(list(Path(store.settings.output_roots[0]).rglob("attempt=2/*/*.parquet"))) == 2
 
 
 def test_a_column_without_a_type_is_refused_with_what_to_do(store: weir.StreamStore) -> None:

@@ -76,6 +76,7 @@ class BatchOutputs(Generic[Frame]):
     tables: list[StagedTable] = field(default_factory=list)
     parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
     _written: set[tuple[str, str, str]] = field(default_factory=set)
+    _not_emptied: set[tuple[str, str, str]] = field(default_factory=set)
 
     def write(self, output: Output, rows: Any) -> None:
         """Compute a result and write it for its output. Raises as `OpenBatch.write` does."""
@@ -92,6 +93,13 @@ class BatchOutputs(Generic[Frame]):
                 "output_written_twice",
                 f"{output} is already written in batch {self.batch.batch_id} of group "
                 f"{self.batch.group}; write each output once, with all its rows.",
+            )
+        if output.identity in self._not_emptied:
+            raise Conflict(
+                "output_not_emptied",
+                f"{output} has files in batch {self.batch.batch_id} of group {self.batch.group} "
+                "of a result that failed, which can't be deleted, so rows would be there twice; "
+                "leave the batch, and its next attempt writes to a folder of its own.",
             )
         nothing = self.engine.is_nothing(frame)
         if output.kind == "table":  # which no rows may replace
@@ -134,11 +142,10 @@ class BatchOutputs(Generic[Frame]):
         self.parquet.append((output, one))
 
     def _empty(self, output: Output, one: Mapping[str, Any]) -> None:
-        """Delete what was written to a folder, so that the output can be written again; where that
-        fails, it can't be, because the folder would have more than its rows."""
+        """Delete what was written to a folder, so that the output can be written again."""
         root, folder = one["root"], one["path"]
         if delete_here([(root, folder)]) and _is_there(root, folder):
-            self._written.add(output.identity)
+            self._not_emptied.add(output.identity)
 
     def _copy(self, output: Output, frame: Frame | None) -> None:
         """Stage a result for a table. None: it has neither rows nor columns."""
