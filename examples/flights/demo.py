@@ -28,12 +28,11 @@ from weir.database.connection import Database
 from weir.errors import Conflict, WeirError
 from weir.local.installation import Installation
 from weir.local.state_folder import StateFolder
+from weir.operations.runner import SHORT_JOB
 from weir.settings import load
 
 FLIGHTS, DEPARTURES, DELAYS = "nyc/flights", "nyc/departures", "nyc/delays"
 SETTINGS = Path(__file__).with_name("weir.toml")
-# The jobs of the story are over before Java's optimising compiler pays.
-JVM = "-XX:TieredStopAtLevel=1"
 LOCK = "demo.lock"  # tells a state folder that the demo made from one with somebody's streams
 
 
@@ -376,7 +375,10 @@ def main() -> int:
     for name in [name for name in os.environ if name.startswith("WEIR_")]:
         del os.environ[name]  # settings of another installation
     os.environ["WEIR_CONFIG"] = str(SETTINGS)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {JVM}".strip()
+    # All jobs of the story are short.
+    os.environ["SPARK_SUBMIT_OPTS"] = (
+        f"{SHORT_JOB} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip()
+    )
     try:
         with begun_anew(state) as installation:
             holds = run(installation)

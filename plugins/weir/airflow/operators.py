@@ -29,14 +29,12 @@ from weir.front_ends import speaking
 from weir.history.job_runs import RunId, read_outcome, record_end
 from weir.model.names import stream_name
 from weir.operations.form import parse
-from weir.operations.runner import JOB_FILE, hand_over
+from weir.operations.runner import JOB_FILE, SHORT_JOB, hand_over
 from weir.reader_groups.groups.consumers import declared_consumer
 from weir.reader_groups.groups.lag import read_lag
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
-# A short job ends before the optimising compiler pays off (docs/decisions/0059).
-SHORT_JOB = "-XX:TieredStopAtLevel=1"
 SHORT_EVENTS = 1_000_000  # unread events up to which reading them is short
 
 
@@ -132,7 +130,8 @@ class WeirJobOperator(SparkSubmitOperator):
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         deploy_mode = self._check_connection()
         if deploy_mode != "cluster" and is_short(self.job, parsed):  # there an option is refused
-            options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SHORT_JOB}".strip()
+            # First, so that what somebody else says of it wins.
+            options = f"{SHORT_JOB} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip()
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
         map_index = -1 if ti.map_index is None else ti.map_index
         run = RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)

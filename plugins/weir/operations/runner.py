@@ -40,6 +40,8 @@ from weir.settings import load
 
 # What spark-submit gets: it wants a file. Its first argument names the action.
 JOB_FILE = str(Path(__file__).parents[1] / "jobs" / "weir_job.py")
+# How its JVM starts if the job is over before the optimising compiler pays (docs/decisions/0059).
+SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
 
 def main(actions: Mapping[str, Action[Any]], argv: Sequence[str] | None = None) -> int:
