@@ -16,12 +16,10 @@ from pyspark.sql import functions as F
 from tests.crash.jobs import wait_for
 from tests.raises import raises
 from tests.spark.installation import Installation
+from tests.world.servers import weir_server
 from weir.controller.expiry import expire as expire_transactions
-from weir.database import migrate
 from weir.database.connection import Database
-from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.throw_away import throw_away_postgres
 from weir.model.names import stream_name
 from weir.reader_groups.groups.readers import expire as expire_readers
 from weir.settings import Settings
@@ -35,11 +33,7 @@ LEASE = 3.0
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:
     """A server that only these tests use, and stop."""
-    with throw_away_postgres() as postgres:
-        migrate.upgrade(postgres.dsn("weir", "weir_owner"))
-        logins.make_users(postgres)
-        # A crash of this server (not of the machine) then loses nothing that was committed.
-        postgres.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf()")
+    with weir_server(keeps=True) as postgres:
         yield postgres
 
 

@@ -13,11 +13,9 @@ import pytest
 import weir
 from tests.crash.jobs import execute, wait_for
 from tests.raises import raises
-from weir.database import migrate
+from tests.world.servers import weir_server
 from weir.database.connection import Database
-from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
 
 pytestmark = pytest.mark.server
@@ -26,10 +24,7 @@ OUTPUTS = ("stream:s/out", "table:public.results")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:
-    with throw_away_postgres() as server:
-        server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();")
-        migrate.upgrade(server.dsn("weir", "weir_owner"))
-        logins.make_users(server)
+    with weir_server(keeps=True) as server:
         yield server
 
 

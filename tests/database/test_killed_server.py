@@ -15,16 +15,14 @@ from tests.database.test_connection import note, noted
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.groups import Group
+from tests.world.servers import weir_server
 from tests.world.streams import Lane, at_once, staged, unique, while_held
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin
-from weir.database import migrate
 from weir.database.connection import Database
 from weir.errors import Unavailable
-from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.throw_away import throw_away_postgres
 
 pytestmark = pytest.mark.server
 
@@ -32,11 +30,7 @@ pytestmark = pytest.mark.server
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:
     """A server of these tests' own: it is killed again and again."""
-    with throw_away_postgres() as server:
-        # What it said was committed must be there after it was killed.
-        server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();")
-        migrate.upgrade(server.dsn("weir", "weir_owner"))
-        logins.make_users(server)
+    with weir_server(keeps=True) as server:
         yield server
 
 

@@ -7,19 +7,17 @@ import pytest
 import sqlalchemy
 
 from tests.raises import raises
+from tests.world.servers import weir_server
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:
-    with throw_away_postgres() as postgres:
-        migrate.upgrade(postgres.dsn("weir", "weir_owner"))
-        logins.make_users(postgres)
+    with weir_server() as postgres:
         yield postgres
 
 

@@ -19,14 +19,12 @@ from sqlalchemy import text
 
 import weir
 from tests.raises import raises
+from tests.world.servers import weir_server
 from weir.actions import FORMS
 from weir.controller.ownership import read_installation
-from weir.database import migrate
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.installation.opened import close_shared
-from weir.local import logins
-from weir.local.throw_away import throw_away_postgres
 from weir.operations.form import is_required, parse
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
@@ -342,13 +340,13 @@ def test_what_the_module_offers_is_there_and_told() -> None:
 
 @pytest.mark.server
 def test_a_store_outlives_a_restart_of_postgres(tmp_path: Path) -> None:
-    with throw_away_postgres() as server:
-        migrate.upgrade(server.dsn("weir", "weir_owner"))
-        logins.make_users(server)
-        with weir.open(server.dsn("weir", "weir_app"), str(tmp_path / "warehouse")) as store:
-            store.create_stream("shop/orders", "customer")
-            store.append("shop/orders", [{"customer": "a"}])
-            server.stop()
-            server.start()
-            store.append("shop/orders", [{"customer": "b"}])
-            assert store.read("shop/orders")["customer"].to_pylist() == ["a", "b"]
+    with (
+        weir_server() as server,
+        weir.open(server.dsn("weir", "weir_app"), str(tmp_path / "warehouse")) as store,
+    ):
+        store.create_stream("shop/orders", "customer")
+        store.append("shop/orders", [{"customer": "a"}])
+        server.stop()
+        server.start()
+        store.append("shop/orders", [{"customer": "b"}])
+        assert store.read("shop/orders")["customer"].to_pylist() == ["a", "b"]

@@ -15,16 +15,15 @@ from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.adjunct import Store
 from tests.world.groups import Group
+from tests.world.servers import weir_server
 from tests.world.streams import Lane, rows, run, unique
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import Committed, abort
-from weir.database import migrate
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.local import binaries, logins
+from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.throw_away import throw_away_postgres
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -243,12 +242,10 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
 
 @pytest.mark.server
 def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
-    with throw_away_postgres() as server:
-        migrate.upgrade(server.dsn("weir", "weir_owner"))
-        logins.make_users(server)
+    with weir_server(keeps=True) as server:
         database = Database(server.dsn(), patience=60.0, connect_patience=10.0)
         check_warehouse_ownership(database, str(tmp_path))
-        server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); CHECKPOINT")
+        server.psql("CHECKPOINT")
         server.kill()
         server.start()
         check_warehouse_ownership(database, str(tmp_path))  # a crash is no failover
