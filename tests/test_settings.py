@@ -95,3 +95,13 @@ def test_variables_of_a_deployment_are_no_mistakes(tmp_path: Path) -> None:
     named = re.findall(r"^#?(WEIR_\w+)=(.*)$", EXAMPLE, re.M)
     assert len(named) > 10
     assert loaded(tmp_path, "", WEIR_SOAK_SEED="1", WEIR_STACK_ID="x", **dict(named))
+
+
+def test_a_program_finds_the_file_above_its_folder_as_commands_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weir.toml").write_text("batch_files = 7")
+    (tmp_path / "below" / "it").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "below" / "it")
+    found = load({})
+    assert (found.batch_files, found.state) == (7, tmp_path / ".weir")

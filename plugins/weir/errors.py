@@ -145,6 +145,14 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         )
 
 
+def check_text(name: str, value: object) -> None:
+    """Check that a value is a text. Raises InvalidInput that shows what it could be."""
+    if not isinstance(value, str):
+        raise InvalidInput(
+            "argument_invalid", f"{name} is {value!r}; give a text, such as {str(value)!r}."
+        )
+
+
 def exited(what: str, error: SystemExit) -> InvalidInput:
     """Return the error for code of others that asked to end the process, which would end it without
     a word and with transactions open."""

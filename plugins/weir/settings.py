@@ -7,11 +7,12 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.source_tree import REPOSITORY
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Variables of Weir that are no settings; those of a deployment may be there, too.
@@ -26,7 +27,8 @@ class Settings:
     """
 
     state: Path = Path(".weir")
-    database: str = "service=weir"  # anything libpq takes: a URL, or key=value pairs
+    # Anything libpq takes: a URL, or key=value pairs. It may have a password.
+    database: str = field(default="service=weir", repr=False)
     pooler: bool = False  # a pooler in transaction mode is between: sessions take no options
     pool_size: int = 4  # connections that a process keeps open, of each of two kinds
     warehouse: str = "{state}/warehouse"
@@ -51,15 +53,18 @@ class Settings:
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:
-    """Read the file that WEIR_CONFIG names (default: weir.toml in the current folder, if any).
+    """Read the file that WEIR_CONFIG names, or that `config_of` finds, if any.
 
-    Relative paths are relative to that file's folder. Raises InvalidInput naming the setting; also
-    for a variable that is almost the name of one.
+    Relative paths are relative to that file's folder; without a file, to the current one. Raises
+    InvalidInput naming the setting; also for a variable that is almost the name of one.
     """
     environ = dict(os.environ) if environ is None else environ
-    path = Path(environ.get("WEIR_CONFIG", "weir.toml")).resolve()
-    if "WEIR_CONFIG" in environ and not path.is_file():
-        raise InvalidInput("config_invalid", f"WEIR_CONFIG names {path}, which is not a file.")
+    if "WEIR_CONFIG" in environ:
+        path = Path(environ["WEIR_CONFIG"]).resolve()
+        if not path.is_file():
+            raise InvalidInput("config_invalid", f"WEIR_CONFIG names {path}, which is not a file.")
+    else:
+        path = config_of(Path.cwd(), os.geteuid()) or Path("weir.toml").resolve()
     values: dict[str, Any] = {}
     if path.is_file():
         try:
@@ -67,6 +72,23 @@ def load(environ: dict[str, str] | None = None) -> Settings:
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput("config_invalid", f"{path} is not valid TOML: {error}.") from error
     return _made(values, path, environ)
+
+
+def config_of(here: Path, user: int) -> Path | None:
+    """Return the weir.toml of a folder, of one above it, or of the source tree.
+
+    Raises InvalidInput if it belongs to somebody else than this user or root: it says from where
+    code is loaded, and anybody may put one into a folder above, such as /tmp.
+    """
+    folders = [here, *here.parents, *([REPOSITORY] if REPOSITORY else [])]
+    found = next((one / "weir.toml" for one in folders if (one / "weir.toml").is_file()), None)
+    if found is None or found.parent == REPOSITORY or found.stat().st_uid in (0, user):
+        return found
+    raise InvalidInput(
+        "config_not_trusted",
+        f"{found} belongs to another user, and says from where code is loaded; name it in "
+        "WEIR_CONFIG if you trust it.",
+    )
 
 
 def of_program(database: str, warehouse: str) -> Settings:

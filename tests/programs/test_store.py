@@ -57,6 +57,20 @@ def test_settings_beside_a_database_are_refused(settings: Settings) -> None:
         weir.open("host=nowhere", "/nowhere", settings=settings)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"database": 5}, {"warehouse": b"x"}, {"source": 5}, {"settings": 5}, {"spark": 5}]
+)
+def test_arguments_of_another_kind_are_refused_when_it_is_opened(wrong: dict[str, Any]) -> None:
+    with raises("argument_invalid" if "spark" not in wrong else "session_unsupported"):
+        weir.open(**wrong)
+
+
+def test_what_is_shown_of_it_has_no_password(tmp_path: Path) -> None:
+    store = weir.open("postgresql://me:s3cret@nowhere/weir", tmp_path)
+    assert repr(store) == f"<StreamStore of {tmp_path}, as program, by pyarrow>"
+    assert "s3cret" not in repr(store.settings)
+
+
 @pytest.mark.usefixtures("store")
 def test_the_readme_shows_what_it_does(
     settings: Settings,

@@ -21,8 +21,7 @@ from weir.arrow.values import rows_of
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.model.segment import segment_name
-from weir.settings import Settings
-from weir.terminal.find_installation import config_of
+from weir.settings import Settings, config_of
 from weir.warehouse.marker import Marker, write_marker
 
 Weir = Callable[..., Done]
@@ -262,6 +261,16 @@ def test_what_events_hold_does_not_change_the_terminal(
     exact = [row["key"] for row in weir("tail", "shop/orders", "--json").lines]
     assert "\x1b]0;title\x07" in exact
     assert "\x1b" not in weir("tail", "shop/orders", "--columns", "\x1b[2J").err
+
+
+def test_lists_in_events_are_shown_as_they_are(weir: Weir, lane: Lane, settings: Settings) -> None:
+    rows = pa.table({"key": ["a", "b", "c", "d"], "list": [[], ["x, y"], ["x", "y"], None]})
+    library.append("shop/orders", rows, writer_id="w", batch_id="lists", settings=settings)
+    for command in ("tail", "read"):
+        shown = weir(command, "shop/orders", "--columns", "list").out
+        assert {line.split("  ")[0] for line in shown.splitlines()} == {
+            "list", "[]", '["x, y"]', '["x", "y"]', "-",
+        }  # fmt: skip
 
 
 def test_the_tail_is_the_end_of_the_write_order(

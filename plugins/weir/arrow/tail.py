@@ -33,7 +33,8 @@ def tail_table(
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInput(
-            "argument_invalid", f"the number of events is {count!r}; it must be at least 1."
+            "argument_invalid",
+            f"the number of events is {count!r}; give a whole number of at least 1.",
         )
     name = stream_name(stream)
     found = tail_of(app.database, app.settings, name, count, columns)

@@ -1,9 +1,10 @@
 """Open an installation for a program, and one for all functions of the module `weir`."""
 
+import os
 from typing import TYPE_CHECKING
 
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_text
 from weir.installation.extras import naming_extras
 from weir.installation.opened import Say, log, shared_database
 from weir.programs.store import StreamStore
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def open(
     database: str = "",
-    warehouse: str = "",
+    warehouse: str | os.PathLike[str] = "",
     *,
     spark: "SparkSession | None" = None,
     source: str = "program",
@@ -29,20 +30,34 @@ def open(
             store.create_stream("shop/orders", routing_key="customer")
             store.append("shop/orders", [{"customer": "c1", "amount": 3}])
 
-    The settings are those of the file that WEIR_CONFIG names, or of `weir.toml` in the current
-    folder. Or `database` (a URL, or whatever libpq takes) and `warehouse` (a folder or a URI) name
-    the installation without a file; or `settings` has all of them. `spark`: a session, for what
-    needs one, and for readers, which then give DataFrames; otherwise readers give tables of
-    pyarrow, and a session is started when something else needs it. `source`: who works with it, in
-    views and lineage. `say`: takes lines of progress.
+    The settings are those of the file that WEIR_CONFIG names, or of the `weir.toml` in the current
+    folder or one above it, as for commands. Or `database` (a URL, or whatever libpq takes) and
+    `warehouse` (a folder or a URI) name the installation without a file; or `settings` has all of
+    them. `spark`: a session, for what needs one, and for readers, which then give DataFrames;
+    otherwise readers give tables of pyarrow, and a session is started when something else needs it.
+    `source`: who works with it, in views and lineage. `say`: takes lines of progress.
 
-    Raises InvalidInput for a wrong setting, and for both ways at once.
+    Raises InvalidInput for a wrong setting, for both ways at once, for an argument of another kind,
+    and for a session of Spark Connect.
     """
+    warehouse = os.fspath(warehouse) if isinstance(warehouse, os.PathLike) else warehouse
+    for name, text in (("database", database), ("warehouse", warehouse), ("source", source)):
+        check_text(name, text)
     if settings is not None and (database or warehouse):
         raise InvalidInput(
             "arguments_conflict",
             "settings are given, and a database or a warehouse beside them; give either.",
         )
+    if not isinstance(settings, Settings | None):
+        raise InvalidInput(
+            "argument_invalid",
+            f"settings are {settings!r}; give weir.Settings, or leave them away for those of "
+            "weir.toml.",
+        )
+    if spark is not None:
+        with naming_extras():
+            from weir.spark.base.session import check_session
+        check_session(spark)
     if settings is None:
         settings = of_program(database, warehouse) if database or warehouse else load()
     return _store(settings, Database.of(settings), spark, source, say)
@@ -59,12 +74,10 @@ def _store(
 ) -> StreamStore:
     def start() -> "SparkSession":
         with naming_extras():
-            from weir.spark.base.session import check_session, session
+            from weir.spark.base.session import session
 
-        if spark is None:
-            return session(f"weir {source}")
-        check_session(spark)
-        return spark
+        return session(f"weir {source}")
 
-    engine = "pyarrow" if spark is None else "spark"
-    return StreamStore(settings, database, source, say, start, engine)
+    if spark is None:
+        return StreamStore(settings, database, source, say, start)
+    return StreamStore(settings, database, source, say, lambda: spark, "spark")

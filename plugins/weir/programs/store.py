@@ -19,7 +19,7 @@ from weir.consumers.reader import Reader
 from weir.controller.queries import Cut
 from weir.controller.times import Moment
 from weir.controller.transactions import Committed
-from weir.errors import InvalidInput, check_choice
+from weir.errors import InvalidInput, check_choice, check_text
 from weir.history.lineage import Step, lineage_of
 from weir.installation.extras import naming_extras
 from weir.operations.engines import engine_of
@@ -35,7 +35,7 @@ class _Identity(TypedDict):
     complete_until: datetime | str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamStore(Actions):
     """An opened installation of Weir. `weir.open` returns it; a `with` block closes it.
 
@@ -56,6 +56,9 @@ class StreamStore(Actions):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<StreamStore of {self.settings.warehouse}, as {self.source}, by {self.engine}>"
 
     def named(self, source: str) -> "StreamStore":
         """Return the same installation under another source: who appends, in the view
@@ -95,10 +98,7 @@ class StreamStore(Actions):
         warehouse is not this database's.
         """
         for name, given in (("writer_id", writer_id), ("batch_id", batch_id)):
-            if not isinstance(given, str):
-                raise InvalidInput(
-                    "argument_invalid", f"{name} is {given!r}; give a text, such as {str(given)!r}."
-                )
+            check_text(name, given)
         of_writer = "complete_until" if complete_until is not None else batch_id and "batch_id"
         if of_writer and not writer_id:
             raise InvalidInput(

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir.database.connection import Database
-from weir.errors import Conflict, InvalidInput
+from weir.errors import Conflict
 from weir.local.airflow_environment import weir_environment
 from weir.local.state_folder import StateFolder
-from weir.settings import Settings, load
-from weir.source_tree import REPOSITORY
+from weir.settings import Settings, config_of, load
 
 PATIENCE = 5.0  # seconds; a person who waits for a database does something about it
 
@@ -39,23 +38,6 @@ def find_settings() -> Settings:
     )
     sys.path[:0] = [folder for folder in settings.function_path if folder not in sys.path]
     return settings
-
-
-def config_of(here: Path, user: int) -> Path | None:
-    """Return the weir.toml of a folder, of one above it, or of the source tree.
-
-    Raises InvalidInput if it belongs to somebody else than this user or root: it says from where
-    code is loaded, and anybody may put one into a folder above, such as /tmp.
-    """
-    folders = [here, *here.parents, *([REPOSITORY] if REPOSITORY else [])]
-    found = next((one / "weir.toml" for one in folders if (one / "weir.toml").is_file()), None)
-    if found is None or found.parent == REPOSITORY or found.stat().st_uid in (0, user):
-        return found
-    raise InvalidInput(
-        "config_not_trusted",
-        f"{found} belongs to another user, and says from where code is loaded; name it in "
-        "WEIR_CONFIG if you trust it.",
-    )
 
 
 def open_database(settings: Settings) -> Database:

@@ -27,7 +27,7 @@ from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
 from weir.settings import Settings
-from weir.terminal.printing import as_json, note, print_json, print_lines, table
+from weir.terminal.printing import as_json, events, note, print_json, print_lines, table
 
 SHOWN = 100  # rows that `read` shows to people unless they ask for more
 LARGEST = 20  # rows that `disk` shows to people unless they ask for more
@@ -131,7 +131,7 @@ def tail(terminal: Terminal, given: argparse.Namespace) -> int:
     if terminal.json:
         print_lines(rows)
         return 0
-    return terminal.show(rows, f"stream {given.stream} has no events")
+    return terminal.show(events(rows), f"stream {given.stream} has no events")
 
 
 def read(terminal: Terminal, given: argparse.Namespace) -> int:
@@ -145,7 +145,7 @@ def read(terminal: Terminal, given: argparse.Namespace) -> int:
         print_lines(shown)
         return 0
     listed = list(shown)
-    terminal.show(listed, f"stream {given.stream} has no such events")
+    terminal.show(events(listed), f"stream {given.stream} has no such events")
     if most and len(listed) == most and next(rows, None) is not None:
         note(f"... only the first {most:,}; --limit 0 shows all")
     return 0

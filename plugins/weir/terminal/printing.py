@@ -88,6 +88,18 @@ def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
     return "\n".join(lines)
 
 
+def events(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return events for `table`: nested values as JSON, so that an empty list is none that is
+    missing, and a list of one text with a comma is none of two."""
+    return [
+        {
+            name: as_json(value) if isinstance(value, (dict, list, tuple)) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
 def records(values: Mapping[str, Any]) -> str:
     """Return a report as lines of `name  value`. Lists of records become tables of their own, and
     the ages and sizes of settings are written as a person gives them: 30 d, 500 MB."""
