@@ -32,8 +32,8 @@ BEGIN
         RETURN;
     END IF;
     -- Otherwise by stream where to begin and to end, and for each commit from there on its files in which events
-    -- are wanted. A file counts for the commit of its first unread event, because compaction puts events of
-    -- several commits into one file.
+    -- are wanted. A file of several commits counts in each of them, with the events of that commit. Of its ranks only
+    -- the smallest and the largest are known, so its part of a commit may make rank runs of that commit one.
     RETURN QUERY
     WITH begun AS MATERIALIZED (
         SELECT w.*, b.start_offset, (
@@ -82,17 +82,22 @@ BEGIN
                 CROSS JOIN LATERAL (
                     SELECT f.stream_id, f.segment_id,
                            CASE WHEN in_unit = 'run' THEN f.first_seq
-                           ELSE greatest(f.start_offset, w.first) - i.start_offset END AS in_commit,
+                           ELSE c.first - i.start_offset END AS in_commit,
                            f.last_seq, c.past, c.past - c.first AS events,
                            f.bytes * (c.past - c.first) / f.events AS bytes
                     FROM weir_internal.data_file f
                     CROSS JOIN LATERAL (
-                        SELECT greatest(w.first, f.start_offset) AS first,
-                               least(w.past, f.start_offset + f.events) AS past) c
+                        SELECT greatest(w.first, i.start_offset, f.start_offset) AS first,
+                               least(w.past, i.start_offset + i.events, f.start_offset + f.events) AS past) c
                     WHERE f.stream_id = i.stream_id AND f.segment_id = i.segment_id
-                      AND f.start_offset >= CASE WHEN i.start_offset <= w.first
-                                            THEN w.start_offset ELSE i.start_offset END
-                      AND f.start_offset < least(i.start_offset + i.events, w.past) OFFSET 0) f
+                      AND f.start_offset >= CASE WHEN i.start_offset <= w.first THEN w.start_offset
+                          ELSE coalesce((  -- the file that has the first event of the commit
+                              SELECT n.start_offset FROM weir_internal.data_file n
+                              WHERE n.stream_id = i.stream_id AND n.segment_id = i.segment_id
+                                AND n.start_offset <= i.start_offset
+                              ORDER BY n.start_offset DESC LIMIT 1), i.start_offset) END
+                      AND f.start_offset < least(i.start_offset + i.events, w.past)
+                      AND c.first < c.past OFFSET 0) f
                 WHERE i.stream_id = s.stream_id AND i.clock = d.clock
                   AND i.start_offset + i.events > w.first
                 ORDER BY f.in_commit, f.segment_id) c

@@ -212,3 +212,14 @@ AS $$
     ORDER BY c.recorded_at DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION weir.recorded_cut(text, timestamptz) IS 'The newest cut of the retention set recorded at or before a time.';
+
+-- The commit of an event, of those that may be in a file with others.
+CREATE OR REPLACE FUNCTION weir_internal.commit_clock(in_stream_id bigint, in_segment_id bigint, event_offset bigint)
+RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT i.clock FROM weir_internal.time_index i
+    WHERE i.stream_id = in_stream_id AND i.segment_id = in_segment_id AND i.start_offset <= event_offset
+    ORDER BY i.start_offset DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION weir_internal.commit_clock(bigint, bigint, bigint) IS 'The clock of an event.';

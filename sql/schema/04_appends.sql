@@ -101,14 +101,18 @@ CREATE TABLE weir_internal.data_file (
     start_offset bigint NOT NULL,
     events bigint NOT NULL CHECK (events > 0),
     bytes bigint NOT NULL,
-    transaction_number bigint NOT NULL,
+    transaction_number bigint,
+    first_clock bigint,
+    last_clock bigint,
     first_seq bigint NOT NULL,
     last_seq bigint NOT NULL,
     schema_version integer NOT NULL,
     path text NOT NULL,
     PRIMARY KEY (stream_id, segment_id, start_offset),
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
-    FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
+    FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction,
+    CONSTRAINT data_file_of_one_commit_or_with_clocks CHECK (CASE WHEN transaction_number IS NULL
+        THEN first_clock < last_clock ELSE num_nonnulls(first_clock, last_clock) = 0 END)
 );
 -- For questions by name, as the views ask them: see epoch_by_name and segment_by_name.
 CREATE INDEX data_file_by_name ON weir_internal.data_file (stream_name, transaction_number);
@@ -120,8 +124,10 @@ COMMENT ON COLUMN weir_internal.data_file.segment_id IS 'The segment of its even
 COMMENT ON COLUMN weir_internal.data_file.start_offset IS 'The offset of its first row; those of the others follow.';
 COMMENT ON COLUMN weir_internal.data_file.events IS 'Its number of rows.';
 COMMENT ON COLUMN weir_internal.data_file.bytes IS 'Its size on disk.';
-COMMENT ON COLUMN weir_internal.data_file.transaction_number IS 'The transaction that wrote it.';
-COMMENT ON COLUMN weir_internal.data_file.first_seq IS 'The smallest _weir_seq in it: the rank of the row in the input of the transaction.';
+COMMENT ON COLUMN weir_internal.data_file.transaction_number IS 'The transaction that committed its events; null for a file of several commits, which a compaction wrote: it has the clock of each event in _weir_clock.';
+COMMENT ON COLUMN weir_internal.data_file.first_clock IS 'Of a file of several commits: the clock of its first row.';
+COMMENT ON COLUMN weir_internal.data_file.last_clock IS 'Of a file of several commits: the clock of its last row.';
+COMMENT ON COLUMN weir_internal.data_file.first_seq IS 'The smallest _weir_seq in it: the rank of the row in the input of its transaction.';
 COMMENT ON COLUMN weir_internal.data_file.last_seq IS 'The largest _weir_seq in it.';
 COMMENT ON COLUMN weir_internal.data_file.schema_version IS 'The version in stream_schema that it was written with.';
 COMMENT ON COLUMN weir_internal.data_file.path IS 'Its path below the warehouse.';

@@ -72,6 +72,7 @@ SELECT f.stream_name AS stream, weir_internal.segment_name(f.segment_id) AS segm
 FROM weir_internal.data_file f;
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that have the events now.';
 COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as number.epoch.';
+COMMENT ON COLUMN weir.data_files.transaction_number IS 'The append that its events are of; null for a compacted file of several.';
 
 CREATE OR REPLACE VIEW weir.time_indexes AS
 SELECT i.stream_name AS stream, weir_internal.segment_name(i.segment_id) AS segment,

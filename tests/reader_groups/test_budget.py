@@ -34,13 +34,15 @@ class File(NamedTuple):
 
 
 def files_of(lane: Lane) -> list[File]:
-    """All files of a stream as they were written; a file counts for its first commit."""
+    """All files of a stream as they were written; one of several commits counts in each."""
     found = lane.rows(
-        """SELECT clock, f.start_offset - i.start_offset, f.segment_id, f.start_offset,
-                  f.start_offset + f.events, f.bytes
+        """SELECT clock, p.first - i.start_offset, f.segment_id, p.first, p.past,
+                  f.bytes * (p.past - p.first) / f.events
         FROM data_file f JOIN time_index i ON i.stream_id = f.stream_id
-            AND i.segment_id = f.segment_id AND i.start_offset <= f.start_offset
-            AND f.start_offset < i.start_offset + i.events WHERE f.stream_id = :s"""
+            AND i.segment_id = f.segment_id
+        CROSS JOIN LATERAL (SELECT greatest(i.start_offset, f.start_offset) AS first,
+            least(i.start_offset + i.events, f.start_offset + f.events) AS past) p
+        WHERE f.stream_id = :s AND p.first < p.past"""
     )
     return sorted(File(*row) for row in found)
 

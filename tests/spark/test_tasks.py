@@ -33,7 +33,7 @@ def files(made: random.Random, commits: int, segments: int, most: int) -> list[F
                 found.append(
                     FileSlice(
                         f"{len(found)}", segment, segment / segments, (segment + 1) / segments,
-                        offsets[segment], events, low, last, clock, clock, begin, end,
+                        offsets[segment], events, low, last, clock, clock, False, begin, end,
                     )
                 )  # fmt: skip
                 offsets[segment] += events
@@ -55,7 +55,7 @@ def rows(
                 for row in range(s.first_row, s.end_row):
                     number = added + in_file(s, row)
                     assert number not in found
-                    found[number] = (part.stream, s.clock, s.segment_id, s.start_offset + row)
+                    found[number] = (part.stream, s.first_clock, s.segment_id, s.start_offset + row)
         read.append([found[number] for number in sorted(found)])
     return read
 
@@ -78,7 +78,7 @@ def test_tasks_read_each_row_once_and_in_order_whatever_the_files(
             for _ in range(made.choice([1, 1, 3]))
         ]
         everything = sorted(
-            (s.clock, stream, rank(s, row), s.segment_id, s.start_offset + row)
+            (s.first_clock, stream, rank(s, row), s.segment_id, s.start_offset + row)
             for stream, slices in enumerate(streams)
             for s in slices
             for row in range(s.first_row, s.end_row)
@@ -104,7 +104,7 @@ def test_a_large_segment_has_a_task_for_each_large_file_and_each_core() -> None:
     def one_segment(count: int, events: int) -> list[FileSlice]:
         return [
             FileSlice(str(i), 0, 0.0, 1.0, i * events, events, i * events, (i + 1) * events - 1,
-                      7, 7, 0, events)
+                      7, 7, False, 0, events)
             for i in range(count)
         ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from weir.controller.times import Moment, close_span, parse_span
 from weir.errors import InvalidInput, check_choice
 from weir.installation.opened import Installation, shared_database
 from weir.model.names import stream_name
-from weir.model.schema import SEQ, Field
+from weir.model.schema import CLOCK, SEQ, Field
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
@@ -136,7 +136,8 @@ def read_rows(
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             there = set(file.schema_arrow.names)
             groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
-            columns = [*(n for n in wanted if n in there), SEQ]
+            several = part.first_clock < part.last_clock
+            columns = [*(n for n in wanted if n in there), SEQ, *([CLOCK] if several else [])]
             table = file.read_row_groups(groups, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
         _, database = shared_database(settings)
@@ -151,7 +152,7 @@ def read_rows(
     places = [
         pa.repeat(pa.scalar(part.segment_id, pa.int64()), count),
         pa.array(range(first, first + count), pa.int64()),
-        pa.repeat(pa.scalar(part.clock, pa.int64()), count),
+        table[CLOCK] if several else pa.repeat(pa.scalar(part.first_clock, pa.int64()), count),
         table[SEQ].cast(pa.int64()),
     ]
     names = ["_segment", "_offset", "_clock", SEQ]

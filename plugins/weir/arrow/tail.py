@@ -60,12 +60,12 @@ def tail_of(
     keys: list[Key] = []
     for part in slices:
         keys.sort(reverse=True)
-        if len(keys) >= count and keys[count - 1] > (part.clock, part.last_seq):
+        if len(keys) >= count and keys[count - 1] > (part.first_clock, part.last_seq):
             break  # this file, and all after it in this order, end before the events found
         last = part._replace(first_row=max(part.first_row, part.end_row - count))
         rows = read_rows(settings, last, schema, wanted)
         found.append(rows)
-        keys += [(part.clock, seq) for seq in rows[SEQ].to_pylist()]
+        keys += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
     order = [("_clock", "ascending"), (SEQ, "ascending")]
     whole = concatenated(found, schema, wanted).sort_by(order)
     return whole.slice(max(0, whole.num_rows - count)).drop_columns([SEQ])

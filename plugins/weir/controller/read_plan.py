@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import StreamRow, read_stream
@@ -19,7 +19,12 @@ from weir.model.stream_cut import first_behind
 
 
 class FileSlice(NamedTuple):
-    """A file, and the rows of it to read: from `first_row` up to `end_row`, exclusive."""
+    """A file, and the rows of it to read: from `first_row` up to `end_row`, exclusive.
+
+    `first_seq`, `last_seq`: no rank in the file is smaller or larger. `first_clock`, `last_clock`:
+    the clocks of the first and the last row to read. If they differ, the file has the clock of each
+    row (`compacted`: a file of several commits; semantics 12.5).
+    """
 
     path: str  # below the warehouse
     segment_id: int
@@ -29,8 +34,9 @@ class FileSlice(NamedTuple):
     events: int
     first_seq: int
     last_seq: int
-    clock: int
-    transaction_number: int
+    first_clock: int
+    last_clock: int
+    compacted: bool
     first_row: int
     end_row: int
 
@@ -50,43 +56,76 @@ class Slices(NamedTuple):
 
 
 _COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
-    f.last_seq, t.clock, f.transaction_number"""
+    f.last_seq"""
 # Per file: by Postgres' estimates, a plan that reads all transactions of the stream is as cheap.
-_LOOK_UPS = """CROSS JOIN LATERAL (
+_KEYS = """CROSS JOIN LATERAL (
         SELECT o.key_low, o.key_high FROM segment o
-        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
-    CROSS JOIN LATERAL (
-        SELECT o.clock FROM transaction o
-        WHERE o.stream_id = f.stream_id
-            AND o.transaction_number = f.transaction_number OFFSET 0) t"""
+        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s"""
+# The clocks of the rows `r` of a file `f`; of a part of a file of several commits, those of the
+# commits that the part begins and ends with.
+_CLOCKS = """CROSS JOIN LATERAL (
+        SELECT o.clock AS first, o.clock AS last, false AS compacted FROM transaction o
+        WHERE o.stream_id = f.stream_id AND o.transaction_number = f.transaction_number
+        UNION ALL
+        SELECT CASE WHEN r.first = 0 THEN f.first_clock ELSE
+                   commit_clock(f.stream_id, f.segment_id, f.start_offset + r.first) END,
+               CASE WHEN r.past = f.events THEN f.last_clock ELSE
+                   commit_clock(f.stream_id, f.segment_id, f.start_offset + r.past - 1) END, true
+        WHERE f.transaction_number IS NULL OFFSET 0) t"""
+# The rows of a file `f` by commit.
+_COMMITS = """CROSS JOIN LATERAL (
+        SELECT o.clock AS first, o.clock AS last, false AS compacted, r.first AS begins,
+               r.past AS ends
+        FROM transaction o
+        WHERE o.stream_id = f.stream_id AND o.transaction_number = f.transaction_number
+        UNION ALL
+        SELECT i.clock, i.clock, true, greatest(r.first, i.start_offset - f.start_offset),
+               least(r.past, i.start_offset + i.events - f.start_offset)
+        FROM time_index i
+        WHERE f.transaction_number IS NULL AND i.stream_id = f.stream_id
+          AND i.segment_id = f.segment_id AND i.start_offset < f.start_offset + r.past
+          AND i.clock BETWEEN f.first_clock AND f.last_clock
+          AND i.start_offset + i.events > f.start_offset + r.first
+        OFFSET 0) t"""
 
-OF_BOUNDS = f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
-        least(b.past - f.start_offset, f.events)
-    FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+_FILES_OF_BOUNDS = f"""jsonb_to_recordset(CAST(:bounds AS jsonb))
         AS b (segment bigint, first bigint, past bigint)
     CROSS JOIN LATERAL (
         SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment
           AND d.start_offset < b.past AND d.start_offset >= coalesce((
               SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
               AND n.segment_id = b.segment AND n.start_offset <= b.first), 0) OFFSET 0) f
-    {_LOOK_UPS}
+    CROSS JOIN LATERAL (
+        SELECT greatest(b.first - f.start_offset, 0) AS first,
+               least(b.past - f.start_offset, f.events) AS past OFFSET 0) r
+    {_KEYS}"""  # noqa: S608 - constants
+OF_BOUNDS = f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, r.first, r.past
+    FROM {_FILES_OF_BOUNDS} {_CLOCKS}
     ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
 
 
 _OF_BOUNDS = text(OF_BOUNDS)
+_BY_COMMIT = text(
+    f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, t.begins, t.ends
+    FROM {_FILES_OF_BOUNDS} {_COMMITS}
+    ORDER BY f.segment_id, f.start_offset, t.begins"""  # noqa: S608 - constants
+)
 
 
 def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
     """Return the slices of a whole stream, from the head to the tail."""
     rows = connection.execute(
         text(
-            f"""SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0),
-                f.events
+            f"""SELECT {_COLUMNS}, coalesce(t.clock, CASE WHEN r.first = 0 THEN f.first_clock
+                    ELSE commit_clock(f.stream_id, f.segment_id, f.start_offset + r.first) END),
+                coalesce(t.clock, f.last_clock), t.clock IS NULL, r.first, f.events
             FROM data_file f
             JOIN segment s USING (stream_id, segment_id)
-            JOIN transaction t USING (stream_id, transaction_number)
+            LEFT JOIN transaction t USING (stream_id, transaction_number)
             LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
                 ON h.segment_id = f.segment_id
+            CROSS JOIN LATERAL (SELECT
+                greatest(coalesce(h.event_offset, 0) - f.start_offset, 0) AS first) r
             WHERE f.stream_id = :s ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
         ),
         {"s": stream_id},
@@ -98,19 +137,30 @@ def slices_of_bounds(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
 ) -> list[FileSlice]:
     """Return the slices of the events within bounds: (segment id, from, to), `to` exclusive."""
-    rows = connection.execute(
-        _OF_BOUNDS,
-        {
-            "s": stream_id,
-            "bounds": json.dumps([{"segment": s, "first": a, "past": b} for s, a, b in bounds]),
-        },
-    )
+    return _slices(connection, _OF_BOUNDS, stream_id, bounds)
+
+
+def slices_by_commit(
+    connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
+) -> list[FileSlice]:
+    """Return the slices of the events within bounds like `slices_of_bounds`, each of one commit."""
+    return _slices(connection, _BY_COMMIT, stream_id, bounds)
+
+
+def _slices(
+    connection: Connection,
+    statement: TextClause,
+    stream_id: int,
+    bounds: Sequence[tuple[int, int, int]],
+) -> list[FileSlice]:
+    listed = [{"segment": s, "first": a, "past": b} for s, a, b in bounds]
+    rows = connection.execute(statement, {"s": stream_id, "bounds": json.dumps(listed)})
     return [FileSlice(*row) for row in rows]
 
 
 def newest_slices(connection: Connection, stream_id: int, events: int) -> list[FileSlice]:
-    """Return slices of the newest files, the last one written first, that hold the last `events`
-    events in write order, and others.
+    """Return slices of the newest files, each of one commit and the last one written first, that
+    hold the last `events` events in write order, and others.
 
     Looks at the newest commit first, and at eight times as many before it while these do not
     suffice.
@@ -127,8 +177,8 @@ def newest_slices(connection: Connection, stream_id: int, events: int) -> list[F
         before, commits = rows[0].oldest, commits * 8
 
 
-# Each file ends with an event that can be read, so so many files hold so many of the last events. A
-# row without a file says that commits were looked at.
+# Each slice ends with an event that can be read, so so many slices hold so many of the last events.
+# A row without a file says that commits were looked at.
 _NEWEST = text(
     f"""WITH seen AS (
         SELECT min(n.clock) AS oldest FROM (
@@ -136,21 +186,32 @@ _NEWEST = text(
               AND clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
             ORDER BY clock DESC LIMIT :commits) n
     ), newest AS MATERIALIZED (
-        SELECT d.*, i.clock FROM seen
+        SELECT d.*, i.clock, p.begins, p.ends FROM seen
         JOIN time_index i ON i.stream_id = :s AND i.clock >= seen.oldest
             AND i.clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
-        JOIN data_file d ON d.stream_id = i.stream_id AND d.segment_id = i.segment_id
-            AND d.start_offset >= i.start_offset AND d.start_offset < i.start_offset + i.events
+        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
+            ON h.segment_id = i.segment_id
+        CROSS JOIN LATERAL (  -- from the file on that holds the first event
+            SELECT * FROM data_file o
+            WHERE o.stream_id = i.stream_id AND o.segment_id = i.segment_id
+              AND o.start_offset < i.start_offset + i.events AND o.start_offset >= coalesce((
+                  SELECT max(n.start_offset) FROM data_file n
+                  WHERE n.stream_id = i.stream_id AND n.segment_id = i.segment_id
+                    AND n.start_offset <= i.start_offset), 0) OFFSET 0) d
+        CROSS JOIN LATERAL (
+            SELECT greatest(i.start_offset, h.event_offset, d.start_offset) - d.start_offset
+                       AS begins,
+                   least(i.start_offset + i.events - d.start_offset, d.events) AS ends) p
+        WHERE p.begins < p.ends
         ORDER BY i.clock DESC, d.last_seq DESC LIMIT :most
     )
     SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
-        SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0), f.events
-        FROM newest f {_LOOK_UPS}
-        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
-            ON h.segment_id = f.segment_id
+        SELECT {_COLUMNS}, f.clock AS first_clock, f.clock AS last_clock,
+            f.transaction_number IS NULL, f.begins, f.ends
+        FROM newest f {_KEYS}
     ) n ON true
     WHERE seen.oldest IS NOT NULL
-    ORDER BY n.clock DESC, n.last_seq DESC"""  # noqa: S608 - constants
+    ORDER BY n.first_clock DESC, n.last_seq DESC"""  # noqa: S608 - constants
 )
 
 

@@ -20,7 +20,10 @@ class Part(NamedTuple):
 
 
 class RecentFile(NamedTuple):
-    """A file with recent events of a segment that shares keys with a part."""
+    """A file with recent events of a segment that shares keys with a part.
+
+    `events`, `bytes`: of what is recent in it. `since`: if only a part of a file of several commits
+    is: what has a later clock."""
 
     path: str  # below the warehouse
     segment_id: int
@@ -29,6 +32,7 @@ class RecentFile(NamedTuple):
     events: int
     bytes: int
     first_seq: int
+    since: int | None
 
 
 class RecentFiles(NamedTuple):
@@ -55,11 +59,11 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
                 SELECT * FROM jsonb_to_recordset(CAST(:parts AS jsonb))
                     AS p (stream_id bigint, key_low float8, key_high float8, since bigint)),
             recent AS MATERIALIZED (
-                SELECT i.stream_id, i.segment_id, min(i.start_offset) AS first,
+                SELECT i.stream_id, i.segment_id, p.since, min(i.start_offset) AS first,
                     max(i.start_offset + i.events) AS past
                 FROM (SELECT stream_id, min(since) AS since FROM part GROUP BY stream_id) p
                 JOIN time_index i ON i.stream_id = p.stream_id AND i.clock > p.since
-                GROUP BY i.stream_id, i.segment_id),
+                GROUP BY i.stream_id, i.segment_id, p.since),
             touched AS (
                 SELECT r.*, s.key_low, s.key_high
                 FROM recent r JOIN segment s USING (stream_id, segment_id)
@@ -67,7 +71,8 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
                     AND p.key_low < s.key_high AND s.key_low < p.key_high)),
             found AS (
                 SELECT t.stream_id, jsonb_agg(jsonb_build_array(f.path, f.segment_id, t.key_low,
-                    t.key_high, f.events, f.bytes, f.first_seq)
+                    t.key_high, r.events, (f.bytes * r.events / f.events)::bigint, f.first_seq,
+                    CASE WHEN r.events < f.events THEN t.since END)
                     ORDER BY f.segment_id, f.start_offset) AS files
                 FROM touched t CROSS JOIN LATERAL (
                     SELECT * FROM data_file d
@@ -76,6 +81,8 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
                           SELECT max(n.start_offset) FROM data_file n
                           WHERE n.stream_id = t.stream_id AND n.segment_id = t.segment_id
                             AND n.start_offset <= t.first), 0)) f
+                CROSS JOIN LATERAL (SELECT f.start_offset + f.events
+                    - greatest(f.start_offset, t.first) AS events) r
                 GROUP BY t.stream_id)
             SELECT stream_id, stream_name, routing_key, on_missing_key, (
                 SELECT c.fields FROM stream_schema c WHERE c.stream_id = s.stream_id

@@ -14,6 +14,7 @@ Field = dict[str, Any]
 # value in later files, too (semantics 12.3).
 GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
+CLOCK = "_weir_clock"  # of files of several commits: with the clock of each event (semantics 12.5)
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
-from weir.controller.read_plan import FileSlice, slices_of_bounds
+from weir.controller.read_plan import FileSlice, slices_by_commit
 from weir.database.connection import Database
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
@@ -41,7 +41,7 @@ def _slices(connection: Connection, bounds: Sequence[Bound]) -> list[Slice]:
     return [
         (stream_id, one)
         for stream_id in sorted({bound.stream_id for bound in here})
-        for one in slices_of_bounds(
+        for one in slices_by_commit(
             connection,
             stream_id,
             [(b.segment_id, b.start, b.end) for b in here if b.stream_id == stream_id],
@@ -53,11 +53,11 @@ def _runs(slices: Sequence[Slice]) -> list[list[Slice]]:
     """Return the slices as rank runs in write order."""
     runs: list[list[Slice]] = []
     last = (-1, -1, -1)
-    for stream_id, one in sorted(slices, key=lambda s: (s[1].clock, s[0], s[1].first_seq)):
-        if (one.clock, stream_id, one.first_seq) > last:
+    for stream_id, one in sorted(slices, key=lambda s: (s[1].first_clock, s[0], s[1].first_seq)):
+        if (one.first_clock, stream_id, one.first_seq) > last:
             runs.append([])
         runs[-1].append((stream_id, one))
-        last = max(last, (one.clock, stream_id, one.last_seq))
+        last = max(last, (one.first_clock, stream_id, one.last_seq))
     return runs
 
 

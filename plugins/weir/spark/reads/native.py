@@ -16,17 +16,22 @@ from weir.controller.read_plan import FileSlice, Slices, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.names import StreamName
-from weir.model.schema import PLACES, SEQ, STREAM, Field, without_metadata
+from weir.model.schema import CLOCK, PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import moved, resolving_session
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.reads.data_files import NAME, ROW, FileConstants, scan_files
-from weir.spark.reads.tasks import Task, tasks_by_segment, tasks_in_write_order
+from weir.spark.reads.tasks import WHOLE, Task, tasks_by_segment, tasks_in_write_order
 
 ORDERS = ("segment", "stream", "none")
 READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _FOLDER, _NAME = "_weir_folder", "_weir_name"
+# Of tasks by clock: the last task that reads a file, the clock that is stored with a row, and what
+# comes before the sort number.
+_LAST_TASK, _STORED = "_weir_last_task", "_weir_stored_clock"
+_SORT_CLOCK, _SORT_STREAM = "_weir_sort_clock", "_weir_sort_stream"
+_BY_CLOCK = (_LAST_TASK, _STORED, _SORT_CLOCK, _SORT_STREAM)
 
 
 class Scan(NamedTuple):
@@ -128,21 +133,27 @@ def scan_of(
     """
     slices = read.slices
     constants = FileConstants([(s.path, s.first_seq) for s in slices])
-    task_of, added = [0] * len(slices), [0] * len(slices)
+    first_task, last_task, added = [-1] * len(slices), [0] * len(slices), [0] * len(slices)
     for i, task in enumerate(tasks):
         for part in task:
             if part.stream == number:
                 for file, at in part.slices.items():
-                    task_of[file], added[file] = i, at
-    apart = not constants.by_folder(task_of)
+                    first_task[file] = i if first_task[file] < 0 else first_task[file]
+                    last_task[file], added[file] = i, at
+    apart = not (constants.by_folder(first_task) and constants.by_folder(last_task))
+    by_clock = any(part.clocks for task in tasks for part in task)
     # The number of a row in its file is a column of the scan, less a number of the file. Where
     # ranks have no gaps, as in one segment, they cost less than row numbers, and mostly all files
     # of a folder have the same distance from rank to offset.
     row, less = ROW, [0] * len(slices)
-    if all(s.last_seq - s.first_seq == s.events - 1 for s in slices):
+    if all(s.last_seq - s.first_seq == s.events - 1 and not s.compacted for s in slices):
         row, less = SEQ, [s.first_seq for s in slices]
     metadata = [*([ROW] if row == ROW else []), *([NAME] if apart else [])]
     paths = [s.path for s in slices]
+    cut = [s for s in slices if s.compacted and not s.whole]
+    stored = bool(cut) or any(s.first_clock < s.last_clock for s in slices)
+    if stored:  # with the clock of each row, which files of one commit do not have
+        schema = StructType([*schema.fields, StructField(CLOCK, LongType())])
     frame = scan_files(resolving, warehouse, read.stream_id, schema, paths, metadata)
     frame = constants.numbered(frame)
 
@@ -154,20 +165,28 @@ def scan_of(
         first = constants.sql([s.first_row + n for s, n in zip(slices, less, strict=True)])
         past = constants.sql([s.end_row + n for s, n in zip(slices, less, strict=True)])
         frame = frame.where(f"{row} >= {first} AND {row} < {past}")
+    if cut:  # Spark leaves out row groups by their clocks, which it can't by the number of the row
+        low, high = min(s.first_clock for s in slices), max(s.last_clock for s in slices)
+        frame = frame.where(f"{CLOCK} IS NULL OR {CLOCK} >= {low} AND {CLOCK} <= {high}")
+    clock = constants.sql([s.first_clock for s in slices])
     # If all files have the same segment or commit, the constant needs no array.
     known = {
         STREAM: "'" + read.name + "'",
         "_segment": constants.sql([s.segment_id for s in slices]),
         "_offset": plus_row(s.start_offset for s in slices),
-        "_clock": constants.sql([s.clock for s in slices]),
+        "_clock": f"coalesce({CLOCK}, {clock})" if stored else clock,
         SEQ: SEQ,
     }
     columns = {name: known[name] for name in more}
     files: list[tuple[int, str]] = []
     alone: dict[int, DataFrame] = {}
     if tasks:
-        columns[READING_TASK] = constants.sql(task_of)
+        columns[READING_TASK] = constants.sql(first_task)
         columns[_SORT] = f"{constants.sql(added)} + {SEQ}" if by_rank else plus_row(added)
+        if by_clock:
+            columns[_LAST_TASK] = constants.sql(last_task)
+            columns[_STORED] = CLOCK if stored else "cast(NULL AS bigint)"
+            columns[_SORT_CLOCK], columns[_SORT_STREAM] = known["_clock"], str(number)
         if apart:
             columns[_FOLDER], columns[_NAME] = constants.folder, NAME
             names = (s.path.rsplit("/", 1)[1] for s in slices)
@@ -175,14 +194,15 @@ def scan_of(
             # To look at the name of each row's file takes longer than to plan another scan, as
             # files that share a folder are large.
             for i, task in enumerate(tasks):
-                if [(part.stream, len(part.slices)) for part in task] == [(number, 1)]:
+                read_here = [(part.stream, len(part.slices)) for part in task]
+                if read_here == [(number, 1)] and task[0].clocks in (None, WHOLE):
                     one = read._replace(slices=[slices[file] for file in task[0].slices])
                     alone[i] = scan_of(
                         resolving, warehouse, one, schema, more, 0, [[Task(0, {0: 0})]],
                         by_rank=by_rank,
                     ).frame  # fmt: skip
     frame = frame.selectExpr(
-        f"* EXCEPT ({', '.join([*constants.added, *metadata])})",
+        f"* EXCEPT ({', '.join([*constants.added, *metadata, *([CLOCK] if stored else [])])})",
         *(f"{sql} AS {name}" for name, sql in columns.items()),
     )
     return Scan(frame, files, alone)
@@ -195,11 +215,13 @@ def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFram
     and does not read the others. Spark may divide a task of one file, at its row groups.
     """
     frames = []
+    by_clock = any(part.clocks for task in tasks for part in task)
     for i, task in enumerate(tasks):
         frame = reduce(DataFrame.union, [_part_of(scans[part.stream], i, part) for part in task])
         if sum(len(part.slices) for part in task) > 1:
-            frame = frame.coalesce(1).sortWithinPartitions(_SORT)
-        frames.append(frame)
+            keys = [_SORT_CLOCK, _SORT_STREAM, _SORT] if task[0].clocks else [_SORT]
+            frame = frame.coalesce(1).sortWithinPartitions(*keys)
+        frames.append(frame.drop(*_BY_CLOCK) if by_clock else frame)
     return one_after_another(frames).selectExpr(f"* EXCEPT ({READING_TASK}, {_SORT})")
 
 
@@ -208,8 +230,14 @@ def _part_of(scan: Scan, i: int, part: Task) -> DataFrame:
     frame, files, alone = scan
     if i in alone:
         return alone[i]
+    mine = f"{READING_TASK} = {i}"
+    if part.clocks:
+        mine = f"{READING_TASK} <= {i} AND {_LAST_TASK} >= {i}"
+    if part.clocks not in (None, WHOLE):  # a file of one commit is in one task
+        low, past = part.clocks
+        frame = frame.where(f"{_STORED} IS NULL OR {_STORED} >= {low} AND {_STORED} < {past}")
     if not files:
-        return frame.where(f"{READING_TASK} = {i}")
+        return frame.where(mine)
     wanted = {files[file] for file in part.slices}
     folders, names = {folder for folder, _ in wanted}, {name for _, name in wanted}
     listed = ", ".join(f"'{name}'" for name in sorted(names))
@@ -219,5 +247,5 @@ def _part_of(scan: Scan, i: int, part: Task) -> DataFrame:
         folder in folders and name in names and (folder, name) not in wanted
         for folder, name in files
     ):  # Spark gives files of several folders the same name
-        frame = frame.where(f"{READING_TASK} = {i}")
+        frame = frame.where(mine)
     return frame.drop(_FOLDER, _NAME)

@@ -6,7 +6,10 @@ A task of one file sorts nothing, because a file is in order; so a large file is
 where the order allows it.
 """
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from weir.controller.read_plan import FileSlice
@@ -18,12 +21,20 @@ _MOST_LARGE = 256  # files with tasks of their own
 _MOST_NUMBERS = 1 << 62  # in a task of several groups of ranks
 
 
+WHOLE = (0, 1 << 63)  # all clocks
+
+
 class Task(NamedTuple):
     """What a task reads of one of the streams: per number of a slice what is added to the number or
-    rank of a row to give its sort number."""
+    rank of a row to give its sort number.
+
+    `clocks`: the task sorts by clock, stream and rank, and reads what has a clock from the first
+    one up to the second, because files of several commits follow one another in no other order.
+    """
 
     stream: int
     slices: dict[int, int]
+    clocks: tuple[int, int] | None = None
 
 
 def tasks_by_segment(slices: Sequence[FileSlice], cores: int) -> list[list[Task]]:
@@ -88,43 +99,96 @@ def tasks_in_write_order(streams: Sequence[Sequence[FileSlice]], cores: int) -> 
     tasks: list[list[Task]] = []
     next_number = 0  # after the rows of the last task
     room = 0  # for rows in the last task
-    for stream, files in _together(streams):
-        group = [streams[stream][i] for i in files]
-        low = min(s.first_seq for s in group)
-        ranks = 1 + max(s.last_seq for s in group) - low
-        length = sum(s.end_row - s.first_row for s in group)
-        alone = len(files) == 1 and length >= large
-        if room <= 0 or alone or next_number + ranks > _MOST_NUMBERS:
+    for group in _together(streams):
+        found = [streams[stream][i] for stream, i in group]
+        length = sum(s.end_row - s.first_row for s in found)
+        alone = len(group) == 1 and length >= large
+        clocks = WHOLE if any(s.first_clock < s.last_clock for s in found) else None
+        if clocks and not alone and length > 2 * wanted:
+            tasks += _by_clock(streams, group, -(-length // wanted))
+            room = 0
+            continue
+        low = min(s.first_seq for s in found)
+        ranks = 1 + max(s.last_seq for s in found) - low
+        ends = clocks and not (tasks and tasks[-1][0].clocks)
+        if room <= 0 or alone or ends or next_number + ranks > _MOST_NUMBERS:
             tasks.append([])
             room, next_number = wanted, 0
-        of_stream = next((task for task in tasks[-1] if task.stream == stream), None)
-        if of_stream is None:
-            of_stream = Task(stream, {})
-            tasks[-1].append(of_stream)
-        of_stream.slices.update(dict.fromkeys(files, next_number - low))
+        clocks = clocks or (tasks[-1][0].clocks if tasks[-1] else None)
+        for stream, i in group:
+            _task_of(tasks[-1], stream, clocks).slices[i] = 0 if clocks else next_number - low
         room = 0 if alone else room - length
-        next_number += ranks
+        next_number += 0 if clocks else ranks
     return tasks
 
 
-def _together(streams: Sequence[Sequence[FileSlice]]) -> Iterator[tuple[int, list[int]]]:
-    """Return in write order the smallest groups of files whose ranks do not lie between those of
-    another group: the stream, and the numbers of its slices."""
+def _task_of(task: list[Task], stream: int, clocks: tuple[int, int] | None) -> Task:
+    """Return the entry of a stream in a task, which is made if it is not there."""
+    for one in task:
+        if one.stream == stream:
+            return one
+    task.append(Task(stream, {}, clocks))
+    return task[-1]
+
+
+def _by_clock(
+    streams: Sequence[Sequence[FileSlice]], group: Sequence[tuple[int, int]], parts: int
+) -> list[list[Task]]:
+    """Divide files into tasks by the clocks of their rows, with about as many rows each if those of
+    a file are spread evenly over the time from its first to its last."""
+    bounds = _clocks_between([streams[stream][i] for stream, i in group], parts)
+    ranges = list(pairwise([WHOLE[0], *bounds, WHOLE[1]]))
+    tasks: list[list[Task]] = [[] for _ in ranges]
+    for stream, i in group:
+        s = streams[stream][i]
+        for n in range(bisect_right(bounds, s.first_clock), bisect_right(bounds, s.last_clock) + 1):
+            _task_of(tasks[n], stream, ranges[n]).slices[i] = 0
+    return [task for task in tasks if task]
+
+
+def _clocks_between(slices: Sequence[FileSlice], parts: int) -> list[int]:
+    """Return the clocks at which parts begin, but the first, with about as many rows each."""
+    steeper: dict[int, float] = defaultdict(float)  # by how much more rows per clock from there on
+    at_once: dict[int, int] = defaultdict(int)  # rows of one clock
+    for s in slices:
+        rows = s.end_row - s.first_row
+        if s.first_clock == s.last_clock:
+            at_once[s.first_clock] += rows
+        else:
+            steeper[s.first_clock] += rows / (s.last_clock - s.first_clock)
+            steeper[s.last_clock] -= rows / (s.last_clock - s.first_clock)
+    each = sum(s.end_row - s.first_row for s in slices) / parts
+    found: list[int] = []
+    before, rate, last = 0.0, 0.0, 0
+    for clock in sorted({*steeper, *at_once}):
+        after = before + rate * (clock - last)
+        while rate > 0 and len(found) + 1 < parts and after >= each * (len(found) + 1):
+            found.append(clock - int((after - each * (len(found) + 1)) / rate))
+        before, last = after + at_once[clock], clock
+        while len(found) + 1 < parts and before >= each * (len(found) + 1):
+            found.append(clock + 1)
+        rate += steeper[clock]
+    return sorted(set(found))
+
+
+def _together(streams: Sequence[Sequence[FileSlice]]) -> Iterator[list[tuple[int, int]]]:
+    """Return in write order the smallest groups of files of which none lies between the rows of
+    another group: streams, and numbers of their slices."""
     ordered = sorted(
-        (s.clock, stream, s.first_seq, s.last_seq, i)
+        ((s.first_clock, stream, s.first_seq), (s.last_clock, stream, s.last_seq), i)
         for stream, slices in enumerate(streams)
         for i, s in enumerate(slices)
     )
-    files: list[int] = []
-    last = (-1, -1, -1)  # the clock, the stream, and its highest rank so far
-    for clock, stream, first, highest, i in ordered:
-        if files and (clock, stream, first) > last:
-            yield last[1], files
-            files = []
-        files.append(i)
-        last = max(last, (clock, stream, highest))
-    if files:
-        yield last[1], files
+    group: list[tuple[int, int]] = []
+    last = (-1, -1, -1)  # the clock, the stream and the rank of the last row so far
+    for first, highest, i in ordered:
+        if group and first > last:
+            yield group
+            group = []
+        group.append((first[1], i))
+        last = max(last, highest)
+    if group:
+        yield group
 
 
 def chains_of(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
