@@ -38,7 +38,7 @@ from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
 pytestmark = pytest.mark.drawn(2)
 
-ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM; by pyarrow: "
+ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM, by pyarrow: "
 
 
 @pytest.fixture

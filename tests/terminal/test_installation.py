@@ -88,7 +88,8 @@ def test_doctor_finds_what_is_wrong_and_says_what_to_do(home: Path) -> None:
 
     (home / "weir.toml").write_text("warehouse = 'hdfs://somewhere:8020/weir'\n")
     far = type_in(home, "doctor").stdout
-    assert "note   warehouse   hdfs://somewhere:8020/weir (not tried" in far
+    assert "WRONG  warehouse   'hdfs://somewhere:8020/weir' can't be opened (by Hadoop: " in far
+    assert "UnknownHostException" in far
 
 
 def test_the_command_of_the_virtual_environment_needs_no_variables(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyarrow.fs import FileType
 from sqlalchemy import text
 
 from weir.controller.ownership import check_location, check_owner, read_installation
@@ -29,6 +30,11 @@ PERIODIC = {
     "stream_cuts": 3600, "checkpoints": 3600, "scale": 3600, "adjunct": 3600,
     "retention": 4 * 3600, "upkeep": 12 * 3600,
 }  # fmt: skip
+# Of Hadoop, for one address that does not answer.
+_SHORT_WAITS = (
+    "ipc.client.connect.max.retries=1", "ipc.client.connect.max.retries.on.timeouts=1",
+    "ipc.client.connect.timeout=5000", "dfs.client.failover.max.attempts=2",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield Check("settings", True, f"{config or 'defaults'}, state folder {settings.state}")
     yield _java()
     yield _package("pyspark", "Spark", "append files and run consumers")
+    _start_hadoop(settings)
     try:
         database = open_database(settings)
     except WeirError as error:
@@ -73,6 +80,23 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield from _folders(settings)
     yield from _packages(settings)
     yield _package("apache-airflow", "Airflow", "schedule the jobs and show forms")
+
+
+def _start_hadoop(settings: Settings) -> None:
+    """Start a JVM if a root needs Hadoop. What does not answer there is waited for a few seconds
+    only; a job waits for many minutes."""
+    if not any(map(needs_hadoop, (settings.warehouse, *settings.input_roots,
+                                  *settings.output_roots))):  # fmt: skip
+        return
+    options = " ".join(f"--conf spark.hadoop.{one}" for one in _SHORT_WAITS)
+    before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{options} {before}"
+    try:
+        from weir.spark.base.session import start_jvm
+
+        start_jvm()
+    except (ImportError, WeirError):
+        pass  # the lines about Java and Spark say it
 
 
 def _database_checks(settings: Settings, database: Database) -> Iterator[Check]:
@@ -174,7 +198,7 @@ def _folders(settings: Settings) -> Iterator[Check]:
     ):  # fmt: skip
         for root in roots:
             if "://" in root:
-                yield Check(what, None, f"{root} (not tried)")
+                yield _far(what, root)
             elif what == "output" and (problem := _not_writable(root)):
                 yield Check(what, False, problem, "let this user write it, or change output_roots")
             elif what == "input" and not Path(root).is_dir():
@@ -184,6 +208,23 @@ def _folders(settings: Settings) -> Iterator[Check]:
                 yield Check(what, False, f"{root} can't be read", "let this user read it")
             else:
                 yield Check(what, True, root)
+
+
+def _far(what: str, root: str) -> Check:
+    """Check that a root that is no folder of this machine can be opened."""
+    if needs_hadoop(root):
+        return Check(what, None, f"{root} (not tried: only Hadoop opens it)")
+    try:
+        system, path = filesystem(root)
+        [found] = system.get_file_info([path])
+    except WeirError as error:
+        return _wrong(what, error)
+    except OSError as error:
+        return Check(what, False, f"{root}: {str(error).splitlines()[0]}",
+                     "check its address and the credentials")  # fmt: skip
+    if what == "input" and found.type == FileType.NotFound:
+        return Check(what, None, f"{root} does not exist", "make it, or change input_roots")
+    return Check(what, True, root)
 
 
 def _packages(settings: Settings) -> Iterator[Check]:

@@ -33,7 +33,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
             reasons.append(f"by {by}: " + str(error).partition("\n")[0])
     raise InvalidInput(
         "location_not_usable",
-        f"{root!r} can't be opened ({'; '.join(reasons)}); use a folder or a URI with file, s3a, "
+        f"{root!r} can't be opened ({', '.join(reasons)}); use a folder or a URI with file, s3a, "
         "gs or abfss. File systems that only Hadoop can open need a job under spark-submit, or a "
         "program with a Spark session, that has their jars and settings.",
     )
@@ -45,14 +45,14 @@ def is_s3(root: str) -> bool:
 
 
 def needs_hadoop(root: str) -> bool:
-    """Return whether a root can be opened only in a process with a JVM, which this one may lack."""
+    """Return whether a root can be opened only in a process with a JVM, and this one has none."""
     scheme, _, below = root.partition("://")
     if not below or scheme in ("file", "s3", "s3a", "gs", "gcs", "abfs", "abfss"):
         return False
     try:
         filesystem(root)
     except InvalidInput:
-        return True
+        return not _has_jvm()
     return False
 
 
@@ -90,6 +90,14 @@ def _s3(root: str, _login: frozenset[tuple[str, str]], _pid: int) -> tuple[fs.Fi
         f"{root}{'&' if '?' in root else '?'}allow_delayed_open=true"
     )
     return found
+
+
+def _has_jvm() -> bool:
+    try:
+        from weir.warehouse.hadoop import has_jvm
+    except ImportError:  # pyspark is missing in some processes
+        return False
+    return has_jvm()
 
 
 def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:

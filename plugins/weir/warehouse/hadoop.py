@@ -27,7 +27,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     Raises OSError for a URI that Hadoop does not support, and in a process without a JVM: one that
     has made no Spark session and was not started by spark-submit. Makes no session.
     """
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not has_jvm():
         raise OSError("this process has no JVM")
     SparkContext._ensure_initialized()
     hadoop: Any = SparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # just made
@@ -35,6 +35,11 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
         path = hadoop.Path(root)
         found = path.getFileSystem(_configuration())
         return fs.PyFileSystem(_Hadoop(hadoop, found)), str(path.toUri().getPath())
+
+
+def has_jvm() -> bool:
+    """Return whether this process has a JVM."""
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _configuration() -> Any:

@@ -93,19 +93,25 @@ _resolving = WeakKeyDictionary()
 _writing: WeakKeyDictionary[SparkSession, dict[str, _Copy]] = WeakKeyDictionary()
 
 
+def start_jvm() -> None:
+    """Start the JVM of this process, unless it has one, as the first session does. Raises
+    InvalidInput if it would need a Java that is missing or too old."""
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
+    SparkContext._ensure_initialized()
+
+
 def session(name: str) -> SparkSession:
     """Return the session under spark-submit, or a new one. Its master is configured outside.
 
     Raises InvalidInput if it would have to start a Java that is missing or too old, and Unavailable
     if it can't keep files on this machine.
     """
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        find_java()
+    start_jvm()
     # PySpark logs some errors as a line of JSON, with a traceback of Java's, before it raises them.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     before = signal.getsignal(signal.SIGINT)
-    SparkContext._ensure_initialized()
     folders = local_folders()
     try:
         made = (
