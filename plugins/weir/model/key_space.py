@@ -28,12 +28,12 @@ class KeyRange(NamedTuple):
 
 KEY_SPACE = KeyRange(0.0, 1.0)
 STEPS = 1 << 53  # a routing position is a whole number of steps, divided by this many
-_SEED = 42  # of Spark's xxhash64
+SEED = 42  # of Spark's xxhash64
 
 
 def routing_steps(key: bytes) -> int:
     """Return the routing position of a key in UTF-8 (semantics 1.6) times `STEPS`, exactly."""
-    return xxhash.xxh64_intdigest(key, _SEED) >> 11
+    return xxhash.xxh64_intdigest(key, SEED) >> 11
 
 
 def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
