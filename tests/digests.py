@@ -57,7 +57,9 @@ def _value(random: Random, kind: pa.DataType, nullable: bool = True) -> Any:
         at = datetime(1, 1, 1, tzinfo=UTC if kind.tz else None)
         return at + timedelta(microseconds=random.randrange(250_000_000_000_000_000))
     if pa.types.is_struct(kind):
-        return {kind.field(i).name: _value(random, kind.field(i).type) for i in range(kind.num_fields)}
+        return {
+            kind.field(i).name: _value(random, kind.field(i).type) for i in range(kind.num_fields)
+        }
     size = random.choice([0, 1, 2, 5])
     if pa.types.is_map(kind):
         keys = {_value(random, kind.key_type, nullable=False): None for _ in range(size)}

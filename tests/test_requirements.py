@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 
 from docs.generate_notice import NOTICE, notice
 
 REPOSITORY = Path(__file__).parents[1]
 _PIN = re.compile(
-    r"([a-z0-9-]+)(?:\[[^]]*\])?==([^\s;*]+)(?: ;[^\\]*)?"
+    r"([a-z0-9-]+)(?:\[[^]]*\])?==([^\s;*]+)(?: ;([^\\]*))?"
     r"((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n"
 )
 
@@ -25,7 +26,8 @@ def pinned(name: str) -> dict[str, str]:
     """The versions of a lock, of which each has its hashes."""
     text = re.sub(r"^ *#.*\n", "", (REPOSITORY / f"{name}.txt").read_text(), flags=re.MULTILINE)
     assert _PIN.sub("", text) == "", "a requirement has not one version, or no hashes"
-    return {found[1]: found[2] for found in _PIN.finditer(text)}
+    pins = _PIN.finditer(text)
+    return {one[1]: one[2] for one in pins if not one[3] or Marker(one[3].strip()).evaluate()}
 
 
 VERSIONS = pinned("requirements-dev")

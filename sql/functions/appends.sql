@@ -209,6 +209,14 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.lock_for_commit(bigint) IS 'Locks a stream; returns whether the commit waits for the disk.';
 
+CREATE OR REPLACE FUNCTION weir_internal.wrapped(number numeric) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT (mod(mod(number, 18446744073709551616) + 27670116110564327424, 18446744073709551616)
+            - 9223372036854775808)::bigint
+$$;
+COMMENT ON FUNCTION weir_internal.wrapped(numeric) IS 'A whole number modulo 2^64, as a signed long: digests are added so.';
+
 -- The files come in the order of their rows. Each gets offsets after the tail of its segment, and the commit
 -- gets the next clock. If something prevents the commit, the outcome says what, and nothing is changed.
 -- The stream is locked: by the caller's transaction, or by lock_for_commit as the last argument.
@@ -218,7 +226,8 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
-    in_late bigint, in_complete_until bigint, in_stated bigint, in_durable boolean,
+    in_late bigint, in_complete_until bigint, in_stated bigint,
+    in_hashes bigint[], in_footer_hashes bigint[], in_durable boolean,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
@@ -337,29 +346,32 @@ BEGIN
             -- By rank: files of two segments that were merged meanwhile go into one.
             SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.first_seq, f.i)
                    - f.events AS before
-            FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths, in_min_times, in_max_times)
-                WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, low, high, i)
+            FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths, in_min_times, in_max_times,
+                        in_hashes, in_footer_hashes)
+                WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, low, high, hashes,
+                                      footer_hash, i)
         ), moved AS (
             UPDATE weir_internal.segment_tail o
             SET tail_offset = o.tail_offset + m.events, tail_bytes = o.tail_bytes + m.bytes
             FROM (SELECT f.target, sum(f.events)::bigint AS events, sum(f.bytes)::bigint AS bytes,
-                         min(f.low) AS low, max(f.high) AS high
+                         min(f.low) AS low, max(f.high) AS high,
+                         CASE WHEN count(f.hashes) = count(*) THEN sum(f.hashes) END AS hashes
                   FROM file f GROUP BY f.target) m
             WHERE o.stream_id = in_stream_id AND o.segment_id = m.target
             RETURNING o.segment_id, o.tail_offset - m.events AS start_offset,
-                      o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes, m.low, m.high
+                      o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes, m.low, m.high, m.hashes
         ), indexed AS (
             INSERT INTO weir_internal.time_index (stream_id, stream_name, segment_id, start_offset, events,
-                start_byte, bytes, clock, transaction_number, min_event_time, max_event_time)
+                start_byte, bytes, clock, transaction_number, min_event_time, max_event_time, digest)
             SELECT in_stream_id, s.stream_name, m.segment_id, m.start_offset, m.events, m.start_byte, m.bytes,
-                   issued, in_number, m.low, m.high
+                   issued, in_number, m.low, m.high, weir_internal.wrapped(m.hashes * (2 * issued::numeric + 1))
             FROM moved m
             RETURNING events, bytes
         ), placed AS (
             INSERT INTO weir_internal.data_file (stream_id, stream_name, transaction_number, schema_version,
-                segment_id, start_offset, events, bytes, first_seq, last_seq, path)
+                segment_id, start_offset, events, bytes, first_seq, last_seq, path, footer_hash)
             SELECT in_stream_id, s.stream_name, in_number, in_version, f.target, m.start_offset + f.before,
-                   f.events, f.bytes, f.first_seq, f.last_seq, f.path
+                   f.events, f.bytes, f.first_seq, f.last_seq, f.path, f.footer_hash
             FROM file f JOIN moved m ON m.segment_id = f.target
         )
         SELECT sum(i.events), sum(i.bytes) INTO total_events, total_bytes FROM indexed i;
@@ -382,4 +394,4 @@ BEGIN
     rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;
     max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := stream_until;
 END $$;
-COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, boolean) IS 'Makes the files of an append to a locked stream visible.';
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, bigint[], bigint[], boolean) IS 'Makes the files of an append to a locked stream visible.';

@@ -108,6 +108,7 @@ CREATE TABLE weir_internal.data_file (
     last_seq bigint NOT NULL,
     schema_version integer NOT NULL,
     path text NOT NULL,
+    footer_hash bigint,
     PRIMARY KEY (stream_id, segment_id, start_offset),
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
     FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction,
@@ -131,6 +132,7 @@ COMMENT ON COLUMN weir_internal.data_file.first_seq IS 'The smallest _weir_seq i
 COMMENT ON COLUMN weir_internal.data_file.last_seq IS 'The largest _weir_seq in it.';
 COMMENT ON COLUMN weir_internal.data_file.schema_version IS 'The version in stream_schema that it was written with.';
 COMMENT ON COLUMN weir_internal.data_file.path IS 'Its path below the warehouse.';
+COMMENT ON COLUMN weir_internal.data_file.footer_hash IS 'XXH64 of what follows its pages, up to its end; null if it was not recorded.';
 
 CREATE TABLE weir_internal.time_index (
     stream_id bigint NOT NULL,
@@ -144,6 +146,7 @@ CREATE TABLE weir_internal.time_index (
     transaction_number bigint NOT NULL,
     min_event_time bigint,
     max_event_time bigint,
+    digest bigint,
     PRIMARY KEY (stream_id, segment_id, start_offset),
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment
 );
@@ -164,3 +167,4 @@ COMMENT ON COLUMN weir_internal.time_index.clock IS 'The clock of the commit.';
 COMMENT ON COLUMN weir_internal.time_index.transaction_number IS 'The transaction that was committed.';
 COMMENT ON COLUMN weir_internal.time_index.min_event_time IS 'The smallest event time of these events, in microseconds since 1970 UTC; null if none has one.';
 COMMENT ON COLUMN weir_internal.time_index.max_event_time IS 'The largest event time of these events; null if none has one.';
+COMMENT ON COLUMN weir_internal.time_index.digest IS 'The digest of these events (semantics 18.1); null if it was not recorded.';

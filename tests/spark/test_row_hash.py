@@ -31,7 +31,7 @@ def test_rows_of_every_type_have_the_same_hash_in_spark_and_in_pyarrow(
     with active(resolving):
         rows = resolving.read.parquet(str(tmp_path / "x.parquet"))
         hashed = rows.select(F.col(SEQ), row_hash(from_arrow(given.schema)).alias("hash"))
-        found = dict(hashed.collect())
+        found: dict[int, int] = {row[0]: row[1] for row in hashed.collect()}
     table = pq.read_table(tmp_path / "x.parquet").combine_chunks()
     expected = row_hashes(table.to_batches()[0], sorted(given.column_names)).view(np.int64)
     assert found == dict(zip(ranks.tolist(), expected.tolist(), strict=True))

@@ -13,7 +13,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
-from weir.spark.appends import stage
+from weir.spark.appends import stage, written
 from weir.spark.base.ordered_frames import in_order_of
 from weir.warehouse.paths import attempt_folder
 
@@ -120,7 +120,7 @@ def test_a_column_has_a_dictionary_only_as_long_as_that_is_small(weir: Installat
 def test_file_that_is_missing_after_writing_stops_the_append(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = stage.read_footers
+    found = written.read_footers
     monkeypatch.setattr(stage, "read_footers", lambda *where: found(*where)[1:])
     stream = weir.create(segments=2)
     with raises("row_count_differs 100 try again"):

@@ -28,6 +28,8 @@ from weir.arrow.event_time import (
     range_of,
     times_of,
 )
+from weir.arrow.footer import end_of_pages
+from weir.arrow.row_hash import sum_of_hashes
 from weir.arrow.schema import cast_column, from_arrow, to_arrow
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
@@ -36,6 +38,7 @@ from weir.controller.transactions import Attempt, Committed, begin
 from weir.errors import BadRows, InvalidInput
 from weir.front_ends import do
 from weir.installation.opened import Installation
+from weir.model.digest import hash_of
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
@@ -49,7 +52,6 @@ from weir.warehouse.paths import SEGMENT, TASK
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
 THREADS = 16  # that write files at the same time
-BUFFER = 1 << 20  # bytes: pyarrow writes a small file piece by piece, each as small as four bytes
 
 
 def append_table(
@@ -201,17 +203,24 @@ def _write(
     folder = f"{attempt.folder}{SEGMENT}={segment.segment_id}/{TASK}={task}"
     path = f"{folder}/part-{uuid.uuid4().hex}.c000.parquet"
     make_folder(system, f"{base}/{folder}")
-    with system.open_output_stream(f"{base}/{path}", buffer_size=BUFFER) as out:
-        pq.write_table(
-            rows, out, compression="snappy",
-            use_dictionary=[name for name in rows.column_names if name not in (SEQ, TIME)],
-            column_encoding={SEQ: "DELTA_BINARY_PACKED"},
-        )  # fmt: skip
-        size = out.tell()
+    # In memory first: the hash is of bytes as they were made, not as they were read again.
+    made = pa.BufferOutputStream()
+    footers: list[pq.FileMetaData] = []
+    pq.write_table(
+        rows, made, compression="snappy",
+        use_dictionary=[name for name in rows.column_names if name not in (SEQ, TIME)],
+        column_encoding={SEQ: "DELTA_BINARY_PACKED"}, write_page_checksum=True,
+        metadata_collector=footers,
+    )  # fmt: skip
+    whole = made.getvalue()
+    with system.open_output_stream(f"{base}/{path}") as out:
+        out.write(whole)
     ranks = rows[SEQ]
     return StagedFile(
-        segment.segment_id, path, rows.num_rows, size, ranks[0].as_py(), ranks[-1].as_py()
-    )
+        segment.segment_id, path, rows.num_rows, whole.size, ranks[0].as_py(), ranks[-1].as_py(),
+        hashes=sum_of_hashes(rows, [name for name in rows.column_names if name not in (SEQ, TIME)]),
+        footer_hash=hash_of(whole[end_of_pages(footers[0]) :]),
+    )  # fmt: skip
 
 
 def _by_segment(

@@ -5,7 +5,6 @@
 
 import sys
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ import pyarrow as pa
 import xxhash
 
 from weir.errors import InvalidInput
+from weir.model.digest import MASK, presence_of, signed
 from weir.model.key_space import SEED
 from weir.model.schema import SEQ
 
 U64 = np.ndarray[Any, np.dtype[np.uint64]]
-MASK = (1 << 64) - 1
 _ROWS = 1 << 13  # at once, so that numpy's intermediate results stay in the processor's cache
 _LONG = 512  # bytes: one text of more is hashed by itself
 _P1, _P2, _P3, _P4, _P5 = (
@@ -29,17 +28,6 @@ _P1, _P2, _P3, _P4, _P5 = (
 )  # fmt: skip
 _NAN = np.uint64(0x7FF8000000000000)
 assert sys.byteorder == "little", sys.byteorder  # as Arrow's buffers are
-
-
-def signed(number: int) -> int:
-    """Return a number modulo 2^64 as a signed long, as Spark and Postgres keep it."""
-    return (number & MASK) - ((number & 1 << 63) << 1)
-
-
-@lru_cache(maxsize=10_000)
-def presence_of(name: str) -> int:
-    """Return the signed long by which rows say that a column has a value: the hash of its name."""
-    return signed(xxhash.xxh64_intdigest(name.encode(), SEED))
 
 
 def sum_of_hashes(table: pa.Table, columns: Iterable[str]) -> int:
@@ -122,7 +110,7 @@ def _structs(rows: int, parts: list[pa.Array]) -> U64:
     """Return what stands for structs: each field's hash is of its number and its value."""
     found = np.zeros(rows, np.uint64)
     for i, part in enumerate(parts):
-        found ^= _with(_add(np.full(rows, SEED, np.uint64), np.uint64(i)), part)
+        found ^= _with(_add(np.full(rows, SEED, np.uint64), np.full(1, i, np.uint64)), part)
     return found
 
 
@@ -217,7 +205,7 @@ def xxh64(data: Any, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> U64:
     _finish(hashes)
     for row in np.flatnonzero(lengths > _LONG):
         whole = padded[begins[row] : begins[row] + lengths[row]]
-        hashes[row] = xxhash.xxh64_intdigest(whole, SEED)
+        hashes[row] = xxhash.xxh64_intdigest(whole.tobytes(), SEED)
     return hashes
 
 
@@ -241,7 +229,7 @@ def _add_stripes(hashes: U64, words: U64, begins: Any, stripes: Any) -> None:
 
 def _add(hashes: U64, values: Any) -> U64:
     """Return XXH64 of 8 bytes each, with the hashes before as seeds: how Spark hashes a long."""
-    found = hashes + (_P5 + np.uint64(8))
+    found: U64 = hashes + (_P5 + np.uint64(8))
     found ^= _round(values)
     found = _rotated(found, 27)
     found *= _P1

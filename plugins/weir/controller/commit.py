@@ -40,7 +40,8 @@ _COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segme
     CAST(:last AS bigint[]), CAST(:paths AS text[]), CAST(:fenced AS text[]),
     CAST(:rejected_files AS text[]), :rejected, CAST(:min_times AS bigint[]),
     CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text), CAST(:late AS bigint),
-    CAST(:complete_until AS bigint), CAST(:stated AS bigint), {durable})"""
+    CAST(:complete_until AS bigint), CAST(:stated AS bigint), CAST(:hashes AS bigint[]),
+    CAST(:footer_hashes AS bigint[]), {durable})"""
 _ALONE = text(_COMMIT.format(durable="lock_for_commit(:s)"))
 _LOCKED = text(_COMMIT.format(durable="true"))
 _NEW = -1  # the columns that were written must be compared with the schema first
@@ -260,6 +261,8 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
         "late": times and times.late,
         "complete_until": times and times.complete_until,
         "stated": attempt.stated_until,
+        "hashes": [file.hashes for file in files],
+        "footer_hashes": [file.footer_hash for file in files],
     }
 
 

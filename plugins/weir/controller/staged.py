@@ -31,6 +31,10 @@ class StagedFile:
     min_time: int | None = None  # the smallest event time; None if no event has one
     max_time: int | None = None
     untimed: int = 0  # events without an event time
+    # The sum of the hashes of its rows; None if it was not computed. One file may have that of all
+    # files of its segment, and the others 0.
+    hashes: int | None = None
+    footer_hash: int | None = None  # of all that follows its pages
 
 
 def check_written(warehouse: str, staged: Sequence["Staged"]) -> None:

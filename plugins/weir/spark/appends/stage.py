@@ -6,23 +6,18 @@ that reads a row writes it to the file of its segment, in the order of the ranks
 
 import logging
 import os
-import re
-from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-import pyarrow.parquet as pq
-from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from weir.arrow.append import ROWS_PER_FILE
 from weir.arrow.event_time import COLUMN as TIME
-from weir.arrow.event_time import TimeColumn, count_late, range_in_footer, range_of, times_in
+from weir.arrow.event_time import count_late
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
@@ -34,6 +29,15 @@ from weir.model.new_columns import fitting
 from weir.model.schema import SEQ, Field
 from weir.model.segment import Segment, segment_name
 from weir.spark.appends.event_time import Timing, timing_of
+from weir.spark.appends.written import (
+    HASH,
+    MOST_DIGESTS,
+    check_folders,
+    read_footers,
+    sums_of_hashes,
+    whole_sums,
+    with_hashes,
+)
 from weir.spark.base.conversion import fit
 from weir.spark.base.exact import exact
 from weir.spark.base.in_place import write_in_place
@@ -47,6 +51,7 @@ from weir.spark.base.routing import (
     routing_steps,
     segment_ordinal,
 )
+from weir.spark.base.row_hash import row_hash
 from weir.spark.base.session import (
     COMPLETE,
     FAILING_ALONE,
@@ -60,7 +65,7 @@ from weir.spark.base.session import (
 from weir.spark.users.date_patterns import naming_patterns
 from weir.spark.users.expressions import Expression, check_expression, with_expression
 from weir.warehouse.file_deletion import delete_here
-from weir.warehouse.filesystem import filesystem, in_object_store
+from weir.warehouse.filesystem import in_object_store
 from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import SEGMENT, TASK, spark_path
 
@@ -86,8 +91,6 @@ _ROW_BITS = 33
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
 # The number of files, and of rows of each, whose keys are checked after writing.
 _SAMPLED, _SAMPLED_ROWS = 4, 16
-_PART = re.compile(r"/part-[^/]*(\.c[0-9]+\.)[^/]*$")
-_FILE = re.compile(rf"{SEGMENT}=(-?[0-9]+)/{TASK}=[0-9]+/[^/]+\.parquet$")
 
 
 def ranked(frame: DataFrame) -> DataFrame:
@@ -126,6 +129,7 @@ def stage(
         frame = mark_texts(frame, [field["name"] for field in given])
     known = {field["name"]: field for field in fields}
     left_open = [field["name"] for field in given if field["name"] not in known]
+    stored = [known[field["name"]] for field in given if field["name"] in known]
     given = [known.get(field["name"], field) for field in given]
     resolving = resolving_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
@@ -145,7 +149,9 @@ def stage(
         computed[f"event time of stream {attempt.stream},"] = timing.expression.text
     # The settings of the session say how csv files are read.
     with active(writing), naming_patterns(computed):
-        rows, late, written = _write(moved(routed, writing), tasks, warehouse, attempt, timing, say)
+        rows, late, hashes, written = _write(
+            moved(routed, writing), tasks, warehouse, attempt, timing, stored, say
+        )
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     if written is not None:
         failed = [file for file in files if os.path.basename(file.path) not in written]
@@ -159,9 +165,10 @@ def stage(
             f"Spark wrote {rows} rows for stream {attempt.stream}, but the files below "
             f"{attempt.folder} have {found}, so nothing was committed; try again.",
         )
-    _check_folders(attempt, files)
+    check_folders(attempt, files)
     if not key.plain:
         _check_sample(resolving, warehouse, attempt, key, fields, files)
+    files = with_hashes(files, hashes)
     if not files:  # without events no metadata names this folder, so delete what Spark left in it
         delete_here([(warehouse, attempt.folder)])
     staged = Staged(
@@ -179,17 +186,6 @@ def stage(
         times=EventTimes(timing.expression.text, late, attempt.complete_until),
         count_late=partial(count_late, warehouse, staged.files, timing.column),
     )
-
-
-def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
-    """Check that a folder and the number of a file in it identify one file, as readers assume."""
-    parts = Counter(_PART.sub(r"\1", file.path) for file in files)
-    if parts and (most := parts.most_common(1)[0])[1] > 1:
-        raise InvariantViolation(
-            "folder_written_twice",
-            f"two tasks wrote to folder {most[0]} of stream {attempt.stream}, so nothing was "
-            "committed; this is a defect of Weir, please report it.",
-        )
 
 
 def _what(attempt: Attempt) -> str:
@@ -232,21 +228,33 @@ def _destination(
 
 
 def _write(
-    routed: DataFrame, tasks: int, warehouse: str, attempt: Attempt, timing: Timing | None, say: Say
-) -> tuple[int, int, set[str] | None]:
+    routed: DataFrame,
+    tasks: int,
+    warehouse: str,
+    attempt: Attempt,
+    timing: Timing | None,
+    stored: Sequence[Field],
+    say: Say,
+) -> tuple[int, int, dict[int, int], set[str] | None]:
     """Write the files. Return how many rows Spark counted on the way, how many of them were late
-    events, and the names of the files that count (None: all that are there)."""
+    events, the sum of the hashes of the rows of each segment, and the names of the files that
+    count (None: all that are there). `stored`: the columns that the files get."""
     ids = _ids(attempt)
     routed = _in_fewer_tasks(routed, tasks, len(ids))
     late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
     rows, *places = _places(routed.sparkSession._jvm, tuple(ids))
-    out = routed.observe(_COUNTED, rows, *late).select("*", *places)
+    sums: list[Column] = []
+    hashed = []
+    if len(ids) - 1 <= MOST_DIGESTS:
+        routed = routed.withColumn(HASH, row_hash(stored))
+        sums, hashed = sums_of_hashes(routed.sparkSession._jvm, ORDINAL, len(ids) - 1), [HASH]
+    out = routed.observe(_COUNTED, rows, *late, *sums).select("*", *places)
     if timing is not None and not timing.written:
         out = out.drop(TIME)
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
         # Only one file is open at a time, and Spark need not sort again.
-        in_order, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL])
+        in_order, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL, *hashed])
         options = {**PARQUET, "maxRecordsPerFile": str(ROWS_PER_FILE)}
         folder, by, written = spark_path(warehouse, attempt.folder), (SEGMENT, TASK), None
         if in_object_store(warehouse):
@@ -254,7 +262,9 @@ def _write(
         else:
             in_order.write.options(**options).partitionBy(*by).parquet(folder)
     counted = query.observedMetrics().apply(_COUNTED)
-    return int(counted.getLong(0)), int(counted.getLong(1)) if late else 0, written
+    found = [int(counted.getLong(i)) for i in range(counted.length())]
+    hashes = dict(zip(ids, whole_sums(found[len(found) - len(sums) :]), strict=False))
+    return found[0], found[1] if late else 0, hashes, written
 
 
 @lru_cache(maxsize=64)
@@ -340,43 +350,6 @@ def _check_sample(
                 "routing key means, so nothing was committed; append with a session that does not "
                 "have it.",
             )
-
-
-def read_footers(warehouse: str, folder: str, time: TimeColumn | None = None) -> list[StagedFile]:
-    """Return the Parquet files below an attempt's folder, with the ranges of their event times if
-    they have a column `time`. Their footers are read once, in parallel."""
-    system, base = filesystem(warehouse)
-    infos = system.get_file_info(
-        fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
-    )
-
-    def read(info: fs.FileInfo) -> StagedFile | None:
-        match = _FILE.search(info.path)
-        if match is None:
-            return None
-        with system.open_input_file(info.path) as source:
-            footer = pq.read_metadata(source)
-        if footer.num_rows == 0:
-            return None
-        # By their paths, because a nested field may have the same name.
-        leaves = range(footer.num_columns)
-        column = next(i for i in leaves if footer.schema.column(i).path == SEQ)
-        statistics = [
-            footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)
-        ]
-        segment_id, path = int(match[1]), info.path[len(base) + 1 :]
-        found = StagedFile(
-            segment_id, path, footer.num_rows, info.size, min(s.min for s in statistics),
-            max(s.max for s in statistics),
-        )  # fmt: skip
-        if time is None or segment_id == REJECTED_SEGMENT:
-            return found
-        times = range_in_footer(footer, time) or range_of(times_in(warehouse, path, time))
-        return replace(found, min_time=times.low, max_time=times.high, untimed=times.untimed)
-
-    with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(read, [i for i in infos if i.type == fs.FileType.File]))
-    return [file for file in found if file is not None]
 
 
 def _checked_key(attempt: Attempt, columns: Sequence[str], resolving: SparkSession) -> Expression:

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from weir.arrow.row_hash import presence_of
+from weir.model.digest import presence_of
 from weir.model.schema import SEQ, Field
 
 
@@ -45,9 +45,9 @@ def _value(it: str, kind: Any, depth: int = 0) -> str:
     element, entries = kind.get("elementType"), it
     if kind["type"] == "map":
         entries = f"map_entries({it})"
-        parts = [{"name": "key", "type": kind["keyType"]},
-                 {"name": "value", "type": kind["valueType"]}]  # fmt: skip
-        element = {"type": "struct", "fields": parts}
+        pair = [{"name": "key", "type": kind["keyType"]},
+                {"name": "value", "type": kind["valueType"]}]  # fmt: skip
+        element = {"type": "struct", "fields": pair}
     one, place = f"_e{depth}", f"_i{depth}"
     each = f"xxhash64(cast({place} AS bigint), {_value(one, element, depth + 1)})"
     return (
