@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import text
 
 import weir
 from tests.spark.maven import S3A, jars
@@ -22,7 +23,7 @@ from weir.settings import Settings
 
 pytestmark = pytest.mark.release
 
-_PROGRAM = """
+_APPEND = """
 import sys, weir
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
@@ -30,6 +31,21 @@ with weir.open(spark=spark) as store:
     for stream in sys.argv[1:]:
         rows = spark.range(1000).selectExpr("'k' || id AS k", "id AS n")
         store.append(stream, rows, writer_id="spark", batch_id="1")
+"""
+
+_BUILD = """
+import pyarrow as pa, weir
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+with weir.open(spark=spark) as store:
+    store.define_adjunct_store("s/store", stream="s/one", delete_when="n = 7", history="7 d")
+    for first in (0, 5):
+        numbers = range(first, first + 10)
+        rows = pa.table({"k": [f"k{n}" for n in numbers], "n": pa.array(numbers, pa.int64())})
+        store.append("s/one", rows, writer_id="w", batch_id=str(first))
+        store.adjunct()
+    print("found", [store.look_up("s/store", f"k{n}")["n"] for n in (0, 6, 8, 14)])
+    print("deleted", store.look_up("s/store", "k7"))
 """
 
 
@@ -54,6 +70,11 @@ def here(database: Database, settings: Settings, lake: ObjectStore) -> Settings:
 
 
 def append_by_spark(here: Settings, lake: ObjectStore, *streams: str) -> None:
+    run_by_spark(here, lake, _APPEND, *streams)
+
+
+def run_by_spark(here: Settings, lake: ObjectStore, source: str, *arguments: str) -> str:
+    """Run a program, and return what it says."""
     conf = {
         "endpoint": f"http://127.0.0.1:{lake.port}", "endpoint.region": "eu-central-1",
         "path.style.access": "true", "connection.ssl.enabled": "false",
@@ -62,10 +83,10 @@ def append_by_spark(here: Settings, lake: ObjectStore, *streams: str) -> None:
     }  # fmt: skip
     options = [f"--conf=spark.hadoop.fs.s3a.{name}={value}" for name, value in conf.items()]
     program = here.state / "program.py"
-    program.write_text(_PROGRAM)
+    program.write_text(source)
     done = subprocess.run(
         ["spark-submit", "--master=local[2,4]", "--conf=spark.ui.enabled=false",
-         f"--jars={jars(*S3A)}", *options, program, *streams],
+         f"--jars={jars(*S3A)}", *options, program, *arguments],
         env=os.environ | lake.environment | {
             "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable,
             "WEIR_DATABASE": here.database, "WEIR_WAREHOUSE": here.warehouse,
@@ -73,6 +94,7 @@ def append_by_spark(here: Settings, lake: ObjectStore, *streams: str) -> None:
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def check_swept(database: Database, here: Settings, lake: ObjectStore, *streams: str) -> None:
@@ -128,3 +150,38 @@ def test_requests_that_fail_lose_nothing_and_leave_nothing(
     append_by_spark(here, lake, "s/many")
     lake.fault = lambda _: ""
     check_swept(database, here, lake, "s/many")
+
+
+def test_versions_of_a_store_are_written_once_and_only_what_counts_is_left(
+    database: Database, here: Settings, lake: ObjectStore
+) -> None:
+    left = set[str]()
+
+    def leave_another(asked: str) -> str:
+        method, _, name = asked.partition(" ")
+        if method == "HEAD" and "/table/part-" in name and "killed" not in name and not left:
+            other = name.replace("/part-00000-", "/part-00000-killed-")
+            lake.objects[other] = b"half a file"
+            left.add(other)
+        return ""
+
+    lake.fault = leave_another
+    said = run_by_spark(here, lake, _BUILD)
+    assert "found [0, 6, 8, 14]" in said
+    assert "deleted None" in said
+    listed = database.transaction(
+        lambda c: c.execute(text("SELECT path, version, kind FROM adjunct_file")).all()
+    )
+    assert {(one.version, one.kind) for one in listed} >= {
+        (1, "table"),
+        (2, "table"),
+        (2, "history"),
+    }
+    files = {f"weir/{one.path}" for one in listed}
+    assert {one for one in lake.objects if "/_weir_adjunct=" in one} == files
+    written = Counter(
+        one for one in lake.asked if one.startswith("PUT") and "_weir_adjunct=" in one
+    )
+    assert written.keys() >= {f"PUT {one}" for one in files}
+    assert set(written.values()) == {1}
+    assert left

@@ -1,5 +1,6 @@
 """The Parquet files of adjunct stores: scanned, written and measured."""
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,8 +13,10 @@ from weir.adjunct.versions import AdjunctFile
 from weir.model.schema import SEQ, Field
 from weir.spark.adjuncts.changes import CLOCK, HASH
 from weir.spark.base.exact import exact
+from weir.spark.base.in_place import write_in_place
 from weir.spark.base.session import COMPLETE
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.file_deletion import delete_here
+from weir.warehouse.filesystem import filesystem, in_object_store
 from weir.warehouse.paths import spark_path
 
 DELETED = "_weir_deleted"
@@ -42,24 +45,34 @@ def scan(
     return spark.read.schema(schema).options(**COMPLETE).parquet(*paths)
 
 
-def write_rows(rows: DataFrame, warehouse: str, folder: str) -> None:
-    """Write rows below a folder of the warehouse, one file for each task."""
-    rows.write.options(**_PARQUET).mode("error").parquet(spark_path(warehouse, folder))
+def write_rows(rows: DataFrame, warehouse: str, folder: str) -> list[AdjunctFile]:
+    """Write rows below a new folder of the warehouse, one file for each task; return the files, in
+    the order of their hashes.
+
+    Files without rows, of which Spark writes one, are deleted, and those of tasks that failed.
+    """
+    to, written = spark_path(warehouse, folder), None
+    if in_object_store(warehouse):
+        written = write_in_place(rows, to, (), _PARQUET)
+    else:
+        rows.write.options(**_PARQUET).mode("error").parquet(to)
+    return _files(warehouse, folder, written)
 
 
-def delete_empty_files(warehouse: str, folder: str) -> list[AdjunctFile]:
-    """Delete the files below a folder that have no rows, as Spark writes one also where there is
-    none; return the others. Their footers are read in parallel."""
+def _files(warehouse: str, folder: str, written: set[str] | None) -> list[AdjunctFile]:
+    """Return the files below a folder that have rows, and are of these names, if any are given;
+    delete all others. Footers are read in parallel."""
     system, base = filesystem(warehouse)
     infos = system.get_file_info(
         fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True)
     )
 
     def read(info: fs.FileInfo) -> AdjunctFile | None:
+        if written is not None and os.path.basename(info.path) not in written:
+            return None  # it may not even be whole
         with system.open_input_file(info.path) as source:
             footer = pq.read_metadata(source)
         if footer.num_rows == 0:
-            system.delete_file(info.path)
             return None
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
         column = names.index(HASH)
@@ -72,4 +85,8 @@ def delete_empty_files(warehouse: str, folder: str) -> list[AdjunctFile]:
     parquet = [i for i in infos if i.type == fs.FileType.File and i.path.endswith(".parquet")]
     with ThreadPoolExecutor(16) as pool:
         files = list(pool.map(read, parquet))
+    others = [info.path[len(base) + 1 :]
+              for info, file in zip(parquet, files, strict=True) if file is None]  # fmt: skip
+    if others:  # what can't be deleted now is in nobody's way
+        delete_here([(warehouse, path) for path in others])
     return sorted((f for f in files if f is not None), key=lambda f: (f.low, f.path))

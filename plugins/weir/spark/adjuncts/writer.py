@@ -42,7 +42,6 @@ from weir.spark.adjuncts.changes import (
 from weir.spark.adjuncts.files import (
     DELETED,
     HIDDEN,
-    delete_empty_files,
     scan,
     struct_of,
     write_rows,
@@ -164,10 +163,9 @@ class Writer:
         seen = Observation()
         delta = _latest(changes.frame, changes).observe(seen, *_outcomes())
         rows = _table(delta.where(F.col(KEY).isNotNull() & F.col(VALUE).isNotNull()))
-        self._write(_bucketed(rows, self._files_for(events)), "table")
+        written = self._write(_bucketed(rows, self._files_for(events)), "table")
         counts = _Counts.of(events, seen.get)
         self._check(counts, changes)
-        written = self._written("table")
         self._check_rows(written, counts.upserts)
         return self._built(changes, counts, written, (), self._history(changes))
 
@@ -196,17 +194,17 @@ class Writer:
         if few and size > ROWS_PER_FILE and (
             len(base.files) + added <= 2 * files + MOST_SMALL_FILES
         ):  # fmt: skip
-            self._write(rest.unionByName(_bucketed(after, added)), "table")
+            written = self._write(rest.unionByName(_bucketed(after, added)), "table")
         else:  # small, or in too many pieces: in the order of all hashes
             if kept:
                 more = self._base_rows(base, kept, changes, fields, converted)
                 rest, kept = rest.unionByName(more), []
-            self._write(_bucketed(rest.unionByName(after), files), "table")
+            written = self._write(_bucketed(rest.unionByName(after), files), "table")
         if self._converted is not None:
             counts.failed += self._converted[1].get["failed"]
             self._check(counts, changes, base.rows)
         history = None if converted else self._history(changes)
-        return self._built(changes, counts, self._written("table"), kept, history)
+        return self._built(changes, counts, written, kept, history)
 
     def _base_rows(
         self,
@@ -312,17 +310,13 @@ class Writer:
         rows = changes.frame.where(F.col(KEY).isNotNull()).select(
             KEY, HASH, CLOCK, SEQ, F.col(VALUE).isNull().alias(DELETED), f"{VALUE}.*"
         )
-        self._write(rows, "history")
-        return self._written("history")
+        return self._write(rows, "history")
 
     def _files_for(self, rows: int) -> int:
         return max(1, -(-rows // ROWS_PER_FILE))
 
-    def _write(self, rows: DataFrame, kind: str) -> None:
-        write_rows(rows, self._warehouse, f"{self._build.folder}{kind}/")
-
-    def _written(self, kind: str) -> list[AdjunctFile]:
-        return delete_empty_files(self._warehouse, f"{self._build.folder}{kind}/")
+    def _write(self, rows: DataFrame, kind: str) -> list[AdjunctFile]:
+        return write_rows(rows, self._warehouse, f"{self._build.folder}{kind}/")
 
     def _check_rows(self, files: Sequence[AdjunctFile], rows: int) -> None:
         if (found := sum(file.rows for file in files)) != rows:

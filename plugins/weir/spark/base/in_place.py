@@ -47,5 +47,6 @@ def write_in_place(
             given,
             0,
         )
+        session.observationManager().tryComplete(query)  # as the listener of a write does
         written = log.allFiles()
         return {unquote(str(one.path()).rpartition("/")[2]) for one in written}
