@@ -45,7 +45,8 @@ CREATE OR REPLACE FUNCTION weir_internal.begin_append(
     OUT highs double precision[], OUT clock bigint, OUT events bigint, OUT rejected bigint,
     OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean, OUT event_time text,
     OUT min_event_time bigint, OUT max_event_time bigint,
-    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT on_new_column text)
+    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT on_new_column text,
+    OUT dropped text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -130,7 +131,7 @@ BEGIN
     routing_key := s.routing_key; on_missing_key := s.on_missing_key; on_bad_rows := s.on_bad_rows;
     on_new_column := s.on_new_column;
     schema_version := s.schema_version; event_time := s.event_time; complete_until := s.complete_until;
-    SELECT v.fields INTO fields FROM weir_internal.stream_schema v
+    SELECT v.fields, v.dropped INTO fields, dropped FROM weir_internal.stream_schema v
     WHERE v.stream_id = s.stream_id AND v.version = s.schema_version;
     SELECT a.ids, a.lows, a.highs INTO ids, lows, highs FROM weir_internal.active_tails(s.stream_id) a;
 END $$;

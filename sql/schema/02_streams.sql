@@ -107,10 +107,12 @@ CREATE TABLE weir_internal.stream_schema (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
     version integer NOT NULL CHECK (version > 0),
     fields jsonb NOT NULL,
+    dropped text[] NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (stream_id, version)
 );
-COMMENT ON TABLE weir_internal.stream_schema IS 'The user''s columns; a newer version only adds nullable ones.';
+COMMENT ON TABLE weir_internal.stream_schema IS 'The user''s columns. A column has the same name in all files, whatever a version calls it.';
 COMMENT ON COLUMN weir_internal.stream_schema.version IS '1, 2, 3 ... per stream.';
-COMMENT ON COLUMN weir_internal.stream_schema.fields IS 'Spark''s JSON form of the struct type.';
-COMMENT ON COLUMN weir_internal.stream_schema.created_at IS 'When the first append with these columns was committed, or the stream was created with them.';
+COMMENT ON COLUMN weir_internal.stream_schema.fields IS 'Spark''s JSON form of the struct type. stored: the name of a column in files, if it is another one; default: what rows have whose append did not have the column.';
+COMMENT ON COLUMN weir_internal.stream_schema.dropped IS 'The names in files of columns that were dropped, in this version or before. No column gets one of them again.';
+COMMENT ON COLUMN weir_internal.stream_schema.created_at IS 'When the first append with these columns was committed, or the stream was created or updated with them.';

@@ -30,7 +30,7 @@ from weir.arrow.event_time import (
 )
 from weir.arrow.footer import end_of_pages
 from weir.arrow.row_hash import sum_of_hashes
-from weir.arrow.schema import cast_column, from_arrow, to_arrow
+from weir.arrow.schema import absent, cast_column, from_arrow, to_arrow, to_read
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile, check_written
@@ -42,9 +42,9 @@ from weir.model.digest import hash_of
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
-from weir.model.new_columns import fitting
+from weir.model.new_columns import fitting, lacking_defaults
 from weir.model.plain_column import plain_column
-from weir.model.schema import SEQ, Field, show
+from weir.model.schema import SEQ, Field, show, stored_name
 from weir.model.segment import Segment
 from weir.warehouse.filesystem import filesystem, make_folder, not_writable
 from weir.warehouse.marker import check_unused
@@ -104,7 +104,9 @@ def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     was written. Raises as `append_table`."""
     check_unused(warehouse, attempt.folder)
     columns = from_arrow(table.schema)
-    fit_of = fitting(str(attempt.stream), attempt.fields, columns, attempt.on_new_column)
+    fit_of = fitting(
+        str(attempt.stream), attempt.fields, columns, attempt.on_new_column, attempt.dropped
+    )
     fields = fit_of.fields
     _check_open(table, columns, fields)
     fit_of.announce()
@@ -112,10 +114,15 @@ def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     # A column without a value may have no type: then it is not kept.
     typeless = [name for name in table.schema.names if name not in given.names]
     table = pa.table([cast_column(table[field.name], field) for field in given], schema=given)
+    for column in to_read(lacking_defaults(fields, columns)):
+        table = table.append_column(column.remove_metadata(), absent(column, table.num_rows))
     keys = _routing_keys(attempt, table, typeless)
     timing = _Timing.of(attempt, table, fields)
     if timing is not None and timing.column.name == TIME:
         table = table.append_column(TIME, timing.times.cast(pa.timestamp("us", "UTC")))
+    # From here on columns have the names of the files.
+    stored = {field["name"]: stored_name(field) for field in fields}
+    table = table.rename_columns([stored.get(name, name) for name in table.column_names])
     table = table.append_column(SEQ, pa.array(range(table.num_rows), pa.int64()))
     system, base = filesystem(warehouse)
     parts = [
@@ -167,10 +174,11 @@ class _Timing:
         if column.lower() not in names:
             raise missing_column(attempt.stream, attempt.event_time, column, table.schema.names)
         name = names[column.lower()]
-        [kind] = [field["type"] for field in fields if field["name"] == name]
+        [field] = [field for field in fields if field["name"] == name]
+        kind = field["type"]
         check_type(attempt.stream, attempt.event_time, kind)
         unit = UNITS.get(kind) if isinstance(kind, str) else None
-        where = TimeColumn(TIME, 1) if unit is None else TimeColumn(name, unit)
+        where = TimeColumn(TIME, 1) if unit is None else TimeColumn(stored_name(field), unit)
         return cls(where, times_of(table[name]))
 
     def of_file(self, file: StagedFile, rows: pa.Table) -> StagedFile:

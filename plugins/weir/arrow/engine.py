@@ -14,7 +14,7 @@ from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.arrow.append import stage_table
 from weir.arrow.folders import write_folder
 from weir.arrow.read import concatenated, read_rows
-from weir.arrow.schema import from_arrow, to_arrow
+from weir.arrow.schema import from_arrow, to_read
 from weir.arrow.stores import Stores
 from weir.arrow.tables import as_table, canonical
 from weir.arrow.texts import copied_texts, rows_as_json
@@ -22,7 +22,7 @@ from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
 from weir.consumers.outputs import Output
-from weir.controller.merged_columns import merged_columns
+from weir.controller.merged_columns import merged_columns, own_columns
 from weir.controller.read_plan import Slices
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
@@ -80,7 +80,7 @@ class Pyarrow:
 
     def read(self, read: Slices, order: str) -> pa.Table:
         """Return the events of a stream with their places."""
-        schema = to_arrow(read.fields)
+        schema = to_read(read.fields)
         return self.rows(read, schema, order).drop_columns([SEQ])
 
     def rows(self, read: Slices, schema: pa.Schema, order: str) -> pa.Table:
@@ -225,11 +225,7 @@ class Pyarrow:
 
 def _merged_part(engine: Pyarrow, read: Slices, fields: list[Field]) -> pa.Table:
     """Return the events of one stream with the columns of a merged read, and their ranks."""
-    own = {field["name"].lower(): field["name"] for field in read.fields}
-    wanted = to_arrow(fields)
-    schema = pa.schema([one.with_name(own.get(one.name.lower(), one.name)) for one in wanted])
-    rows = engine.rows(read, schema, "segment")
-    rows = rows.rename_columns([*wanted.names, *rows.column_names[len(wanted) :]])
+    rows = engine.rows(read, to_read(own_columns(fields, read)), "segment")
     return rows.append_column(STREAM, pa.array([read.name] * rows.num_rows, pa.string()))
 
 

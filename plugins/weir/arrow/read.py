@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
-from weir.arrow.schema import to_arrow
+from weir.arrow.schema import absent, in_file, to_read
 from weir.controller.absent_files import why_unread
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut, count_between
@@ -63,7 +63,7 @@ def read_table(
     slices, fields, lacks = app.database.snapshot(found)
     if lacks:
         lacks.warn()
-    schema = to_arrow(fields)
+    schema = to_read(fields)
     wanted = check_columns(stream, schema, columns)
     whole = concatenated([read_rows(app.settings, s, schema, wanted) for s in slices],
                          schema, wanted)  # fmt: skip
@@ -94,7 +94,7 @@ def check_columns(stream: str, schema: pa.Schema, columns: Sequence[str] | None)
 def concatenated(parts: Sequence[pa.Table], schema: pa.Schema, wanted: Sequence[str]) -> pa.Table:
     """Return the rows of several parts, with the columns of `read_rows` even if there is none."""
     empty = pa.schema(
-        [*(schema.field(n) for n in wanted),
+        [*(schema.field(n).remove_metadata() for n in wanted),
          *(pa.field(n, pa.int64()) for n in ("_segment", "_offset", "_clock", SEQ))]
     ).empty_table()  # fmt: skip
     return pa.concat_tables([empty, *parts])
@@ -120,15 +120,17 @@ def read_slice(
     settings: Settings, part: FileSlice, fields: list[Field], wanted: Sequence[str]
 ) -> pa.Table:
     """Return the wanted rows of one file, with `_segment`, `_offset` and `_clock`."""
-    return read_rows(settings, part, to_arrow(fields), wanted).drop_columns([SEQ])
+    return read_rows(settings, part, to_read(fields), wanted).drop_columns([SEQ])
 
 
 def read_rows(
     settings: Settings, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]
 ) -> pa.Table:
-    """Return the wanted rows of one file with their ranks (`_weir_seq`). Columns that the file does
-    not have are null. Only the row groups that hold the rows are read. Raises what `why_unread`
-    returns for a file that can't be read."""
+    """Return the wanted rows of one file with their ranks (`_weir_seq`), by a schema of
+    `weir.arrow.schema.to_read`. Columns that the file does not have are null, or their defaults.
+
+    Only the row groups that hold the rows are read. Raises what `why_unread` returns for a file
+    that can't be read."""
     system, base = filesystem(settings.warehouse)
     try:
         with system.open_input_file(f"{base}/{part.path}") as source:
@@ -137,7 +139,9 @@ def read_rows(
             there = set(file.schema_arrow.names)
             groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
             several = part.first_clock < part.last_clock
-            columns = [*(n for n in wanted if n in there), SEQ, *([CLOCK] if several else [])]
+            stored = {n: in_file(schema.field(n)) for n in wanted}
+            columns = [*(n for n in stored.values() if n in there), SEQ]
+            columns += [CLOCK] if several else []
             table = file.read_row_groups(groups, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
         _, database = shared_database(settings)
@@ -145,9 +149,10 @@ def read_rows(
     table = table.slice(part.first_row - before, part.end_row - part.first_row)
     count = table.num_rows
     values = [
-        table[n].cast(schema.field(n).type) if n in there else pa.nulls(count, schema.field(n).type)
+        table[stored[n]].cast(schema.field(n).type) if stored[n] in there
+        else absent(schema.field(n), count)
         for n in wanted
-    ]
+    ]  # fmt: skip
     first = part.start_offset + part.first_row
     places = [
         pa.repeat(pa.scalar(part.segment_id, pa.int64()), count),
@@ -156,7 +161,9 @@ def read_rows(
         table[SEQ].cast(pa.int64()),
     ]
     names = ["_segment", "_offset", "_clock", SEQ]
-    fields = [schema.field(n) for n in wanted] + [pa.field(n, pa.int64()) for n in names]
+    fields = [schema.field(n).remove_metadata() for n in wanted] + [
+        pa.field(n, pa.int64()) for n in names
+    ]
     return pa.table([*values, *places], schema=pa.schema(fields))
 
 

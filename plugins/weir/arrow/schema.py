@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import BadRows, InvalidInput
-from weir.model.schema import VOID, Field
+from weir.model.names import shortened
+from weir.model.schema import VOID, Field, show, stored_name
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -34,6 +35,9 @@ _BY_ARROW = {kind: name for name, kind in _SIMPLE.items()} | {
     pa.uint64(): "decimal(20,0)",
     pa.date64(): "date",
 }
+STORED, DEFAULT = "stored", "default"
+_WITH_DEFAULT = _SIMPLE.keys() - {"binary"}  # Spark's vectorized reader fails for these ...
+_MOST_DIGITS = 18  # ... and for decimals of more
 UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
@@ -42,6 +46,64 @@ def to_arrow(fields: list[Field]) -> pa.Schema:
     """Return the pyarrow schema of a stream's columns. Raises InvalidInput naming one whose type
     pyarrow does not have."""
     return pa.schema([pa.field(f["name"], _column(f), f["nullable"]) for f in fields])
+
+
+def to_read(fields: list[Field]) -> pa.Schema:
+    """Return the schema of columns like `to_arrow`; the metadata of each says by which name files
+    have it (`STORED`), and what it is in a file that does not have it (`DEFAULT`)."""
+    found = []
+    for field, column in zip(fields, to_arrow(fields), strict=True):
+        known = {STORED: stored_name(field)} if "stored" in field else {}
+        known |= {DEFAULT: field["default"]} if "default" in field else {}
+        found.append(column.with_metadata(known) if known else column)
+    return pa.schema(found)
+
+
+def in_file(column: pa.Field) -> str:
+    """Return the name that files have for a column of `to_read`."""
+    return str((column.metadata or {}).get(STORED.encode(), column.name.encode()).decode())
+
+
+def absent(column: pa.Field, rows: int) -> pa.Array:
+    """Return the values of a column of `to_read` in rows of a file that does not have it."""
+    default = (column.metadata or {}).get(DEFAULT.encode())
+    if default is None:
+        return pa.nulls(rows, column.type)
+    return pa.repeat(pa.scalar(default.decode()).cast(column.type), rows)
+
+
+def with_default(field: Field, text: str) -> Field:
+    """Return a column with a default, in a text that means the same value in all wider types.
+
+    Raises InvalidInput for a text that is no value of the column's type, and for a type whose
+    defaults Spark can't read.
+    """
+    kind = field["type"]
+    digits = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
+    if not (kind in _WITH_DEFAULT if isinstance(kind, str) else False) and not (
+        digits and int(digits[1]) <= _MOST_DIGITS
+    ):
+        raise InvalidInput(
+            "default_invalid",
+            f"column {field['name']!r} is {show(kind)}, and Spark reads defaults of texts, "
+            "numbers, booleans, dates, times and decimals of at most 18 digits only; leave the "
+            "default out.",
+        )
+    try:
+        if "${" in text:  # which Spark may replace
+            raise ValueError
+        value = pa.scalar(text).cast(_column(field))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        raise InvalidInput(
+            "default_invalid",
+            f"the default {shortened(text)} of column {field['name']!r} is no {show(kind)}; write "
+            "a value of that type.",
+        ) from None
+    if kind in ("float", "double"):
+        text = repr(value.as_py())
+    elif kind != "string":
+        text = str(value.cast(pa.string()))
+    return {**field, "default": text}
 
 
 def from_arrow(schema: pa.Schema) -> list[Field]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from weir.arrow.read import check_columns, concatenated, read_rows
-from weir.arrow.schema import to_arrow
+from weir.arrow.schema import to_read
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.read_plan import FileSlice, newest_slices
@@ -54,7 +54,7 @@ def tail_of(
 ) -> pa.Table:
     """Return the last events like `tail_table`, of an open database."""
     slices, fields = database.snapshot(lambda c: _plan(c, name, count))
-    schema = to_arrow(fields)
+    schema = to_read(fields)
     wanted = check_columns(str(name), schema, columns)
     found: list[pa.Table] = []
     keys: list[Key] = []

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, text
 from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
 from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
-from weir.controller.streams import schema_of, widen
+from weir.controller.streams import dropped_columns, next_schema, schema_of
 from weir.controller.transactions import Committed, event_times, held_by_another
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, NotFound
@@ -140,7 +140,7 @@ class _Commits:
         version = _version(staged)
         while (found := self._place(staged, version)).outcome in ("schema", "roll", "late"):
             if found.outcome == "schema":
-                version = self._widen(staged)
+                version = self._combine(staged)
             elif found.outcome == "late":
                 staged = staged.recounted(found.complete_until)
             elif may_wait:
@@ -167,12 +167,13 @@ class _Commits:
     def _place(self, staged: Staged, version: int) -> Any:
         return self._connection.execute(_LOCKED, _given(staged, version)).one()
 
-    def _widen(self, staged: Staged) -> int:
+    def _combine(self, staged: Staged) -> int:
         """Add the columns that were written to the stream's schema; return its version."""
         schema = schema_of(self._connection, self.stream)
         name, setting = str(self.stream.name), staged.attempt.on_new_column
-        wanted = combine(name, schema, staged.fields or [], setting)
-        self.stream = widen(self._connection, self.stream, wanted, schema)
+        dropped = dropped_columns(self._connection, self.stream)
+        wanted = combine(name, schema, staged.fields or [], setting, dropped)
+        self.stream = next_schema(self._connection, self.stream, wanted, schema, dropped)
         return self.stream.schema_version
 
     def _start_roll(self, origin: int, reason: str) -> None:

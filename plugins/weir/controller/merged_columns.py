@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput
-from weir.model.schema import STREAM, Field, same_type, show
+from weir.model.schema import STREAM, Field, same_type, show, stored_name
 
 
 def merged_columns(streams: Sequence[Slices], columns: Sequence[str] | None) -> list[Field]:
@@ -46,4 +46,20 @@ def merged_columns(streams: Sequence[Slices], columns: Sequence[str] | None) -> 
             )
         else:
             found.append({**fields[0], "nullable": True})
+    return found
+
+
+def own_columns(merged: Sequence[Field], read: Slices) -> list[Field]:
+    """Return the columns of a merged read as one of the streams has them in its files. One that the
+    stream does not have is in no file (its stored name is empty), and null."""
+    own = {field["name"].lower(): field for field in read.fields}
+    found = []
+    for field in merged:
+        plain = {name: value for name, value in field.items() if name not in ("stored", "default")}
+        mine = own.get(field["name"].lower())
+        if mine is None:
+            found.append({**plain, "stored": ""})
+            continue
+        default = {"default": mine["default"]} if "default" in mine else {}
+        found.append({**plain, "stored": stored_name(mine), **default})
     return found

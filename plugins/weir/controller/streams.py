@@ -1,6 +1,7 @@
 """Create streams, and read their schema (semantics 5.1)."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -164,12 +165,17 @@ def _describe_segments(connection: Connection, name: StreamName) -> dict[str, An
     }
 
 
-def widen(
-    connection: Connection, stream: LockedStream, fields: list[Field], schema: list[Field] | None
+def next_schema(
+    connection: Connection,
+    stream: LockedStream,
+    fields: list[Field],
+    schema: list[Field] | None,
+    dropped: Sequence[str],
 ) -> LockedStream:
     """Make `fields` the next version of the schema, unless it equals `schema`, the present one.
 
-    Returns the stream with its present schema version.
+    `dropped`: the names in files of columns that it no longer has. Returns the stream with its
+    present schema version.
     """
     if fields == schema:
         return stream
@@ -177,14 +183,26 @@ def widen(
     connection.execute(
         text(
             """WITH made AS (
-                INSERT INTO stream_schema (stream_id, version, fields)
-                VALUES (:s, :v, CAST(:fields AS jsonb))
+                INSERT INTO stream_schema (stream_id, version, fields, dropped)
+                VALUES (:s, :v, CAST(:fields AS jsonb), CAST(:dropped AS text[]))
             )
             UPDATE stream SET schema_version = :v WHERE stream_id = :s"""
         ),
-        {"s": stream.stream_id, "v": version, "fields": json.dumps(fields)},
-    )
+        {
+            "s": stream.stream_id, "v": version, "fields": json.dumps(fields),
+            "dropped": list(dropped),
+        },
+    )  # fmt: skip
     return replace(stream, schema_version=version)
+
+
+def dropped_columns(connection: Connection, stream: LockedStream) -> list[str]:
+    """Return the names in files of the columns that a locked stream had and has no more."""
+    found = connection.execute(
+        text("SELECT dropped FROM stream_schema WHERE stream_id = :s AND version = :v"),
+        {"s": stream.stream_id, "v": stream.schema_version},
+    ).scalar_one_or_none()
+    return list(found or [])
 
 
 def schema_of(connection: Connection, stream: LockedStream) -> list[Field] | None:

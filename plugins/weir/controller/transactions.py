@@ -64,6 +64,7 @@ class Attempt:
     complete_until: int | None = None  # what the stream was complete to when the attempt began
     stated_until: int | None = None  # what its writer states with it
     on_new_column: str = ADD
+    dropped: Sequence[str] = ()  # names in files of columns that the stream no longer has
 
     @property
     def folder(self) -> str:
@@ -178,7 +179,7 @@ def begin(
             found.stream_id, name, found.transaction_number, found.attempt,
             tuple(Segment(*one) for one in segments), found.routing_key, found.on_missing_key,
             found.on_bad_rows, found.schema_version, found.fields, found.event_time,
-            found.complete_until, stated, found.on_new_column,
+            found.complete_until, stated, found.on_new_column, tuple(found.dropped or ()),
         )  # fmt: skip
     if found.outcome == "committed":
         if stated is not None:  # its files are there, and since then it may have learned more

@@ -11,17 +11,20 @@ from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
-from weir.controller.streams import schema_of, widen
+from weir.controller.streams import dropped_columns, next_schema, schema_of
 from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
+from weir.model.column_changes import NOTHING, ColumnChanges, followed
 from weir.model.key_space import even_split
 from weir.model.names import StreamName
-from weir.model.schema import Field, merge, show
+from weir.model.schema import Field, show
 from weir.model.stream_configuration import Configuration
 
 # What is done around a change of a locked stream's retention policy: it says what will be deleted.
 Choosing = Callable[[Connection, LockedStream, Configuration], AbstractContextManager[list[str]]]
+# Says who names the columns that are to change, or raises if they must be asked first.
+Allowing = Callable[[Connection, LockedStream, ColumnChanges], list[str]]
 
 
 def update_stream(
@@ -30,23 +33,32 @@ def update_stream(
     changes: dict[str, Any],
     *,
     fields: list[Field] | None = None,
+    column_changes: ColumnChanges = NOTHING,
+    allowing: Allowing | None = None,
     keep_segments: bool = False,
     choosing: Choosing | None = None,
     request_id: str,
 ) -> dict[str, Any]:
-    """Change settings of a stream's `Configuration`, and add columns (nullable) to its schema.
+    """Change settings of a stream's `Configuration`, and its columns: add `fields` (nullable), and
+    make `column_changes` (semantics 5.5).
 
     If `changes` names `min_segments`, a stream with fixed scaling gets exactly that many equal
     segments in place of all its segments; another stream, and any with `keep_segments`, gets them
     only if it has fewer. If it names another `event_time`, the stream's completeness begins anew.
-    `choosing`: from `weir.retention.choose`, for a change that a person asks for.
+    `choosing`: from `weir.retention.choose`, for a change that a person asks for. `allowing`: is
+    asked before a column that is there changes; returns lines that say who names it, or raises.
 
     Returns `stream`, all settings by name, `created` (the new segments), `deletes` (lines that say
-    what retention will delete, if that changes), and with `fields` also `columns` (all of the
-    stream, with their types) and `added` (those that are new). Raises InvalidInput for a wrong
-    setting or column, Conflict for a sealed stream, NotFound; and what `choosing` raises.
+    what retention will delete, if that changes), and with other columns also `columns` (all of the
+    stream, with their types), `added` (those that are new), and `changed` and `named_by` if others
+    changed. Raises InvalidInput for a wrong setting or column, Conflict for a sealed stream,
+    NotFound; and what `choosing` and `allowing` raise.
     """
-    request = Request(request_id, "update_stream", str(name), {**changes, "fields": fields})
+    wanted = replace(column_changes, add=[*column_changes.add, *(fields or [])])
+    asked: dict[str, Any] = {**changes, "fields": fields}
+    if column_changes:
+        asked["column_changes"] = asdict(column_changes)
+    request = Request(request_id, "update_stream", str(name), asked)
 
     def work(connection: Connection) -> dict[str, Any]:
         stream = lock_stream(connection, name)
@@ -54,21 +66,21 @@ def update_stream(
             return before
         stream.must_be_active()
         configuration = stream.configuration.changed(changes)
+        again = configuration.event_time != stream.configuration.event_time
+        shown: dict[str, Any] = {}
+        if wanted or fields is not None:
+            named_by = allowing(connection, stream, wanted) if allowing and wanted.touched else []
+            shown, types = _change_columns(connection, stream, wanted)
+            shown |= {"changed": wanted.touched, "named_by": named_by} if wanted.touched else {}
+            configuration = followed(str(name), configuration, wanted, types, new_time=again)
         deletes: AbstractContextManager[list[str]] = nullcontext([])
         if choosing and configuration.retention_policy != stream.configuration.retention_policy:
             deletes = choosing(connection, stream, configuration)
         with deletes as said:
             _store(connection, stream.stream_id, configuration)
-        if configuration.event_time != stream.configuration.event_time:
+        if again:
             _begin_event_time(connection, stream)
         mark_retention_due(connection, [stream.stream_id])
-        shown = {}
-        if fields is not None:
-            schema = schema_of(connection, stream)
-            all_fields = _with(str(name), schema, fields)
-            widen(connection, stream, all_fields, schema)
-            columns = [f"{field['name']} {show(field['type'])}" for field in all_fields]
-            shown = {"columns": columns, "added": columns[len(schema or []) :]}
         stream = replace(stream, configuration=configuration)
         count = configuration.min_segments if "min_segments" in changes else None
         exact = configuration.scaling == "fixed" and not keep_segments
@@ -84,10 +96,20 @@ def update_stream(
     return database.transaction(work)
 
 
-def _with(stream: str, schema: list[Field] | None, fields: list[Field]) -> list[Field]:
-    """Return the schema with more columns. `fields` need not repeat the columns that it has."""
-    names = {field["name"] for field in fields}
-    return merge(stream, schema, [f for f in schema or [] if f["name"] not in names] + fields)
+def _change_columns(
+    connection: Connection, stream: LockedStream, wanted: ColumnChanges
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make the next version of the schema. Return what the update says of it, and the types of the
+    columns that there were."""
+    schema, dropped = schema_of(connection, stream), dropped_columns(connection, stream)
+    fields, gone = wanted.applied(str(stream.name), schema, dropped)
+    next_schema(connection, stream, fields, schema, gone)
+    shown = [f"{field['name']} {show(field['type'])}" for field in fields]
+    kept = len(schema or []) - len(wanted.drop)
+    return (
+        {"columns": shown, "added": shown[kept:]},
+        {field["name"]: field["type"] for field in schema or []},
+    )
 
 
 def _store(connection: Connection, stream_id: int, configuration: Configuration) -> None:

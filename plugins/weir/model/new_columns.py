@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
 from weir.model.names import REJECTED
-from weir.model.schema import Field, fitted, is_open, merge, show
+from weir.model.schema import Field, fitted, is_open, merge, same_type, show, stored_name
 
 log = logging.getLogger("weir.columns")
 REFUSE, ADD = "refuse", "add"
@@ -31,29 +31,36 @@ class Fitting:
     new: tuple[str, ...] = ()
 
     def announce(self, say: Callable[[str], None] = log.info) -> None:
-        """Log a warning for each new column; say which columns of the stream the rows lack."""
+        """Log a warning for each new column; say which columns of the stream the rows lack and
+        have no default."""
         for line in self.new:
             log.warning("%s", line)
-        if len(self.missing) == 1:
-            say(f"the rows do not have column {self.missing[0]!r} of the stream, which is null")
-        elif self.missing:
-            more = f" and {len(self.missing) - 5:,} more" if len(self.missing) > 5 else ""
+        defaults = {field["name"] for field in self.fields if "default" in field}
+        null = [name for name in self.missing if name not in defaults]
+        if len(null) == 1:
+            say(f"the rows do not have column {null[0]!r} of the stream, which is null")
+        elif null:
+            more = f" and {len(null) - 5:,} more" if len(null) > 5 else ""
             say(
-                f"the rows do not have the columns {', '.join(map(repr, self.missing[:5]))}{more} "
+                f"the rows do not have the columns {', '.join(map(repr, null[:5]))}{more} "
                 "of the stream, which are null"
             )
 
 
 def fitting(
-    stream: str, current: list[Field] | None, given: list[Field], on_new_column: str
+    stream: str,
+    current: list[Field] | None,
+    given: list[Field],
+    on_new_column: str,
+    dropped: Collection[str] = (),
 ) -> Fitting:
     """Return how rows with the columns `given` fit a stream with the columns `current`; None
-    before its first append.
+    before its first append. `dropped`: names in files of columns that the stream no longer has.
 
     Raises InvalidInput like `weir.model.schema.fitted`, and for a new column if the stream refuses
     them, also for one without a value.
     """
-    fields = fitted(stream, current, given)
+    fields = fitted(stream, current, given, dropped)
     if not current or stream.endswith(REJECTED):  # in these Weir names the columns
         return Fitting(fields)
     _check_new(stream, current, given, on_new_column)
@@ -68,15 +75,28 @@ def fitting(
     return Fitting(fields, added, missing, tuple(lines))
 
 
+def lacking_defaults(fields: list[Field], given: list[Field]) -> list[Field]:
+    """Return the columns with a default that rows of the columns `given` lack. The files of an
+    append have them, so that all files of a version have all its defaults."""
+    names = {field["name"] for field in given}
+    return [field for field in fields if "default" in field and field["name"] not in names]
+
+
 def combine(
-    stream: str, current: list[Field] | None, planned: list[Field], on_new_column: str = ADD
+    stream: str,
+    current: list[Field] | None,
+    planned: list[Field],
+    on_new_column: str = ADD,
+    dropped: Collection[str] = (),
 ) -> list[Field]:
     """Return the columns of both schemas, for two appends that added columns at the same time.
 
-    Raises Conflict if they contradict each other, or if the stream refuses what the later one adds.
+    Raises Conflict if they contradict each other, if the stream refuses what the later one adds,
+    or if a column was renamed, dropped, widened or added with a default since the append began.
     """
     try:
-        both = merge(stream, current, planned)
+        _check_same(current or [], planned, dropped)
+        both = merge(stream, current, planned, dropped)
         if current:
             _check_new(stream, current, planned, on_new_column)
     except InvalidInput as error:
@@ -84,6 +104,33 @@ def combine(
             "schema_changed", f"another append changed the schema in the meantime: {error.sentence}"
         ) from None
     return both
+
+
+def _check_same(current: list[Field], planned: list[Field], dropped: Collection[str]) -> None:
+    """Check that the columns of files that were written are still called what they were called."""
+    names = {stored_name(field): field["name"] for field in current}
+    types = {field["name"]: field["type"] for field in current}
+    stored = {field["name"]: stored_name(field) for field in current}
+    gone = {name.lower() for name in dropped}
+    written = {field["name"] for field in planned}
+    for field in current:
+        if "default" in field and field["name"] not in written:
+            raise _changed(f"column {field['name']!r} was added with a default")
+    for field in planned:
+        name, in_files = field["name"], stored_name(field)
+        if names.get(in_files, name) != name or stored.get(name, in_files) != in_files:
+            raise _changed(f"column {name!r} was renamed")
+        if not same_type(types.get(name, field["type"]), field["type"]):
+            kinds = f"{show(field['type'])}, and is {show(types[name])} now"
+            raise InvalidInput("column_type_differs", f"column {name!r} was {kinds}; append again.")
+        if in_files not in names and in_files.lower() in gone:
+            raise _changed(f"column {name!r} was dropped")
+
+
+def _changed(what: str) -> Conflict:
+    return Conflict(
+        "schema_changed", f"the columns changed since the append began: {what}; append again."
+    )
 
 
 def _check_new(stream: str, current: list[Field], given: list[Field], on_new_column: str) -> None:

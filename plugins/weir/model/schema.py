@@ -1,8 +1,10 @@
-"""The schema of a stream, in Spark's JSON form of a struct's fields. It may only gain columns."""
+"""The schema of a stream, in Spark's JSON form of a struct's fields, each with two more entries if
+it needs them: `stored`, the name that the column has in files, and `default`, the text of the value
+that rows have whose append did not have the column (semantics 5.5)."""
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from weir.errors import InvalidInput
@@ -15,6 +17,7 @@ Field = dict[str, Any]
 GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 CLOCK = "_weir_clock"  # of files of several commits: with the clock of each event (semantics 12.5)
+CLOCK_FIELD: Field = {"name": CLOCK, "type": "long", "nullable": True, "metadata": {}}
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
@@ -31,11 +34,22 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 _WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
 
 
-def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
+def stored_name(field: Field) -> str:
+    """Return the name that a column has in files, which it got when it was added, and keeps."""
+    return str(field.get("stored", field["name"]))
+
+
+def merge(
+    stream: str,
+    current: list[Field] | None,
+    given: list[Field],
+    dropped: Collection[str] = (),
+) -> list[Field]:
     """Return the schema after appending rows of the schema `given`; `current` itself if nothing is
     new.
 
-    Columns missing in `given` are null in the new rows. New columns are added at the end, nullable.
+    Columns missing in `given` are null in the new rows. New columns are added at the end, nullable,
+    with names in files that no column has or had (`dropped`: those of columns that were dropped).
     Raises InvalidInput naming a column whose type differs, or that must not be missing.
     """
     given = plain(given)
@@ -55,8 +69,8 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
                 raise InvalidInput(
                     "column_type_differs",
                     f"column {name!r} is {show(field['type'])}, but {show(known[name]['type'])} "
-                    f"in stream {stream}; cast it before appending (a column's type can't "
-                    "change).",
+                    f"in stream {stream}; cast it before appending, or widen the "
+                    "column.",
                 )
         elif name.lower() in by_lower:
             raise InvalidInput(
@@ -80,10 +94,29 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
             f"stream {stream} has none of the columns {', '.join(f['name'] for f in given[:5])} "
             f"(it has {', '.join(list(known)[:5])}); check that this is the right file.",
         )
-    return [*current, *added] if added else current
+    return [*current, *_stored(added, current, dropped)] if added else current
 
 
-def fitted(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
+def _stored(added: list[Field], current: list[Field], dropped: Collection[str]) -> list[Field]:
+    """Return new columns with their names in files. Spark finds a column of a file whatever the
+    case of its letters."""
+    taken = {name.lower() for name in (*dropped, *map(stored_name, current))}
+    found = []
+    for field in added:
+        stored, number = stored_name(field), 2
+        while stored.lower() in taken:
+            stored, number = f"{field['name']}#{number}", number + 1
+        taken.add(stored.lower())
+        found.append(field if stored == field["name"] else {**field, "stored": stored})
+    return found
+
+
+def fitted(
+    stream: str,
+    current: list[Field] | None,
+    given: list[Field],
+    dropped: Collection[str] = (),
+) -> list[Field]:
     """Return the schema after appending rows with these columns, of which some need a conversion.
 
     A column of a narrower type than the stream's is widened. A column in which the type is not
@@ -105,7 +138,7 @@ def fitted(stream: str, current: list[Field] | None, given: list[Field]) -> list
             "rows with values first, or "
             f"{do('update_stream', stream=stream, more_columns='COLUMN TYPE')}.",
         )
-    return merge(stream, current, closed) if closed or not current else current
+    return merge(stream, current, closed, dropped) if closed or not current else current
 
 
 def is_open(kind: Any) -> bool:

@@ -16,7 +16,7 @@ from weir.arrow.event_time import TEXT, TimeColumn, check_type, missing_column
 from weir.controller.transactions import Attempt
 from weir.model.event_time import FIRST, PAST, UNITS
 from weir.model.names import StreamName
-from weir.model.schema import Field
+from weir.model.schema import Field, stored_name
 from weir.spark.base.exact import quoted
 from weir.spark.base.session import private_session
 from weir.spark.users.expressions import Expression, check_expression, with_value
@@ -75,7 +75,7 @@ def timing_of(attempt: Attempt, given: Sequence[Field], resolving: SparkSession)
         field = names[expression.columns[0].lower()]
         check_type(attempt.stream, attempt.event_time, field["type"])
         if isinstance(field["type"], str) and field["type"] in UNITS:
-            column, kind = TimeColumn(field["name"], UNITS[field["type"]]), field["type"]
+            column, kind = TimeColumn(stored_name(field), UNITS[field["type"]]), field["type"]
     return Timing(attempt, expression, column, kind == "timestamp")
 
 

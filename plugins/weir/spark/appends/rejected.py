@@ -13,7 +13,7 @@ from weir.controller.staged import Staged
 from weir.errors import BadRows
 from weir.front_ends import do
 from weir.model.names import shortened
-from weir.model.schema import PLACES, SEQ
+from weir.model.schema import PLACES, SEQ, stored_name
 from weir.settings import Settings
 from weir.spark.base.exact import as_json, exact, quoted
 from weir.spark.base.malformed import COLUMN, MALFORMED, ROW, TEXT, TYPE
@@ -108,7 +108,11 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     """Return the rejected rows in the attempt's folder: text, reason and rank."""
     paths = [exact(spark_path(settings.warehouse, file.path)) for file in staged.rejected_files]
     frame = spark.read.parquet(*paths)
-    user = quoted([name for name in frame.columns if name not in (SEQ, TIME, MALFORMED)])
+    names = {stored_name(field): field["name"] for field in staged.fields or []}
+    kept = [name for name in frame.columns if name not in (SEQ, TIME, MALFORMED)]
+    user = [
+        column.alias(names.get(name, name)) for name, column in zip(kept, quoted(kept), strict=True)
+    ]
     row = as_json(F.struct(*user))
     reason, fault = F.lit(MISSING_KEY), [F.lit(None).cast("string").alias(n) for n in FAULT]
     if MALFORMED in frame.columns:

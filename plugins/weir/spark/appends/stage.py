@@ -13,7 +13,6 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from weir.arrow.append import ROWS_PER_FILE
 from weir.arrow.event_time import COLUMN as TIME
@@ -25,8 +24,8 @@ from weir.installation.opened import Say
 from weir.model import key_space
 from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
-from weir.model.new_columns import fitting
-from weir.model.schema import SEQ, Field
+from weir.model.new_columns import fitting, lacking_defaults
+from weir.model.schema import SEQ, Field, stored_name
 from weir.model.segment import Segment, segment_name
 from weir.spark.appends.event_time import Timing, timing_of
 from weir.spark.appends.written import (
@@ -61,6 +60,12 @@ from weir.spark.base.session import (
     moved,
     resolving_session,
     writing_session,
+)
+from weir.spark.base.stored_columns import (
+    as_in_files,
+    named_columns,
+    stored_schema,
+    with_defaults,
 )
 from weir.spark.users.date_patterns import naming_patterns
 from weir.spark.users.expressions import Expression, check_expression, with_expression
@@ -121,7 +126,9 @@ def stage(
     source = frame
     columns: list[Field] = frame.schema.jsonValue()["fields"]
     given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
-    fit_of = fitting(str(attempt.stream), attempt.fields, given, attempt.on_new_column)
+    fit_of = fitting(
+        str(attempt.stream), attempt.fields, given, attempt.on_new_column, attempt.dropped
+    )
     fit_of.announce(say)
     fields = fit_of.fields
     frame = fit(frame, given, fields, MALFORMED)
@@ -129,8 +136,10 @@ def stage(
         frame = mark_texts(frame, [field["name"] for field in given])
     known = {field["name"]: field for field in fields}
     left_open = [field["name"] for field in given if field["name"] not in known]
-    stored = [known[field["name"]] for field in given if field["name"] in known]
     given = [known.get(field["name"], field) for field in given]
+    given += (defaults := lacking_defaults(fields, given))
+    frame = with_defaults(frame, defaults)
+    stored = [{**one, "name": stored_name(one)} for one in given if one["name"] in known]
     resolving = resolving_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
     timing = timing_of(attempt, given, resolving)
@@ -144,6 +153,7 @@ def stage(
     keyed = with_expression(frame, key, KEY, _what(attempt), resolving, new=new)
     routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
     routed = routed.drop(*left_open) if left_open else routed
+    routed = as_in_files(routed, fields)
     computed = {_what(attempt): key.text}
     if timing is not None:
         computed[f"event time of stream {attempt.stream},"] = timing.expression.text
@@ -330,12 +340,13 @@ def _check_sample(
     """
     used = {name.lower() for name in key.columns}
     read = [field for field in fields if field["name"].lower() in used]
-    struct = StructType.fromJson({"type": "struct", "fields": read})
+    struct = stored_schema(read)
     ranges = {segment.segment_id: segment for segment in attempt.segments}
     parts = []
     for file in [f for f in files if f.segment_id in ranges][:: max(1, len(files) // _SAMPLED)]:
         reader = resolving.read.options(**COMPLETE).schema(struct)
         rows = reader.parquet(exact(spark_path(warehouse, file.path))).limit(_SAMPLED_ROWS)
+        rows = rows.select(*named_columns(read))
         found = with_expression(rows, key, KEY, _what(attempt), resolving).where(
             f"{KEY} IS NOT NULL"
         )

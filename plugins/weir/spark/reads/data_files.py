@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from weir.model.schema import SEQ
-from weir.spark.base.exact import exact
+from weir.model.schema import SEQ, Field
+from weir.spark.base.exact import exact, quoted
 from weir.spark.base.session import COMPLETE
+from weir.spark.base.stored_columns import are_named_so, named_columns, stored_schema
 from weir.warehouse.paths import ATTEMPT, SEGMENT, TASK, TRANSACTION, spark_path, stream_folder
 
 ADDED = (SEQ, TRANSACTION, ATTEMPT, SEGMENT, TASK)  # the columns that a scan adds
@@ -32,13 +33,14 @@ def scan_files(
     session: SparkSession,
     warehouse: str,
     stream_id: int,
-    schema: StructType,
+    fields: Sequence[Field],
     paths: Sequence[str],
     more: Sequence[str] = (),
 ) -> DataFrame:
-    """Return the rows of data files of one stream (paths below the warehouse), with the columns of
-    `schema`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`); and
+    """Return the rows of data files of one stream (paths below the warehouse), with the columns
+    `fields`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`); and
     `more` of `ROW` and `NAME`."""
+    schema = stored_schema(fields)
     folders = [
         StructField(SEQ, LongType()),
         StructField(TRANSACTION, IntegerType()),
@@ -56,8 +58,10 @@ def scan_files(
         reader._jreader.parquet(jvm.java.util.regex.Pattern.compile("\0").split(text))
     )
     # Here, and only what is used: else Spark makes the whole of `_metadata` for each row.
-    wanted = [f"_metadata.{_METADATA[name]} AS {name}" for name in more]
-    return frame.selectExpr("*", *wanted) if wanted else frame
+    wanted = [F.expr(f"_metadata.{_METADATA[name]} AS {name}") for name in more]
+    if are_named_so(fields):
+        return frame.select("*", *wanted) if wanted else frame
+    return frame.select(*named_columns(fields), *quoted([one.name for one in folders]), *wanted)
 
 
 def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from weir.controller.merged_columns import merged_columns
+from weir.controller.merged_columns import merged_columns, own_columns
 from weir.controller.read_plan import Slices
 from weir.model.schema import PLACES, STREAM, without_metadata
 from weir.spark.base.session import moved
@@ -42,7 +42,10 @@ def merged_frame(
         [one.slices for one in with_events], spark.sparkContext.defaultParallelism
     )
     scans = [
-        scan_of(resolving, warehouse, one, schema, (STREAM, *PLACES), number, tasks, by_rank=True)
+        scan_of(
+            resolving, warehouse, one, own_columns(fields, one), (STREAM, *PLACES), number, tasks,
+            by_rank=True,
+        )
         for number, one in enumerate(with_events)
-    ]
+    ]  # fmt: skip
     return moved(in_tasks(scans, tasks), spark)

@@ -16,7 +16,7 @@ from weir.controller.read_plan import FileSlice, Slices, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.names import StreamName
-from weir.model.schema import CLOCK, PLACES, SEQ, STREAM, Field, without_metadata
+from weir.model.schema import CLOCK, CLOCK_FIELD, PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import moved, resolving_session
@@ -97,7 +97,7 @@ def frame_of(
         resolving,
         warehouse,
         Slices("", stream_id, slices, fields),
-        schema,
+        fields,
         more,
         0,
         tasks,
@@ -118,14 +118,14 @@ def scan_of(
     resolving: SparkSession,
     warehouse: str,
     read: Slices,
-    schema: StructType,
+    fields: Sequence[Field],
     more: Sequence[str],
     number: int,
     tasks: Sequence[Sequence[Task]],
     *,
     by_rank: bool,
 ) -> Scan:
-    """Return the rows of one native scan with the columns of `schema` and `more`. With `tasks`, the
+    """Return the rows of one native scan with the columns `fields` and `more`. With `tasks`, the
     rows also have their task and their sort number in it: that of their file plus their rank
     (`by_rank`), or plus their number in the file.
 
@@ -152,9 +152,9 @@ def scan_of(
     paths = [s.path for s in slices]
     cut = [s for s in slices if s.compacted and not s.whole]
     stored = bool(cut) or any(s.first_clock < s.last_clock for s in slices)
-    if stored:  # with the clock of each row, which files of one commit do not have
-        schema = StructType([*schema.fields, StructField(CLOCK, LongType())])
-    frame = scan_files(resolving, warehouse, read.stream_id, schema, paths, metadata)
+    # With the clock of each row, which files of one commit do not have.
+    more_fields = [*fields, *([CLOCK_FIELD] if stored else [])]
+    frame = scan_files(resolving, warehouse, read.stream_id, more_fields, paths, metadata)
     frame = constants.numbered(frame)
 
     def plus_row(values: Iterable[int]) -> str:
@@ -198,7 +198,7 @@ def scan_of(
                 if read_here == [(number, 1)] and task[0].clocks in (None, WHOLE):
                     one = read._replace(slices=[slices[file] for file in task[0].slices])
                     alone[i] = scan_of(
-                        resolving, warehouse, one, schema, more, 0, [[Task(0, {0: 0})]],
+                        resolving, warehouse, one, fields, more, 0, [[Task(0, {0: 0})]],
                         by_rank=by_rank,
                     ).frame  # fmt: skip
     frame = frame.selectExpr(

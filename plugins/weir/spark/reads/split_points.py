@@ -14,13 +14,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.controller.recent_files import Part, RecentFile, RecentFiles, recent_files
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.model.key_space import STEPS
-from weir.model.schema import CLOCK, SEQ
+from weir.model.schema import CLOCK, CLOCK_FIELD, SEQ
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotSegment, Load, first_step, split_points
 from weir.settings import Settings
@@ -238,13 +237,11 @@ def _positions(
     key = check_expression(source.routing_key, what, session)
     used = {name.lower() for name in key.columns}
     fields = [one for one in source.fields if one["name"].lower() in used]
-    schema = StructType.fromJson({"type": "struct", "fields": fields})
     constants = FileConstants([(file.path, file.first_seq) for file in source.files])
     paths = [file.path for file in source.files]
     since = {file.since for file in source.files if file.since is not None}
-    if since:
-        schema = StructType([*schema.fields, StructField(CLOCK, LongType())])
-    frame = constants.numbered(scan_files(session, warehouse, source.stream_id, schema, paths))
+    fields += [CLOCK_FIELD] if since else []
+    frame = constants.numbered(scan_files(session, warehouse, source.stream_id, fields, paths))
     if since:  # of all parts of a stream the earliest; a file of one commit lacks the column
         frame = frame.where(f"{CLOCK} IS NULL OR {CLOCK} > {min(since)}")
     if max(chances) > 1:

@@ -1,0 +1,220 @@
+"""What may change in the columns of a stream, and what stays (semantics 5.5): a column keeps the
+name that it has in files, whatever it is called, so no file is written again."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from weir.errors import InvalidInput
+from weir.model.names import REJECTED, check_user_columns
+from weir.model.plain_column import plain_column
+from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
+from weir.model.stream_configuration import Configuration
+
+
+@dataclass(frozen=True)
+class ColumnChanges:
+    """Changes of a stream's columns, by the names that these have before: columns to add, new names
+    by name, columns to drop, and columns with the wider types that they get."""
+
+    add: Sequence[Field] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    drop: Sequence[str] = ()
+    widen: Sequence[Field] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.rename or self.drop or self.widen)
+
+    def but_done(self, fields: Sequence[Field]) -> "ColumnChanges":
+        """Return what is left to do of changes that a file declares: not the renaming of a column
+        that has its new name, nor the drop of one that is not there."""
+        there = {one["name"] for one in fields}
+        rename = {a: b for a, b in self.rename.items() if a in there or b not in there}
+        drop = [name for name in self.drop if name in there]
+        return ColumnChanges(self.add, rename, drop, self.widen)
+
+    @property
+    def touched(self) -> dict[str, str]:
+        """What happens to the columns that are there, by name: `dropped`, `renamed to ...` or
+        `widened to ...`."""
+        done = dict.fromkeys(self.drop, "dropped")
+        for one in self.widen:
+            done[one["name"]] = f"widened to {show(one['type'])}"
+        for name, new in self.rename.items():
+            wide = f" and {done[name]}" if name in done else ""
+            done[name] = f"renamed to {new}{wide}"
+        return done
+
+    def applied(
+        self, stream: str, fields: list[Field] | None, dropped: Sequence[str]
+    ) -> tuple[list[Field], list[str]]:
+        """Return the columns after these changes, and the names in files that no column may get any
+        more (`dropped`: those so far).
+
+        Raises InvalidInput for a column that is not there, is changed twice, gets a name that
+        another one has, or a type that does not hold its values, and if no column is left.
+        """
+        if stream.endswith(REJECTED) and self:
+            raise InvalidInput(
+                "stream_name_reserved",
+                f"{stream} has the columns that Weir gives it; change those of another stream.",
+            )
+        if fields is None and not self.touched:
+            return merge(stream, None, list(self.add)), []
+        fields = fields or []
+        self._check(stream, [one["name"] for one in fields])
+        wide = {one["name"]: one["type"] for one in plain(list(self.widen))} if self.widen else {}
+        kept, gone = [], list(dropped)
+        for one in fields:
+            name = one["name"]
+            if name in self.drop:
+                gone.append(stored_name(one))
+                continue
+            changed = {**one}
+            if name in wide:
+                changed["type"] = _widened(stream, one, wide[name])
+            if name in self.rename:
+                changed |= {"name": self.rename[name], "stored": stored_name(one)}
+                if changed["name"] == changed["stored"]:  # it has its first name again
+                    del changed["stored"]
+            kept.append(changed)
+        check_user_columns([one["name"] for one in kept])
+        if not kept:
+            raise InvalidInput(
+                "no_columns", f"stream {stream} would have no column left; keep at least one."
+            )
+        if self.add:
+            known = {one["name"] for one in self.add}
+            given = [*(one for one in kept if one["name"] not in known), *self.add]
+            kept = merge(stream, kept, given, gone)
+        return kept, gone
+
+    def _check(self, stream: str, names: Sequence[str]) -> None:
+        listed = [*self.drop, *self.rename, *(one["name"] for one in self.widen)]
+        for name in listed:
+            if name not in names:
+                raise InvalidInput(
+                    "column_unknown",
+                    f"stream {stream} has no column {name!r} (it has "
+                    f"{', '.join(list(names)[:8])}); correct the name.",
+                )
+        twice = [name for name in self.drop if listed.count(name) > 1]
+        if twice or len(set(self.rename.values())) < len(self.rename):
+            which = twice[0] if twice else next(iter(self.rename))
+            raise InvalidInput(
+                "column_changed_twice",
+                f"column {which!r} is to be changed in two ways, or two columns are to get one "
+                "name; ask for one of them.",
+            )
+
+
+NOTHING = ColumnChanges()
+
+
+def mentions(expression: str, column: str) -> bool:
+    """Return whether a SQL expression may name a column. A text or a function of that name counts,
+    too."""
+    if plain := plain_column(expression):
+        return plain.lower() == column.lower()
+    word = re.escape(column)
+    return re.search(rf"(?<!\w){word}(?!\w)", expression, re.IGNORECASE) is not None
+
+
+def followed(
+    stream: str,
+    configuration: Configuration,
+    changes: ColumnChanges,
+    types: Mapping[str, Any],
+    *,
+    new_time: bool,
+) -> Configuration:
+    """Return the configuration of a stream after changes of its columns: a routing key and an event
+    time that are just a column keep the column under its new name.
+
+    `types`: of the columns before. `new_time`: the event time is changed at the same time, and
+    named as the columns are called then. Raises InvalidInput for a change by which a routing key
+    may mean something else, or after which an event time can't be computed.
+    """
+    wide = {one["name"]: one["type"] for one in changes.widen}
+    expressions = {"routing_key": configuration.routing_key}
+    if configuration.event_time is not None and not new_time:
+        expressions["event_time"] = configuration.event_time
+    for setting, expression in expressions.items():
+        plain = plain_column(expression) is not None
+        for name, what in changes.touched.items():
+            if not mentions(expression, name):
+                continue
+            same = setting == "event_time" or keeps_text(wide.get(name), types[name])
+            if name in changes.drop or not plain or (name in wide and not same):
+                advice = "leave the column as it is, and add another one"
+                if setting == "event_time":
+                    advice = "give another event time in the same update, or none"
+                raise InvalidInput(
+                    "column_in_use",
+                    f"column {name!r} of stream {stream} is to be {what}, but the "
+                    f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
+                )
+            if name in changes.rename:
+                new = changes.rename[name]
+                new = new if plain_column(new) else "`" + new.replace("`", "``") + "`"
+                if setting == "routing_key":  # which is still that column
+                    configuration = replace(configuration, routing_key=new)
+                else:
+                    configuration = replace(configuration, event_time=new)
+    return configuration
+
+
+def _widened(stream: str, one: Field, wanted: Any) -> Any:
+    kind = one["type"]
+    if not same_type(kind, wanted) and not holds(wanted, kind):
+        raise InvalidInput(
+            "column_not_widened",
+            f"column {one['name']!r} of stream {stream} is {show(kind)}, of which "
+            f"{show(wanted)} does not hold every value exactly; a column can become a longer whole "
+            "number, a double of a float, a decimal with more digits, or a timestamp_ntz of a "
+            "date; for another type, add a column.",
+        )
+    return wanted
+
+
+def holds(wide: Any, narrow: Any) -> bool:
+    """Return whether a type holds all values of another one, and Spark and pyarrow read files that
+    have the other one as this one."""
+    if same_type(wide, narrow) or (narrow, wide) == ("date", "timestamp_ntz"):
+        return True
+    if isinstance(wide, str) or isinstance(narrow, str):
+        found = wider(narrow, wide) if isinstance(wide, str) and isinstance(narrow, str) else None
+        return found is not None and same_type(found, wide)
+    if wide["type"] != narrow["type"]:
+        return False
+    if wide["type"] == "struct":
+        names = [[part["name"] for part in one["fields"]] for one in (wide, narrow)]
+        pairs = zip(wide["fields"], narrow["fields"], strict=False)
+        return names[0] == names[1] and all(holds(a["type"], b["type"]) for a, b in pairs)
+    parts = [key for key in ("elementType", "keyType", "valueType") if key in wide]
+    return all(holds(wide[key], narrow[key]) for key in parts)
+
+
+def keeps_text(wide: Any, narrow: Any) -> bool:
+    """Return whether each value has the same text in both types, so that a routing key does not
+    change when its column is widened."""
+    if not isinstance(wide, str) or not isinstance(narrow, str):
+        return same_type(wide, narrow)
+    numbers = ("byte", "short", "integer", "long")
+    if wide in numbers and narrow in numbers:
+        return True
+    scales = [one.rpartition(",")[2] for one in (wide, narrow) if one.startswith("decimal(")]
+    return wide == narrow or (len(scales) == 2 and scales[0] == scales[1])
+
+
+def columns_at(versions: Iterable[list[Field]], asked: int) -> list[Field]:
+    """Return the columns of a version (1, 2 ...) of a schema, each with the widest type that it
+    got, as newer files may have values of that type."""
+    found: list[Field] = []
+    types: dict[str, Any] = {}
+    for version, fields in enumerate(versions, start=1):
+        types |= {stored_name(one): one["type"] for one in fields}
+        if version == asked:
+            found = fields
+    return [{**one, "type": types[stored_name(one)]} for one in found]

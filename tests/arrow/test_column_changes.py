@@ -1,0 +1,126 @@
+"""Columns are renamed, dropped, widened and added with defaults while files stay as they are: what
+is read is what a model says that keeps each row by itself (semantics 5.5)."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import weir
+from tests.chance import cases, random_for
+from tests.raises import raises
+from tests.world.columns import World, column, update
+from tests.world.streams import Lane, unique
+from weir.arrow.append import stage_table
+from weir.controller.commit import commit
+from weir.database.connection import Database
+from weir.errors import InvalidInput
+from weir.settings import Settings
+
+
+def test_whatever_changes_each_row_is_read_as_the_model_says(
+    database: Database, settings: Settings
+) -> None:
+    for case in range(cases(96)):
+        random = random_for("columns", case)
+        world = World.made(database, settings, random)
+        for _ in range(random.randint(4, 12)):
+            random.choice([world.append, world.change, world.change])()
+        world.append()
+        world.check()
+
+
+def test_a_column_that_is_dropped_and_added_again_never_shows_what_it_was(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, fields=[column("key", "string"), column("a", "integer")])
+    put(lane, settings, key=["x"], a=[1])
+    update(lane, rename={"a": "b"})
+    update(lane, add=[column("a", "integer")])
+    put(lane, settings, key=["x"], a=[2], b=[3])
+    update(lane, drop=["a", "b"])
+    update(lane, add=[column("a", "integer"), column("B", "integer", "9")])
+    put(lane, settings, key=["x"], a=[4])
+    found = weir.read(str(lane.name), settings=settings).select(["a", "B"]).to_pylist()
+    assert found == [{"a": None, "B": 9}, {"a": None, "B": 9}, {"a": 4, "B": 9}]
+
+
+def put(lane: Lane, settings: Settings, **columns: Any) -> Any:
+    table = pa.table({
+        name: values if isinstance(values, pa.Array) else pa.array(
+            values, pa.string() if isinstance(values[0], str) else pa.int32())
+        for name, values in columns.items()
+    })  # fmt: skip
+    return weir.append(
+        str(lane.name), table, writer_id="w", batch_id=unique("b"), settings=settings
+    )
+
+
+def test_a_value_of_another_type_is_refused_and_never_guessed(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, fields=[column("key", "string"), column("a", "integer")])
+    with raises("column_type_differs 'a' long integer"):
+        put(lane, settings, key=["x"], a=pa.array([1], pa.int64()))
+    update(lane, widen=[column("a", "long")])
+    put(lane, settings, key=["x"], a=pa.array([2**40], pa.int64()))
+    put(lane, settings, key=["x"], a=[7])  # what is narrower still fits
+    with raises("column_type_differs 'a' double long"):
+        put(lane, settings, key=["x"], a=pa.array([1.0]))
+    assert weir.read(str(lane.name), settings=settings)["a"].to_pylist() == [2**40, 7]
+
+
+def test_a_renamed_key_routes_as_before_and_new_appends_name_it(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, 8, fields=[column("key", "string"), column("n", "integer")])
+    keys = [f"k{i}" for i in range(40)]
+    put(lane, settings, key=keys, n=list(range(40)))
+    update(lane, rename={"key": "customer"})
+    put(lane, settings, customer=keys, n=list(range(40)))
+    found = weir.read(str(lane.name), settings=settings)
+    places: dict[str, set[int]] = {}
+    for key, segment in zip(
+        found["customer"].to_pylist(), found["_segment"].to_pylist(), strict=True
+    ):
+        places.setdefault(key, set()).add(segment)
+    assert found.num_rows == 80
+    assert all(len(segments) == 1 for segments in places.values())
+    with raises("routing_key_column_missing"):
+        put(lane, settings, n=[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "fits"),
+    [
+        ({"rename": {"a": "b"}}, False), ({"drop": ["a"]}, False),
+        ({"widen": [column("a", "long")]}, False), ({"add": [column("b", "integer", "5")]}, False),
+        ({"add": [column("b", "integer")]}, True),
+    ],
+)  # fmt: skip
+def test_an_append_that_began_before_a_change_is_committed_if_it_fits_or_refused(
+    database: Database, settings: Settings, changes: dict[str, Any], fits: bool
+) -> None:
+    lane = Lane.made(database, fields=[column("key", "string"), column("a", "integer")])
+    table = pa.table({"key": ["x"], "a": pa.array([1], pa.int32())})
+    weir.append(str(lane.name), table, writer_id="w", batch_id="first", settings=settings)
+    began = lane.opened()
+    staged = stage_table(settings.warehouse, began, table)
+    update(lane, **changes)
+    if not fits:
+        with raises("schema_changed append"):
+            commit(database, staged)
+        return
+    commit(database, staged)
+    assert weir.read(str(lane.name), settings=settings)["b"].to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("integer", "x"), ("integer", "1.5"), ("binary", "00"), ("decimal(20,0)", "1"),
+     ("date", "2013"), ("byte", "300"), ("string", "${HOME}")],
+)  # fmt: skip
+def test_a_default_that_is_no_value_of_the_type_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        column("a", kind, text)
+    assert refused.value.code == "default_invalid"

@@ -1,0 +1,174 @@
+"""What may change in the columns of a stream: names, types, drops, and what follows (semantics
+5.5)."""
+
+from typing import Any
+
+import pytest
+
+from tests.raises import raises
+from weir.model.column_changes import ColumnChanges, columns_at, followed, holds, mentions
+from weir.model.new_columns import combine
+from weir.model.schema import Field, merge, stored_name
+from weir.model.stream_configuration import Configuration
+
+
+def field(name: str, kind: Any = "long", **more: Any) -> Field:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}, **more}
+
+
+ABC = [field("a", "string"), field("b", "integer"), field("c", "float")]
+
+
+def names(fields: list[Field]) -> list[tuple[str, str]]:
+    return [(one["name"], stored_name(one)) for one in fields]
+
+
+def applied(fields: list[Field], dropped: list[str], **changes: Any) -> tuple[list[Field], Any]:
+    return ColumnChanges(**changes).applied("s/s", fields, dropped)
+
+
+def test_a_column_keeps_its_name_in_files_and_no_other_gets_it() -> None:
+    renamed, gone = applied(ABC, [], rename={"a": "z"})
+    assert (names(renamed)[0], gone) == (("z", "a"), [])
+    added, _ = applied(renamed, gone, add=[field("A")])
+    assert names(added)[3] == ("A", "A#2"), "Spark finds a column in any case of its letters"
+    dropped, gone = applied(added, [], drop=["A", "b"])
+    assert gone == ["A#2", "b"] or gone == ["b", "A#2"]
+    again, _ = applied(dropped, gone, add=[field("B"), field("a")])
+    assert names(again)[2:] == [("B", "B#2"), ("a", "a#3")]
+    back, _ = applied(renamed, [], rename={"z": "a"})
+    assert back == ABC
+
+
+def test_two_columns_may_swap_their_names() -> None:
+    swapped, _ = applied(ABC, [], rename={"a": "b", "b": "a"})
+    assert names(swapped) == [("b", "a"), ("a", "b"), ("c", "c")]
+    assert [one["type"] for one in swapped] == ["string", "integer", "float"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"drop": ["x"]}, "column_unknown 'x'"),
+        ({"rename": {"x": "y"}}, "column_unknown 'x'"),
+        ({"drop": ["a"], "rename": {"a": "y"}}, "column_changed_twice 'a'"),
+        ({"rename": {"a": "y", "b": "y"}}, "column_changed_twice"),
+        ({"rename": {"a": "B"}}, "column_named_twice"),
+        ({"rename": {"a": "_weir_a"}}, "column_name_reserved"),
+        ({"drop": ["a", "b", "c"]}, "no_columns"),
+        ({"widen": [field("a", "long")]}, "column_not_widened 'a' string long"),
+        ({"widen": [field("b", "short")]}, "column_not_widened 'b' integer short"),
+        ({"add": [field("b", "string")]}, "column_type_differs 'b'"),
+    ],
+)
+def test_what_is_no_change_is_refused(changes: dict[str, Any], wanted: str) -> None:
+    with raises(wanted):
+        applied(ABC, [], **changes)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "held"),
+    [
+        ("byte", "long", True), ("integer", "long", True), ("long", "integer", False),
+        ("float", "double", True), ("long", "double", False), ("integer", "double", False),
+        ("decimal(5,2)", "decimal(7,4)", True), ("decimal(5,2)", "decimal(6,4)", False),
+        ("date", "timestamp_ntz", True), ("date", "timestamp", False), ("string", "binary", False),
+    ],
+)  # fmt: skip
+def test_a_wider_type_holds_all_values_also_within_others(
+    narrow: str, wide: str, held: bool
+) -> None:
+    assert holds(wide, narrow) is held
+    for made in (
+        lambda one: {"type": "array", "elementType": one, "containsNull": True},
+        lambda one: {"type": "map", "keyType": one, "valueType": one, "valueContainsNull": True},
+        lambda one: {"type": "struct", "fields": [field("x", one)]},
+    ):
+        assert holds(made(wide), made(narrow)) is held
+        assert not holds(made(wide), narrow)
+
+
+def configuration(key: str, time: str | None = None) -> Configuration:
+    return Configuration(key, event_time=time)
+
+
+def followed_by(key: str, time: str | None = None, new_time: bool = False, **changes: Any) -> Any:
+    types = {one["name"]: one["type"] for one in [*ABC, field("d", "date"), field("e f")]}
+    found = followed(
+        "s/s", configuration(key, time), ColumnChanges(**changes), types, new_time=new_time
+    )
+    return found.routing_key, found.event_time
+
+
+def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
+    assert followed_by("a", "d", rename={"a": "x", "d": "e"}) == ("x", "e")
+    assert followed_by("A", rename={"a": "x y"}) == ("`x y`", None)
+    assert followed_by("concat(b, c)", "d", rename={"a": "x"}) == ("concat(b, c)", "d")
+    assert followed_by("b", "d", widen=[field("b", "long"), field("d", "timestamp_ntz")]) == (
+        "b", "d",
+    )  # fmt: skip
+    assert followed_by("a", "e", new_time=True, rename={"d": "e"}) == ("a", "e")
+
+
+@pytest.mark.parametrize(
+    ("key", "time", "changes"),
+    [
+        ("a", None, {"drop": ["a"]}),
+        ("concat(a, b)", None, {"rename": {"a": "x"}}),
+        ("c", None, {"widen": [field("c", "double")]}),  # 0.1 has another text
+        ("d", None, {"widen": [field("d", "timestamp_ntz")]}),
+        ("concat(b, '-')", None, {"widen": [field("b", "long")]}),
+        ("a", "d", {"drop": ["d"]}),
+        ("a", "d + interval 1 day", {"rename": {"d": "x"}}),
+    ],
+)
+def test_what_would_give_a_key_or_an_event_time_another_meaning_is_refused(
+    key: str, time: str | None, changes: dict[str, Any]
+) -> None:
+    with raises("column_in_use"):
+        followed_by(key, time, **changes)
+
+
+def test_an_expression_mentions_a_column_by_its_whole_name() -> None:
+    assert mentions("concat(`e f`, a)", "e f")
+    assert mentions("upper(A)", "a")
+    assert not mentions("upper(amount)", "a")
+    assert not mentions("amount", "a")
+
+
+def test_an_append_that_began_before_a_change_is_committed_only_if_its_files_still_fit() -> None:
+    renamed, gone = applied(ABC, [], rename={"a": "z"})
+    with raises("schema_changed 'a'"):
+        combine("s/s", renamed, ABC, "add", gone)
+    fewer, gone = applied(ABC, [], drop=["b"])
+    with raises("schema_changed 'b'"):
+        combine("s/s", fewer, ABC, "add", gone)
+    wider, gone = applied(ABC, [], widen=[field("b")])
+    with raises("schema_changed 'b'"):
+        combine("s/s", wider, ABC, "add", gone)
+    swapped, gone = applied(ABC, [], rename={"a": "b", "b": "a"})
+    with raises("schema_changed"):
+        combine("s/s", swapped, ABC, "add", gone)
+    more, gone = applied(ABC, [], add=[field("d", default="7")])
+    with raises("schema_changed 'd'"):
+        combine("s/s", more, ABC, "add", gone)
+    more, gone = applied(ABC, [], add=[field("d")])
+    assert combine("s/s", more, ABC, "add", gone) == more
+    both = merge("s/s", ABC, [*ABC, field("e")])
+    assert names(combine("s/s", more, both, "add", gone))[3:] == [("d", "d"), ("e", "e")]
+
+
+def test_an_older_version_has_its_names_and_the_widest_types() -> None:
+    second, _ = applied(ABC, [], rename={"a": "z"}, widen=[field("b", "long")])
+    third, _ = applied(second, [], drop=["b"])
+    found = columns_at([ABC, second, third], 1)
+    assert [(one["name"], one["type"]) for one in found] == [
+        ("a", "string"), ("b", "long"), ("c", "float"),
+    ]  # fmt: skip
+
+
+def test_what_a_file_declares_is_done_once() -> None:
+    changes = ColumnChanges(rename={"a": "z"}, drop=["b"])
+    done, _ = changes.applied("s/s", ABC, [])
+    assert not changes.but_done(done)
+    assert changes.but_done(ABC) == changes

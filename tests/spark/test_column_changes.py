@@ -1,0 +1,92 @@
+"""Spark reads streams whose columns changed as pyarrow does, and appends to them (semantics
+5.5)."""
+
+from typing import Any
+
+import pyarrow as pa
+
+import weir as api
+from tests.chance import cases, random_for
+from tests.raises import raises
+from tests.spark.installation import Installation
+from tests.world.columns import World, column, update
+from weir.model.names import StreamName
+
+
+def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:
+    """The events of a stream by Spark, after pyarrow has found the same."""
+    known = api.read(str(stream), settings=weir.settings)
+    frame = weir.frame(stream, order)
+    assert all(not one.metadata for one in frame.schema.fields), "defaults are not handed on"
+    found = frame.toArrow()
+    key = [("_segment", "ascending"), ("_offset", "ascending")]
+    assert found.sort_by(key).to_pylist() == known.sort_by(key).to_pylist()
+    assert [(one.name, one.type) for one in found.schema] == [
+        (one.name, one.type) for one in known.schema
+    ]
+    return known
+
+
+def test_spark_reads_what_the_model_says_with_every_reader_of_it(weir: Installation) -> None:
+    for case in range(cases(16)):
+        world = World.made(weir.database, weir.settings, random_for("columns by spark", case))
+        for _ in range(10):
+            world.random.choice([world.append, world.change, world.change])()
+        world.append()
+        world.check()
+        vectorized = "spark.sql.parquet.enableVectorizedReader"
+        both(weir, world.lane.name, "none")
+        weir.spark.conf.set(vectorized, "false")
+        try:
+            both(weir, world.lane.name, world.random.choice(["segment", "stream"]))
+        finally:
+            weir.spark.conf.unset(vectorized)
+
+
+def test_spark_appends_under_the_names_of_now_and_rejects_rows_with_them(
+    weir: Installation,
+) -> None:
+    fields = [column("k", "string"), column("a", "integer"), column("t", "timestamp")]
+    stream = weir.create(
+        "s/renamed", segments=2, fields=fields, event_time="t",
+        on_missing_key="quarantine",
+    )  # fmt: skip
+    columns = "k string, a int, t timestamp"
+    rows: list[Any] = [("x", 1, None), ("y", 2, None)]
+    weir.append(stream, weir.spark.createDataFrame(rows, columns))
+    changes = {"rename": {"k": "key", "a": "t", "t": "a"}, "add": [column("k", "string", "new")]}
+    lane = World.made(weir.database, weir.settings, random_for("x")).lane
+    lane.name = stream
+    update(lane, **changes)
+    after = weir.spark.sql(
+        "SELECT * FROM VALUES ('x', 3, TIMESTAMP '2013-01-01', 'k'), "
+        "(CAST(NULL AS STRING), 4, TIMESTAMP '2013-01-02', 'l') AS v (key, t, a, k)"
+    )
+    done = weir.append(stream, after)
+    assert (done.events, done.rejected) == (1, 1)
+    assert done.min_event_time == done.max_event_time == 1356998400000000
+    found = both(weir, stream)
+    seen = sorted((row["key"], row["t"], row["k"]) for row in found.to_pylist())
+    assert seen == [("x", 1, "new"), ("x", 3, "k"), ("y", 2, "new")]
+    segments = {(row["key"], row["_segment"]) for row in found.to_pylist()}
+    assert len(segments) == 2, "a key stays in its segment"
+    [rejected] = weir.frame(stream.rejected).select("row").collect()
+    assert '"t":4' in rejected.row
+    assert '"k":"l"' in rejected.row
+    with raises("column_type_differs 'a' integer timestamp"):
+        weir.append(stream, weir.spark.createDataFrame([("x", 1)], "key string, a int"))
+
+
+def test_streams_that_are_read_as_one_have_the_columns_that_they_have_now(
+    weir: Installation,
+) -> None:
+    fields = [column("k", "string"), column("a", "integer")]
+    streams = [weir.create(f"m/{i}", segments=1, fields=fields) for i in range(2)]
+    for stream in streams:
+        weir.append(stream, weir.spark.createDataFrame([("x", 1)], "k string, a int"))
+    lane = World.made(weir.database, weir.settings, random_for("y")).lane
+    lane.name = streams[0]
+    update(lane, drop=["a"], add=[column("b", "integer", "7")])
+    names = list(map(str, streams))
+    found = api.spark.read(names, columns=["k", "a", "b"], spark=weir.spark, settings=weir.settings)
+    assert [tuple(row)[:3] for row in found.collect()] == [("x", None, 7), ("x", 1, None)]
