@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text
 
 import weir
+from tests.committed_folders import committed_folders
+from tests.crash.jobs import write_config
 from tests.spark.maven import S3A, jars
 from tests.warehouse.object_store import ObjectStore, object_store
 from weir.controller.streams import create_stream
@@ -20,6 +23,7 @@ from weir.model.names import stream_name
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
+from weir.warehouse.filesystem import filesystem
 
 pytestmark = pytest.mark.release
 
@@ -48,6 +52,40 @@ with weir.open(spark=spark) as store:
     print("deleted", store.look_up("s/store", "k7"))
 """
 
+# A batch with an output of files. Whoever computes the row 77 first has an end as told.
+_BATCH = """
+import os, sys, weir
+from pyspark.sql import SparkSession, functions as F
+from weir.errors import WeirError
+how, once = sys.argv[1:]
+def unlucky(n):
+    try:
+        if n == 77:
+            os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+            if how == "fail":
+                raise ValueError("unlucky")
+            jvm = open(f"/proc/{os.getppid()}/stat").read().rpartition(")")[2].split()[1]
+            os.kill(int(jvm), 9)
+    except FileExistsError:
+        pass
+    return n
+spark = SparkSession.builder.getOrCreate()
+with weir.open(spark=spark) as store:
+    rows = spark.range(1000).selectExpr("'k' || id % 2 AS k", "id AS n")
+    store.append("s/one", rows, writer_id="spark", batch_id="1")
+    if not os.path.exists(once):
+        store.create_reader_group("readers", streams=["s/one"])
+    with store.reader("readers") as reader:
+        for batch in reader:
+            late = batch.events.repartition(2).select("k", F.udf(unlucky, "long")("n").alias("n"))
+            try:
+                batch.commit({"parquet:late partition_by=k": late})
+                print("committed")
+            except WeirError as error:
+                print("refused", error.code)
+                break
+"""
+
 
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
@@ -59,7 +97,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def here(database: Database, settings: Settings, lake: ObjectStore) -> Settings:
-    there = replace(settings, warehouse="s3a://lake/weir")
+    there = replace(settings, warehouse="s3a://lake/weir", output_roots=("s3a://lake/output",))
     for name, segments in (("s/first", 1), ("s/one", 1), ("s/many", 16)):
         create_stream(
             database, stream_name(name), routing_key="k", segments=segments, request_id=name
@@ -73,7 +111,9 @@ def append_by_spark(here: Settings, lake: ObjectStore, *streams: str) -> None:
     run_by_spark(here, lake, _APPEND, *streams)
 
 
-def run_by_spark(here: Settings, lake: ObjectStore, source: str, *arguments: str) -> str:
+def run_by_spark(
+    here: Settings, lake: ObjectStore, source: str, *arguments: str, master: str = "local[2,4]"
+) -> str:
     """Run a program, and return what it says."""
     conf = {
         "endpoint": f"http://127.0.0.1:{lake.port}", "endpoint.region": "eu-central-1",
@@ -85,11 +125,11 @@ def run_by_spark(here: Settings, lake: ObjectStore, source: str, *arguments: str
     program = here.state / "program.py"
     program.write_text(source)
     done = subprocess.run(
-        ["spark-submit", "--master=local[2,4]", "--conf=spark.ui.enabled=false",
+        ["spark-submit", f"--master={master}", "--conf=spark.ui.enabled=false",
          f"--jars={jars(*S3A)}", *options, program, *arguments],
         env=os.environ | lake.environment | {
             "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable,
-            "WEIR_DATABASE": here.database, "WEIR_WAREHOUSE": here.warehouse,
+            "WEIR_CONFIG": str(write_config(here)),
         },
         capture_output=True, text=True,
     )  # fmt: skip
@@ -185,3 +225,44 @@ def test_versions_of_a_store_are_written_once_and_only_what_counts_is_left(
     assert written.keys() >= {f"PUT {one}" for one in files}
     assert set(written.values()) == {1}
     assert left
+
+
+def test_an_output_is_written_once_and_a_task_that_failed_leaves_no_row(
+    database: Database, here: Settings, lake: ObjectStore
+) -> None:
+    left = set[str]()
+
+    def leave_another(asked: str) -> str:
+        method, _, name = asked.partition(" ")
+        if method == "HEAD" and "output/late" in name and "/part-" in name and not left:
+            other = name.replace("/part-", "/part-killed-")
+            lake.objects[other] = lake.objects[name]
+            left.add(other)
+        return ""
+
+    lake.fault = leave_another
+    said = run_by_spark(here, lake, _BATCH, "fail", str(here.state / "once"))
+    assert "committed" in said
+    assert left
+    written = Counter(one for one in lake.asked if one.startswith("PUT output/late/"))
+    assert set(written.values()) == {1}
+    check_output(database, here, lake, list(range(1000)))
+
+
+def check_output(database: Database, here: Settings, lake: ObjectStore, rows: list[int]) -> None:
+    """The folders that count have these rows, read as a whole by pyarrow."""
+    system, base = filesystem(here.output_roots[0])
+    folders = committed_folders(database, "readers", "late")
+    tables = [pq.read_table(f"{base}/{one}", filesystem=system) for one in folders]
+    assert sorted(n for table in tables for n in table["n"].to_pylist()) == rows
+
+
+def test_an_output_of_which_an_executor_was_lost_is_left_and_written_again(
+    database: Database, here: Settings, lake: ObjectStore
+) -> None:
+    once = str(here.state / "once")
+    first = run_by_spark(here, lake, _BATCH, "lose", once, master="local-cluster[2,1,1024]")
+    assert "refused output_in_doubt" in first
+    assert committed_folders(database, "readers", "late") == []
+    assert "committed" in run_by_spark(here, lake, _BATCH, "lose", once)
+    check_output(database, here, lake, list(range(1000)))

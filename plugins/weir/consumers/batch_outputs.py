@@ -136,8 +136,10 @@ class BatchOutputs(Generic[Frame]):
         record_output(self.app.database, batch, one)
         try:
             self.engine.write_folder(output, folder, frame)
-        except BaseException:
+        except BaseException as error:
             self._empty(output, one)
+            if getattr(error, "code", "") == "output_in_doubt":  # somebody may write there later
+                self._not_emptied.add(output.identity)
             raise
         self.parquet.append((output, one))
 

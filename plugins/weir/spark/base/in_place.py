@@ -1,12 +1,17 @@
 """Parquet files that Spark writes where they stay: in an object store renaming is copying."""
 
 import tempfile
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
+
+_PATIENCE = 60.0  # seconds for tasks that Spark has told to stop
 
 
 def write_in_place(
@@ -50,3 +55,48 @@ def write_in_place(
         session.observationManager().tryComplete(query)  # as the listener of a write does
         written = log.allFiles()
         return {unquote(str(one.path()).rpartition("/")[2]) for one in written}
+
+
+@contextmanager
+def tagged(context: SparkContext) -> Iterator[str]:
+    """Give the jobs of a block a tag, by which they are found again."""
+    tag = f"weir-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
+        yield tag
+    finally:
+        context.removeJobTag(tag)
+
+
+def all_ended(context: SparkContext, tag: str) -> bool:
+    """Return whether each attempt at a task of the last stage of some jobs is known to have ended,
+    so that it writes nothing any more. Spark goes on before those do that it has stopped, and of an
+    executor that was lost nobody knows."""
+    sc: Any = context._jsc.sc()
+    jvm: Any = context._jvm
+    gateway: Any = context._gateway
+    tracker, store = sc.statusTracker(), sc.statusStore()
+    until = time.monotonic() + _PATIENCE
+    sc.listenerBus().waitUntilEmpty(int(_PATIENCE * 1000))
+    stages = [stage for job in tracker.getJobIdsForTag(tag)
+              for stage in tracker.getJobInfo(job).get().stageIds()]  # fmt: skip
+    nothing, no_numbers = jvm.java.util.ArrayList(), gateway.new_array(jvm.double, 0)
+    while stages:
+        found = store.stageData(max(stages), False, nothing, False, no_numbers)
+        attempts = [found.apply(i) for i in range(found.length())]
+        if not any(attempt.numActiveTasks() for attempt in attempts):
+            return not any(_lost(store, attempt) for attempt in attempts)
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _lost(store: Any, attempt: Any) -> bool:
+    """Return whether an executor was lost that had a task of an attempt at a stage."""
+    if not attempt.numFailedTasks():
+        return False
+    tasks = store.taskList(attempt.stageId(), attempt.attemptId(), 1 << 30)
+    reasons = (tasks.apply(i).errorMessage() for i in range(tasks.length()))
+    return any(str(one.get()).startswith("ExecutorLostFailure") for one in reasons
+               if one.isDefined())  # fmt: skip

@@ -1,8 +1,11 @@
 """Parquet folders as outputs of batches: how they are partitioned, and what of them counts."""
 
+from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
+from os.path import basename
 
+from pyarrow import fs
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -11,11 +14,12 @@ from pyspark.sql.types import StringType, StructType
 from weir.consumers.columns import FOLDERS
 from weir.consumers.outputs import Output
 from weir.database.connection import Database
-from weir.errors import NotFound
+from weir.errors import NotFound, Unavailable
 from weir.installation.opened import Say
 from weir.reader_groups.outputs.records import committed_outputs
 from weir.settings import Settings, load
 from weir.spark.base.exact import exact, quoted
+from weir.spark.base.in_place import all_ended, tagged, write_in_place
 from weir.spark.base.session import (
     COMPLETE,
     check_session,
@@ -23,6 +27,8 @@ from weir.spark.base.session import (
     private_session,
     writing_session,
 )
+from weir.warehouse.file_deletion import delete_here
+from weir.warehouse.filesystem import filesystem, in_object_store
 from weir.warehouse.paths import spark_path
 
 _SAME_FOLDER = (
@@ -37,14 +43,57 @@ def write_parquet(output: Output, folder: str, frame: DataFrame, say: Say) -> No
     if output.partition_by:
         frame = named_folders(output, frame)
     writing, frame = writing_session(frame, say, {})  # no key is computed here
-    rows = moved(frame, writing).write.mode("overwrite")
-    if output.partition_by:
-        rows = rows.partitionBy(*output.partition_by)
+    options = dict[str, str]()
     if output.compression:
-        rows = rows.option("compression", output.compression)
+        options["compression"] = output.compression
     if output.rows_per_file:
-        rows = rows.option("maxRecordsPerFile", output.rows_per_file)
-    rows.parquet(spark_path(output.root, folder))
+        options["maxRecordsPerFile"] = str(output.rows_per_file)
+    rows = moved(frame, writing)
+    if in_object_store(output.root):
+        _write_in_place(output, folder, rows, options)
+        return
+    writer = rows.write.mode("overwrite").options(**options)
+    if output.partition_by:
+        writer = writer.partitionBy(*output.partition_by)
+    writer.parquet(spark_path(output.root, folder))
+
+
+def _write_in_place(
+    output: Output, folder: str, rows: DataFrame, options: Mapping[str, str]
+) -> None:
+    """Write where the files stay. The folder counts with all that is in it, so what tasks that
+    failed have left is deleted, and nobody may write there any more.
+
+    Raises Unavailable if that is not sure.
+    """
+    context = rows.sparkSession.sparkContext
+    try:
+        with tagged(context) as tag:
+            written = write_in_place(
+                rows, spark_path(output.root, folder), output.partition_by, options
+            )
+    except Exception as error:
+        if not all_ended(context, tag):
+            raise _in_doubt(output, folder) from error
+        raise
+    if not all_ended(context, tag):
+        raise _in_doubt(output, folder)
+    system, base = filesystem(output.root)
+    found = system.get_file_info(
+        fs.FileSelector(f"{base}/{folder}", recursive=True, allow_not_found=True)
+    )
+    others = [(output.root, info.path[len(base) + 1 :]) for info in found
+              if info.type == fs.FileType.File and basename(info.path) not in written]  # fmt: skip
+    if others and delete_here(others):
+        raise _in_doubt(output, folder)
+
+
+def _in_doubt(output: Output, folder: str) -> Unavailable:
+    return Unavailable(
+        "output_in_doubt",
+        f"an executor was lost, or does not stop, while it wrote {output}, so rows of it may be in "
+        f"{folder} twice; try again, and the next attempt writes to a folder of its own.",
+    )
 
 
 def named_folders(output: Output, frame: DataFrame) -> DataFrame:
