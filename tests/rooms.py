@@ -32,6 +32,7 @@ ROOMS = {
     "scaling": "scale_decision scale_evaluation scale_measurement hot_key",
     "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
         adjunct_version_file""",
+    "compaction": "compaction",
     "retention": "stream_cut",
     "recovery": "",
     "history": "job_run",

@@ -49,6 +49,9 @@ class Settings:
     batch_events: int = 10_000_000  # the most that a batch reads; only its first file may exceed it
     batch_bytes: int = 4 * 2**30  # the most bytes of files that a batch reads
     batch_files: int = 5_000  # the most files that a batch reads; Spark pays for each
+    file_bytes: int = 128 * 2**20  # what compaction makes of small files has about as many bytes
+    compact_bytes: int = 16 * 2**30  # the most bytes of files that upkeep writes anew; 0: none
+    compact_time: float = 600.0  # after which upkeep begins to write no further files anew
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
 
 

@@ -1,3 +1,39 @@
+-- Small is what compaction takes for small by default: less than half of 128 MiB and of a million rows, and whole
+-- between head and tail.
+CREATE OR REPLACE VIEW weir.small_files AS
+SELECT s.stream_name AS stream, f.files, f.small_files, f.segments, f.small_bytes, f.small_events,
+       c.ended_at AS last_compacted
+FROM weir_internal.stream s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS files, count(*) FILTER (WHERE d.small) AS small_files,
+           count(DISTINCT d.segment_id) FILTER (WHERE d.small) AS segments,
+           coalesce(sum(d.bytes) FILTER (WHERE d.small), 0)::bigint AS small_bytes,
+           coalesce(sum(d.events) FILTER (WHERE d.small), 0)::bigint AS small_events
+    FROM (SELECT f.*, f.bytes < 67108864 AND f.events < 500000 AND f.start_offset >=
+                     CASE jsonb_typeof(s.head -> weir_internal.segment_name(f.segment_id)) WHEN 'number'
+                     THEN (s.head ->> weir_internal.segment_name(f.segment_id))::bigint ELSE 0 END AS small
+          FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id) d) f
+LEFT JOIN LATERAL (
+    SELECT c.ended_at FROM weir_internal.compaction c
+    WHERE c.stream_name = s.stream_name AND c.state = 'done' ORDER BY c.number DESC LIMIT 1) c ON true
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.small_files IS 'How many small files each stream has, which compaction may put together.';
+COMMENT ON COLUMN weir.small_files.files IS 'All its files.';
+COMMENT ON COLUMN weir.small_files.small_files IS 'Those with less than 64 MiB and 500,000 events, from the head on.';
+COMMENT ON COLUMN weir.small_files.segments IS 'In how many segments they are; neighbours of one segment become one file.';
+COMMENT ON COLUMN weir.small_files.small_bytes IS 'The size of the small files.';
+COMMENT ON COLUMN weir.small_files.small_events IS 'The events in the small files.';
+COMMENT ON COLUMN weir.small_files.last_compacted IS 'When files of it were last put together, as far as that is recorded.';
+
+CREATE OR REPLACE VIEW weir.compactions AS
+SELECT c.stream_name AS stream, c.number, c.state, c.begun_at, c.ended_at, c.files_before, c.files_after, c.events,
+       c.bytes_before, c.bytes_after
+FROM weir_internal.compaction c;
+COMMENT ON VIEW weir.compactions IS 'Which files were put together, and what that saved. Pruned after the setting job_history.';
+COMMENT ON COLUMN weir.compactions.number IS 'The number in the names of its folder (_weir_tx), which no transaction has.';
+COMMENT ON COLUMN weir.compactions.state IS 'open while it writes; done; or aborted.';
+COMMENT ON COLUMN weir.compactions.events IS 'The events in the files.';
+
 CREATE OR REPLACE VIEW weir.disk AS
 SELECT 'events'::text AS kind, s.stream, s.stream AS name, s.bytes_retained AS bytes, NULL::timestamptz AS since,
        CASE WHEN s.state = 'sealed' THEN 'the stream is sealed: weir delete-stream, or weir truncate-stream'

@@ -62,6 +62,7 @@ MANUAL = {
     "weir_update_adjunct_store": {"adjunct_store"},
     "weir_delete_adjunct_store": {"adjunct_store"},
     "weir_recover": set(),
+    "weir_compact": set(),
     "weir_reader_offline": {"reader_group", "reader"},
     "weir_checkpoint_reader_group": {"reader_group", "name"},
 }

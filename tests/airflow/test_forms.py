@@ -42,6 +42,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "apply": {},
     "put_back": {"reader_group": "delays"},
     "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
+    "compact": {},
     "scale": {},
     "recover": {},
 }  # fmt: skip

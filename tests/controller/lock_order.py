@@ -19,7 +19,7 @@ OWNER = {
     **dict.fromkeys(
         """stream stream_schema epoch segment segment_tail transaction transaction_input
         stream_writer data_file time_index stream_cut retention_decision scale_decision
-        hot_key""".split(),
+        hot_key compaction""".split(),
         "stream",
     ),
     **dict.fromkeys(
@@ -53,6 +53,8 @@ EXCEPTIONS = {
     "reader_groups.checkpoints.periodic.prune_checkpoints": (
         "a newer one follows them; a reset to them fails"
     ),
+    "compaction.records.renew": "one row, as long as this compaction is open",
+    "compaction.records.prune_compactions": "they are over, and nobody changes or waits for them",
     "reader_groups.batches.history.prune_batches": (
         "they are over, and nobody changes or waits for them"
     ),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import weir.adjunct
+import weir.compaction
 import weir.controller
 import weir.reader_groups
 import weir.retention
@@ -27,6 +28,8 @@ from tests.world.streams import FIELDS, Lane, rows, run, staged
 from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
 from weir.adjunct import pins as version_pins
+from weir.compaction import records
+from weir.compaction import run as compaction
 from weir.controller import (
     absent_files,
     attempts,
@@ -46,6 +49,7 @@ from weir.controller import (
 from weir.controller.staged import announce
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
 from weir.reader_groups.batch import Batch
@@ -66,18 +70,23 @@ from weir.recovery import recover
 from weir.retention import capture, delete_stream, garbage, manual_truncation, prune, release
 from weir.retention import run as retention_run
 from weir.scaling import run as scaling_run
+from weir.settings import Settings
 
 
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by whoever renews leases or waits."""
     modules = [recover]
-    packages = (weir.controller, weir.reader_groups, weir.adjunct, weir.retention, weir.scaling)
+    packages = (
+        weir.controller, weir.reader_groups, weir.adjunct, weir.compaction, weir.retention,
+        weir.scaling,
+    )  # fmt: skip
     for package in packages:
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         modules += [importlib.import_module(one.name) for one in found]
     given = (
         transactions.ping, transactions.ping_all, readers.renew, batches.open_in,
-        alignment.end_of_run, publication.renew_build,
+        alignment.end_of_run, publication.renew_build, records.begin, records.renew,
+        records.swap, records.abort,
     )  # fmt: skip
     return {called(one) for one in given} | {
         called(function)
@@ -87,6 +96,22 @@ def operations() -> set[str]:
         if "database" in inspect.signature(function).parameters
         if not hasattr(function, "__wrapped__")  # a block, which calls operations
     }
+
+
+def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
+    """Each step of a compaction, also of those that end without one."""
+    number = watch(records.begin, lane.stream_id, 60.0)
+    watch(records.renew, lane.stream_id, number, 60.0)
+    [file, *_] = lane.files()
+    old = Small(file.segment_id, file.start_offset, file.events, 1, 1, 1, 1, file.path)
+    new = records.Written("new", 1, 0, 0, 1, [old])
+    watch(records.swap, lane.stream_id, number, [new])
+    watch(records.abort, lane.stream_id, watch(records.begin, lane.stream_id, 60.0))
+    watch(records.begin, lane.stream_id, -60.0)
+    watch(records.expire)
+    settings = Settings(warehouse=str(folder / "warehouse"))
+    watch(compaction.compact, settings, compaction.Budget(1, 1.0), [lane.name])
+    watch(records.prune_compactions, 0.0)
 
 
 def do_everything(watch: Watch, folder: Path) -> None:
@@ -108,6 +133,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(attempts.abort_all, [lane.opened()])
     late, later, aborted = lane.opened(), lane.opened(), lane.opened()
     watch(commit.commit, staged(first, {"0.0": 2, "1.0": 2}))
+    compacting(watch, lane, folder)
     watch(scale.scale, lane.name, seal=["0.0"], request_id="scale")
     watch(commit.commit, staged(late, {"0.0": 1}))
     watch(commit.commit, *[staged(one.opened(), {}) for one in (other, lane)])
@@ -360,6 +386,8 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "state_completeness",
         "prune_below",
         "measure_disorder",
+        "begin_compaction",
+        "swap_files",
         "end_batch",
         "close_streams",
         "closed_cut_at",

@@ -1,10 +1,13 @@
-"""Abort transactions whose lease has expired, sweep garbage, and prune old metadata.
+"""Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact.
 
 The run cleans up what killed appends and consumers left behind: it aborts their transactions,
 deletes garbage files after the grace period, and drops their staging tables. It prunes the metadata
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
-(`checkpoint_history`), and old rows of batches and of `weir.job_runs` (`job_history`).
+(`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
+Last, it puts neighbouring small files of streams together, of the stream with the most first, as
+far as its budget goes (`compact_bytes`, `compact_time`; `weir.small_files` shows what is left).
+Readers see nothing of that.
 
 **On failure.** Everything done so far is kept, and the next run does the rest.
 """
@@ -12,11 +15,15 @@ stores that have expired (`metadata_history`), old checkpoints that are automati
 from dataclasses import dataclass
 from typing import Any
 
+from weir.actions.compact import say
 from weir.adjunct.expiry import prune_versions
+from weir.compaction.records import prune_compactions
+from weir.compaction.run import Budget, compact
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.operations.form import argument
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
 from weir.reader_groups.outputs.records import sweep_manifests
@@ -27,12 +34,18 @@ from weir.retention.prune import prune
 
 @dataclass(frozen=True)
 class Upkeep:
-    """Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""
+    """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
+    small files."""
+
+    compact: bool = argument(
+        "Compact", "Also put small files of streams together, within the budget of the settings.",
+        True,
+    )  # fmt: skip
 
 
-def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
+def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
-    needs."""
+    needs. Compact last, because it takes longest, and fails if the disk is full."""
     from weir.spark.base.delete import deleter
 
     check_warehouse_ownership(job.database, job.settings.warehouse)
@@ -51,10 +64,18 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
         "pruned_batches": prune_batches(job.database, job.settings.job_history),
         "pruned_versions": prune_versions(job.database, job.settings.metadata_history),
         "pruned_runs": prune_runs(job.database, job.settings.job_history),
+        "pruned_compactions": prune_compactions(job.database, job.settings.job_history),
         "dropped": dropped,
     }
     failed = deleted["failed"] + sweep_manifests(job.database)
-    return complete(report, aborted + pruned, done=deleted["deleted"], failed=failed)
+    budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
+    report["compacted"] = compacted = []
+    if arguments.compact and budget.bytes and budget.seconds:
+        compacted += compact(job.database, job.settings, budget)
+    for one in compacted:
+        job.say(say(one))
+    tried = aborted + pruned + compacted
+    return complete(report, tried, done=deleted["deleted"], failed=failed)
 
 
 ACTION = Action(Upkeep, run, UPKEEP, schedule="17 * * * *")

@@ -28,7 +28,6 @@ from weir.arrow.event_time import (
     range_of,
     times_of,
 )
-from weir.arrow.footer import end_of_pages
 from weir.arrow.row_hash import sum_of_hashes
 from weir.arrow.schema import absent, cast_column, from_arrow, to_arrow, to_read
 from weir.controller.attempts import writing
@@ -47,6 +46,7 @@ from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field, show, stored_name
 from weir.model.segment import Segment
 from weir.warehouse.filesystem import filesystem, make_folder, not_writable
+from weir.warehouse.footer import end_of_pages
 from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import SEGMENT, TASK
 

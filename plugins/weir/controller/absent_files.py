@@ -77,7 +77,7 @@ def why_unread(
         return Truncated(
             "file_swept",
             f"file {path} was swept since this read was planned, because its events were "
-            "truncated or its version was replaced; read again.",
+            "truncated, or lie in another file, or its version was replaced; read again.",
         )
     if there and found.size == recorded.bytes and isinstance(error, OSError):
         return Unavailable(

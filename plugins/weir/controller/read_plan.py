@@ -177,8 +177,8 @@ def newest_slices(connection: Connection, stream_id: int, events: int) -> list[F
         before, commits = rows[0].oldest, commits * 8
 
 
-# Each slice ends with an event that can be read, so so many slices hold so many of the last events.
-# A row without a file says that commits were looked at.
+# Each slice has an event that can be read, so so many slices, with all of the last one's commit,
+# hold so many of the last events. A row without a file says that commits were looked at.
 _NEWEST = text(
     f"""WITH seen AS (
         SELECT min(n.clock) AS oldest FROM (
@@ -203,7 +203,7 @@ _NEWEST = text(
                        AS begins,
                    least(i.start_offset + i.events - d.start_offset, d.events) AS ends) p
         WHERE p.begins < p.ends
-        ORDER BY i.clock DESC, d.last_seq DESC LIMIT :most
+        ORDER BY i.clock DESC FETCH FIRST :most ROWS WITH TIES
     )
     SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
         SELECT {_COLUMNS}, f.clock AS first_clock, f.clock AS last_clock,

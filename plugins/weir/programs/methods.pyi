@@ -287,6 +287,10 @@ class Actions(Acting):
     def checkpoints(self) -> dict[str, Any]:
         """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
         segments of readers whose lease has expired are freed."""
+    def compact(
+        self, *, streams: list[str] = ..., at_most: str = "", seconds: int = 0
+    ) -> dict[str, Any]:
+        """Put neighbouring small files of streams together, unseen by readers."""
     def recover(
         self,
         *,
@@ -301,5 +305,6 @@ class Actions(Acting):
         """Scale the streams whose segments no longer fit their load, by their policies."""
     def stream_cuts(self) -> dict[str, Any]:
         """Record the tail of each stream that has moved."""
-    def upkeep(self) -> dict[str, Any]:
-        """Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""
+    def upkeep(self, *, compact: bool = True) -> dict[str, Any]:
+        """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
+        small files."""

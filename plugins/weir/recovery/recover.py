@@ -213,6 +213,9 @@ def _skip(
         ),
         {"s": stream_id},
     ).all()
+    connection.execute(
+        text("DELETE FROM compaction WHERE stream_id = :s AND state <> 'done'"), {"s": stream_id}
+    )
     if unknown is None:
         # What was aborted here since the restore may have been committed before it.
         connection.execute(

@@ -90,6 +90,7 @@ def _delete(connection: Connection, stream_id: int) -> int:
             input AS (DELETE FROM transaction_input WHERE stream_id = :s),
             writer AS (DELETE FROM stream_writer WHERE stream_id = :s),
             append AS (DELETE FROM transaction WHERE stream_id = :s),
+            anew AS (DELETE FROM compaction WHERE stream_id = :s),
             tail AS (DELETE FROM segment_tail WHERE stream_id = :s),
             shard AS (DELETE FROM segment WHERE stream_id = :s),
             generation AS (DELETE FROM epoch WHERE stream_id = :s),

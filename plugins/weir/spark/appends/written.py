@@ -12,7 +12,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from weir.arrow.event_time import TimeColumn, range_in_footer, range_of, times_in
-from weir.arrow.footer import read_footer
 from weir.controller.staged import StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
@@ -20,6 +19,7 @@ from weir.model.digest import signed
 from weir.model.schema import SEQ
 from weir.spark.base.routing import REJECTED_SEGMENT
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import SEGMENT, TASK
 
 HASH = "_weir_hash"  # a column on the way

@@ -1,0 +1,252 @@
+"""Write the rows of several Parquet files into one, with pyarrow.
+
+Every value, and every physical type, stays what it is: a file whose columns pyarrow would write in
+another form is left as it is. The memory that this takes does not grow with the files.
+"""
+
+import io
+import uuid
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from weir.compaction.records import Written
+from weir.model.compaction import Small
+from weir.model.schema import CLOCK, SEQ
+from weir.warehouse.filesystem import make_folder
+from weir.warehouse.footer import read_footer
+from weir.warehouse.paths import SEGMENT, TASK
+
+ROWS_AT_ONCE = 131_072  # of a row group, the part of a file that a reader can leave out
+BYTES_AT_ONCE = 64 << 20  # of a row group, in memory
+READ_WHOLE = 4 << 20  # bytes: a file that is no larger is read at once
+AHEAD = 16  # files that are read before they are needed
+BUFFER = 1 << 20  # bytes: pyarrow writes a file piece by piece
+_ARROW = b"ARROW:schema"  # pyarrow's own note, which it makes anew
+
+
+class Unreadable(Exception):
+    """A file could not be read."""
+
+    def __init__(self, file: Small, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.file, self.reason = file, reason
+
+
+class _Form(NamedTuple):
+    """How a file stores its columns, but for the clock. Files of one form can be put together."""
+
+    arrow: pa.Schema
+    leaves: tuple[tuple[Any, ...], ...]
+    notes: tuple[tuple[bytes, bytes], ...]
+    codec: str
+
+
+def rewrite(
+    system: fs.FileSystem, base: str, folder: str, tasks: Iterator[int], group: Sequence[Small]
+) -> list[Written]:
+    """Write the rows of neighbouring files into as few files as their forms allow, mostly one.
+
+    `base`: the path of the warehouse; `folder`: below it, that of the compaction; `tasks`: numbers
+    for the folders of the new files. Leaves nothing behind of what it does not return. Raises
+    Unreadable for an old file, OSError if a new one can't be written.
+    """
+    written: list[Written] = []
+    out: _File | None = None
+    try:
+        with ThreadPoolExecutor(AHEAD) as pool:
+            for file, data in _ahead(pool, system, base, group):
+                source = _opened(system, base, file, data)
+                form = _form(source)
+                if out is not None and out.form != form:
+                    written += out.end()
+                    out = None
+                if out is None and _kept(form):
+                    out = _File(system, base, folder, next(tasks), form, file.segment_id)
+                if out is not None:
+                    out.add(file, source)
+        return written + (out.end() if out is not None else [])
+    except BaseException:
+        if out is not None:
+            out.drop()
+        for one in written:
+            system.delete_file(f"{base}/{one.path}")
+        raise
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, system: fs.FileSystem, base: str, group: Sequence[Small]
+) -> Iterator[tuple[Small, bytes | None]]:
+    """Yield the files in their order, each with its bytes if it is small."""
+
+    def read(file: Small) -> bytes | None:
+        if file.bytes > READ_WHOLE:
+            return None
+        with system.open_input_stream(f"{base}/{file.path}", buffer_size=0) as source:
+            return source.read()  # type: ignore[no-any-return]
+
+    waiting: deque[tuple[Small, Future[bytes | None]]] = deque()
+    rest = iter(group)
+    for file in rest:
+        waiting.append((file, pool.submit(read, file)))
+        if len(waiting) >= AHEAD:
+            break
+    while waiting:
+        file, future = waiting.popleft()
+        try:
+            data = future.result()
+        except OSError as error:
+            for _, other in waiting:
+                other.cancel()
+            raise Unreadable(file, error) from error
+        if (following := next(rest, None)) is not None:
+            waiting.append((following, pool.submit(read, following)))
+        yield file, data
+
+
+def _opened(system: fs.FileSystem, base: str, file: Small, data: bytes | None) -> pq.ParquetFile:
+    try:
+        source = (
+            pa.BufferReader(data) if data is not None
+            else system.open_input_file(f"{base}/{file.path}")
+        )  # fmt: skip
+        # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
+        found = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        if found.metadata.num_rows != file.events:
+            raise pa.ArrowInvalid(f"it has {found.metadata.num_rows:,} of {file.events:,} rows")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise Unreadable(file, error) from error
+    return found
+
+
+def _form(file: pq.ParquetFile) -> _Form:
+    schema, metadata = file.schema, file.metadata
+    arrow = file.schema_arrow
+    if CLOCK in arrow.names:
+        arrow = arrow.remove(arrow.get_field_index(CLOCK))
+    notes = {k: v for k, v in (metadata.metadata or {}).items() if k != _ARROW}
+    codec = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "SNAPPY"
+    return _Form(
+        arrow.remove_metadata(), _leaves(schema), tuple(sorted(notes.items())), codec.lower()
+    )
+
+
+def _leaves(schema: pq.ParquetSchema) -> tuple[tuple[Any, ...], ...]:
+    columns = [schema.column(i) for i in range(len(schema))]
+    return tuple(
+        (c.path, c.physical_type, str(c.logical_type), c.length, c.max_definition_level,
+         c.max_repetition_level)
+        for c in columns if c.path != CLOCK
+    )  # fmt: skip
+
+
+def _options(form: _Form) -> dict[str, Any]:
+    """Return how pyarrow is to write a form, so that it stays what it is."""
+    kinds = {(leaf[1], leaf[2].partition("(")[0]) for leaf in form.leaves}
+    return {
+        "compression": "none" if form.codec == "uncompressed" else form.codec,
+        "use_deprecated_int96_timestamps": any(kind == "INT96" for kind, _ in kinds),
+        "store_decimal_as_integer": bool({("INT32", "Decimal"), ("INT64", "Decimal")} & kinds),
+    }
+
+
+@lru_cache(maxsize=64)
+def _kept(form: _Form) -> bool:
+    """Return whether pyarrow writes a form as it is."""
+    written = io.BytesIO()
+    try:
+        pq.write_table(form.arrow.empty_table(), written, **_options(form))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    again = pq.ParquetFile(pa.BufferReader(written.getvalue()), coerce_int96_timestamp_unit="us")
+    return (_leaves(again.schema), again.schema_arrow.remove_metadata()) == (
+        form.leaves, form.arrow,
+    )  # fmt: skip
+
+
+class _File:
+    """A new file while it is written."""
+
+    def __init__(
+        self, system: fs.FileSystem, base: str, folder: str, task: int, form: _Form, segment: int
+    ) -> None:
+        self.form = form
+        self._system, self._old = system, list[Small]()
+        self._path = f"{folder}{SEGMENT}={segment}/{TASK}={task}/part-{uuid.uuid4().hex}.parquet"
+        self._whole = f"{base}/{self._path}"
+        self._schema = form.arrow.append(pa.field(CLOCK, pa.int64(), nullable=False)).with_metadata(
+            dict(form.notes)
+        )
+        self._rows: list[pa.Table] = []
+        self._count = self._size = 0
+        self._first, self._last = 1 << 62, 0
+        make_folder(system, self._whole.rpartition("/")[0])
+        self._sink = system.open_output_stream(self._whole, buffer_size=BUFFER)
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, file: Small, source: pq.ParquetFile) -> None:
+        """Add the rows of a file, a row group at a time."""
+        for i in range(source.num_row_groups):
+            try:
+                rows = source.read_row_group(i, use_threads=False)
+            except (OSError, pa.ArrowInvalid) as error:
+                raise Unreadable(file, error) from error
+            if file.clock is not None:
+                if CLOCK in rows.column_names:
+                    rows = rows.drop_columns([CLOCK])
+                clocks = pa.repeat(pa.scalar(file.clock, pa.int64()), rows.num_rows)
+                rows = rows.append_column(self._schema.field(CLOCK), clocks)
+            self._rows.append(rows.select(self._schema.names).replace_schema_metadata(None))
+            self._count += rows.num_rows
+            self._size += rows.nbytes
+            if self._count >= ROWS_AT_ONCE or self._size >= BYTES_AT_ONCE:
+                self._flush()
+        self._old.append(file)
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        rows = pa.concat_tables(self._rows).cast(self._schema)
+        ranks = pc.min_max(rows[SEQ])
+        self._first = min(self._first, ranks["min"].as_py())
+        self._last = max(self._last, ranks["max"].as_py())
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._sink, self._schema, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
+                use_dictionary=[name for name in self._schema.names if name != SEQ],
+                write_page_checksum=True,
+                **_options(self.form),
+            )  # fmt: skip
+        self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
+        self._rows, self._count, self._size = [], 0, 0
+
+    def end(self) -> list[Written]:
+        """End the file, and return it; if it has the rows of one old file only, drop it."""
+        if len(self._old) < 2:
+            self.drop()
+            return []
+        self._flush()
+        assert self._writer is not None
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        with self._system.open_input_file(self._whole) as source:
+            footer, footer_hash = read_footer(source, size)
+        rows = sum(file.events for file in self._old)
+        if footer.num_rows != rows:
+            raise OSError(f"{self._whole} has {footer.num_rows:,} of the {rows:,} rows written")
+        return [Written(self._path, size, footer_hash, self._first, self._last, self._old)]
+
+    def drop(self) -> None:
+        """Delete the file."""
+        if self._writer is not None:
+            self._writer.close()
+        self._sink.close()
+        self._system.delete_file(self._whole)

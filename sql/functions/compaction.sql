@@ -1,0 +1,139 @@
+-- Neighbouring small files of one segment with one schema version, at least `in_fewest` of them in a row. A file
+-- that is not small, and one that straddles the head, divides its neighbours, because their offsets do not meet.
+CREATE OR REPLACE FUNCTION weir_internal.small_files(in_streams bigint[], in_bytes bigint, in_events bigint,
+                                                     in_fewest bigint)
+RETURNS TABLE (stream_id bigint, segment_id bigint, start_offset bigint, events bigint, bytes bigint,
+               schema_version integer, transaction_number bigint, first_clock bigint, last_clock bigint,
+               first_seq bigint, last_seq bigint, path text, neighbours bigint)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1000
+AS $$
+    WITH small AS (
+        SELECT f.*, f.start_offset IS DISTINCT FROM lag(f.start_offset + f.events) OVER w
+                    OR f.schema_version <> lag(f.schema_version) OVER w AS begins
+        FROM weir_internal.data_file f
+        JOIN weir_internal.stream s USING (stream_id)
+        WHERE f.bytes < in_bytes AND f.events < in_events
+          AND (in_streams IS NULL OR f.stream_id = ANY (in_streams))
+          AND f.start_offset >= CASE jsonb_typeof(s.head -> weir_internal.segment_name(f.segment_id))
+              WHEN 'number' THEN (s.head ->> weir_internal.segment_name(f.segment_id))::bigint ELSE 0 END
+        WINDOW w AS (PARTITION BY f.stream_id, f.segment_id ORDER BY f.start_offset)
+    ), numbered AS (
+        SELECT s.*, count(*) FILTER (WHERE s.begins)
+            OVER (PARTITION BY s.stream_id, s.segment_id ORDER BY s.start_offset) AS island
+        FROM small s
+    ), counted AS (
+        SELECT n.*, count(*) OVER (PARTITION BY n.stream_id, n.segment_id, n.island) AS neighbours FROM numbered n
+    )
+    SELECT c.stream_id, c.segment_id, c.start_offset, c.events, c.bytes, c.schema_version, c.transaction_number,
+           c.first_clock, c.last_clock, c.first_seq, c.last_seq, c.path, c.neighbours
+    FROM counted c WHERE c.neighbours >= in_fewest
+$$;
+COMMENT ON FUNCTION weir_internal.small_files(bigint[], bigint, bigint, bigint) IS 'The files of streams (null: all) with fewer bytes and events, that have so many such neighbours in a row, themselves counted.';
+
+CREATE OR REPLACE FUNCTION weir_internal.begin_compaction(in_stream_id bigint, in_lease double precision)
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    given bigint;
+BEGIN
+    PERFORM FROM weir_internal.lock_streams(array[in_stream_id], '{}', '{}');
+    IF NOT FOUND OR EXISTS (SELECT FROM weir_internal.compaction c
+                            WHERE c.stream_id = in_stream_id AND c.state = 'open') THEN
+        RETURN NULL;
+    END IF;
+    UPDATE weir_internal.stream s SET next_transaction_number = s.next_transaction_number + 1
+    WHERE s.stream_id = in_stream_id RETURNING s.next_transaction_number - 1 INTO given;
+    INSERT INTO weir_internal.compaction (stream_id, number, stream_name, lease_until)
+    SELECT s.stream_id, given, s.stream_name,
+           clock_timestamp() + in_lease * interval '1 second'
+    FROM weir_internal.stream s WHERE s.stream_id = in_stream_id;
+    RETURN given;
+END $$;
+COMMENT ON FUNCTION weir_internal.begin_compaction(bigint, double precision) IS 'Locks a stream and begins a compaction of it; returns its number, or null if the stream is gone or another compaction writes.';
+
+-- Each new file takes the place of the files with its offsets, if these are still the ones that it was made of.
+CREATE OR REPLACE FUNCTION weir_internal.swap_files(
+    in_stream_id bigint, in_number bigint, in_segments bigint[], in_starts bigint[], in_events bigint[],
+    in_bytes bigint[], in_paths text[], in_footer_hashes bigint[], in_first_seqs bigint[], in_last_seqs bigint[],
+    in_old_paths text[], in_old_news integer[],
+    OUT outcome text, OUT files_before bigint, OUT files_after bigint, OUT events bigint, OUT bytes_before bigint,
+    OUT bytes_after bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    whole integer[];  -- which new files replace what is there
+    r record;
+BEGIN
+    PERFORM FROM weir_internal.lock_streams(array[in_stream_id], '{}', '{}');
+    IF NOT FOUND THEN
+        outcome := 'no stream';
+        RETURN;
+    END IF;
+    SELECT c.state, c.files_before, c.files_after, c.events, c.bytes_before, c.bytes_after INTO r
+    FROM weir_internal.compaction c WHERE c.stream_id = in_stream_id AND c.number = in_number;
+    IF r.state IS DISTINCT FROM 'open' THEN
+        outcome := coalesce(r.state, 'unknown'); files_before := r.files_before;
+        files_after := r.files_after; events := r.events; bytes_before := r.bytes_before;
+        bytes_after := r.bytes_after;
+        RETURN;
+    END IF;
+    SELECT coalesce(array_agg(n.i ORDER BY n.i), '{}') INTO whole
+    FROM unnest(in_segments, in_starts, in_events) WITH ORDINALITY AS n (segment_id, start_offset, events, i)
+    CROSS JOIN LATERAL (
+        SELECT sum(f.events) AS events, min(f.start_offset) AS start_offset, min(f.schema_version) AS low,
+               max(f.schema_version) AS high, array_agg(f.path ORDER BY f.start_offset) AS paths
+        FROM weir_internal.data_file f
+        WHERE f.stream_id = in_stream_id AND f.segment_id = n.segment_id
+          AND f.start_offset >= n.start_offset AND f.start_offset < n.start_offset + n.events) o
+    WHERE o.events = n.events AND o.start_offset = n.start_offset AND o.low = o.high
+      AND o.paths = array(SELECT p.path FROM unnest(in_old_paths, in_old_news) WITH ORDINALITY AS p (path, new, j)
+                          WHERE p.new = n.i ORDER BY p.j);
+    WITH old AS (
+        DELETE FROM weir_internal.data_file f
+        USING unnest(whole) w CROSS JOIN LATERAL (
+            SELECT in_segments[w] AS segment_id, in_starts[w] AS first, in_starts[w] + in_events[w] AS past) n
+        WHERE f.stream_id = in_stream_id AND f.segment_id = n.segment_id
+          AND f.start_offset >= n.first AND f.start_offset < n.past
+        RETURNING f.path, f.bytes, f.events, f.transaction_number, f.first_clock, f.last_clock, f.schema_version,
+                  f.start_offset, f.stream_name, w AS i
+    ), freed AS (
+        INSERT INTO weir_internal.garbage (root, path, stream_id, reason, bytes)
+        SELECT '', o.path, in_stream_id, 'compacted', o.bytes FROM old o
+        UNION ALL
+        SELECT '', in_paths[n.i], in_stream_id, 'aborted', in_bytes[n.i]
+        FROM generate_subscripts(in_paths, 1) AS n (i) WHERE n.i <> ALL (whole)
+    )
+    SELECT count(*) AS files, sum(o.events)::bigint AS events, sum(o.bytes)::bigint AS bytes,
+           jsonb_agg(to_jsonb(o)) AS rows INTO r
+    FROM old o;
+    INSERT INTO weir_internal.data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, footer_hash)
+    SELECT in_stream_id, m.stream_name, in_segments[m.i], in_starts[m.i], in_events[m.i], in_bytes[m.i],
+           CASE WHEN m.one THEN m.number END, CASE WHEN NOT m.one THEN m.first END,
+           CASE WHEN NOT m.one THEN m.last END, in_first_seqs[m.i], in_last_seqs[m.i], m.version, in_paths[m.i],
+           in_footer_hashes[m.i]
+    FROM (
+        SELECT o.i, min(o.stream_name) AS stream_name, min(o.schema_version) AS version,
+               min(o.transaction_number) AS number,
+               bool_and(o.transaction_number IS NOT NULL) AND min(o.transaction_number) = max(o.transaction_number)
+                   AS one,
+               min(coalesce(o.first_clock, t.clock)) AS first, max(coalesce(o.last_clock, t.clock)) AS last
+        FROM jsonb_to_recordset(coalesce(r.rows, '[]'))
+            AS o (i integer, stream_name text, schema_version integer, transaction_number bigint,
+                  first_clock bigint, last_clock bigint)
+        LEFT JOIN LATERAL (
+            SELECT a.clock FROM weir_internal.transaction a
+            WHERE a.stream_id = in_stream_id AND a.transaction_number = o.transaction_number OFFSET 0) t ON true
+        GROUP BY o.i) m;
+    outcome := 'done'; files_before := r.files; files_after := cardinality(whole);
+    events := coalesce(r.events, 0); bytes_before := coalesce(r.bytes, 0);
+    SELECT coalesce(sum(in_bytes[w]), 0) INTO bytes_after FROM unnest(whole) w;
+    UPDATE weir_internal.compaction c
+    SET state = 'done', ended_at = clock_timestamp(), files_before = swap_files.files_before,
+        files_after = swap_files.files_after, events = swap_files.events, bytes_before = swap_files.bytes_before,
+        bytes_after = swap_files.bytes_after
+    WHERE c.stream_id = in_stream_id AND c.number = in_number;
+END $$;
+COMMENT ON FUNCTION weir_internal.swap_files(bigint, bigint, bigint[], bigint[], bigint[], bigint[], text[], bigint[], bigint[], bigint[], text[], integer[]) IS 'Locks a stream and puts the files of a compaction in the place of those that they were made of; what is not there any more makes the new file garbage.';
