@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from weir.arrow.append import ROWS_PER_FILE
@@ -145,9 +145,12 @@ def stage(
     timing = timing_of(attempt, given, resolving)
     check_unused(warehouse, attempt.folder)
     apart = FAILING_ALONE if timing is not None and timing.written else NOTHING
+    if len(attempt.segments) == 1:  # see `_write`
+        apart = {**apart, "spark.sql.maxConcurrentOutputFileWriters": "2"}
     writing, kept = writing_session(frame, say, more=apart)
-    # Of what was given, because planning that takes less time than all that is computed of it.
-    tasks = _tasks((source if kept is frame else kept)._jdf.queryExecution().executedPlan())
+    with active(writing):  # whose settings say how csv files are read
+        # Of what was given, because planning that takes less time than all that is computed of it.
+        tasks = _tasks((source if kept is frame else kept)._jdf.queryExecution().executedPlan())
     frame = kept
     new = attempt.fields is None  # later it is too late to refuse a key
     keyed = with_expression(frame, key, KEY, _what(attempt), resolving, new=new)
@@ -157,7 +160,6 @@ def stage(
     computed = {_what(attempt): key.text}
     if timing is not None:
         computed[f"event time of stream {attempt.stream},"] = timing.expression.text
-    # The settings of the session say how csv files are read.
     with active(writing), naming_patterns(computed):
         rows, late, hashes, written = _write(
             moved(routed, writing), tasks, warehouse, attempt, timing, stored, say
@@ -258,20 +260,29 @@ def _write(
     if len(ids) - 1 <= MOST_DIGESTS:
         routed = routed.withColumn(HASH, row_hash(stored))
         sums, hashed = sums_of_hashes(routed.sparkSession._jvm, ORDINAL, len(ids) - 1), [HASH]
-    out = routed.observe(_COUNTED, rows, *late, *sums).select("*", *places)
+    one, in_place = len(attempt.segments) == 1, in_object_store(warehouse)
+    seen: Any = Observation(_COUNTED)
+    counting = routed.observe(seen if one and not in_place else _COUNTED, rows, *late, *sums)
+    out = counting.select("*", *places)
     if timing is not None and not timing.written:
         out = out.drop(TIME)
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
-        # Only one file is open at a time, and Spark need not sort again.
-        in_order, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL, *hashed])
+        if one:
+            # A file of events and one of rejected rows are open at once, so nothing is sorted.
+            out = out.drop(SORT, ORDINAL, *hashed)
+            query = out._jdf.queryExecution() if in_place else None
+        else:
+            # Only one file is open at a time, and Spark need not sort again.
+            out, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL, *hashed])
         options = {**PARQUET, "maxRecordsPerFile": str(ROWS_PER_FILE)}
         folder, by, written = spark_path(warehouse, attempt.folder), (SEGMENT, TASK), None
-        if in_object_store(warehouse):
-            written = write_in_place(in_order, folder, by, options)
+        if in_place:
+            written = write_in_place(out, folder, by, options)
         else:
-            in_order.write.options(**options).partitionBy(*by).parquet(folder)
-    counted = query.observedMetrics().apply(_COUNTED)
+            out.write.options(**options).partitionBy(*by).parquet(folder)
+    # The query that is run has what it counted.
+    counted = query.observedMetrics().apply(_COUNTED) if query else seen._jo.getRow()
     found = [int(counted.getLong(i)) for i in range(counted.length())]
     hashes = dict(zip(ids, whole_sums(found[len(found) - len(sums) :]), strict=False))
     return found[0], found[1] if late else 0, hashes, written

@@ -90,7 +90,7 @@ _resolving: WeakKeyDictionary[
     SparkSession, dict[tuple[tuple[str, str], ...], tuple[dict[str, str], SparkSession]]
 ]
 _resolving = WeakKeyDictionary()
-_writing: WeakKeyDictionary[SparkSession, dict[str, _Copy]] = WeakKeyDictionary()
+_writing: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], _Copy]] = WeakKeyDictionary()
 
 
 def start_jvm() -> None:
@@ -203,8 +203,8 @@ def writing_session(
     """Return a session that writes as Weir does (`WRITING`, and `more`), and the rows of a
     DataFrame in it, computed as their own session computes them.
 
-    It is a copy of their session, and the same one each time as long as that has the same settings
-    and extensions. Nobody may change its settings.
+    It is a copy of their session, and for the same `more` the same one each time, as long as that
+    has the same settings and extensions. Nobody may change its settings.
 
     If the DataFrame's session has other settings for what is computed in addition (`computing`:
     what a routing key needs), or if the rows are to be observed, that session computes the rows
@@ -218,7 +218,7 @@ def writing_session(
         experimental.extraOptimizations().hashCode(),
     )  # fmt: skip
     copies = _writing.setdefault(spark, {})
-    name = str(theirs.sessionUUID())
+    name = (str(theirs.sessionUUID()), *more)
     copy = copies.get(name)
     if copy is None or copy.state != state:
         reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in computing.items()
