@@ -18,6 +18,13 @@ SELECT reader_group FROM weir.lag GROUP BY reader_group HAVING sum(unread_events
 
 SELECT reader_group, unread_events, catch_up FROM weir.catch_up WHERE reader_group = 'audit';
 
+-- ### Which columns does a stream have, and since when?
+--
+-- `stored_name` is the name of a column in files, which a rename leaves.
+
+SELECT name, type, stored_name, change, version FROM weir.stream_columns
+WHERE stream = 'nyc/flights' AND newest ORDER BY position LIMIT 3;
+
 -- ### Who reads this stream?
 
 SELECT reader_group, subscriber, readers, checkpoint FROM weir.reader_groups

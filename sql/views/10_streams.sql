@@ -20,6 +20,36 @@ COMMENT ON COLUMN weir.streams.events_appended IS 'How many events were appended
 COMMENT ON COLUMN weir.streams.events_retained IS 'How many events are between head and tail.';
 COMMENT ON COLUMN weir.streams.bytes_retained IS 'Their bytes, as first committed.';
 
+CREATE OR REPLACE VIEW weir.stream_columns AS
+SELECT s.stream_name AS stream, v.version, f.position, f.field ->> 'name' AS name,
+       coalesce(f.field ->> 'stored', f.field ->> 'name') AS stored_name, f.field -> 'type' AS type,
+       f.field ->> 'default' AS default_value,
+       CASE WHEN v.version = 1 THEN NULL WHEN b.field IS NULL THEN 'added'
+            ELSE nullif(concat_ws(', ',
+                CASE WHEN b.field ->> 'name' <> f.field ->> 'name' THEN 'renamed from ' || (b.field ->> 'name') END,
+                CASE WHEN b.field -> 'type' <> f.field -> 'type' THEN 'widened' END), '') END AS change,
+       v.version = s.schema_version AS newest, v.created_at
+FROM weir_internal.stream s
+JOIN weir_internal.stream_schema v USING (stream_id)
+CROSS JOIN LATERAL jsonb_array_elements(v.fields) WITH ORDINALITY AS f (field, position)
+LEFT JOIN LATERAL (
+    SELECT o.field FROM weir_internal.stream_schema w
+    CROSS JOIN LATERAL jsonb_array_elements(w.fields) AS o (field)
+    WHERE w.stream_id = v.stream_id AND w.version = v.version - 1
+      AND coalesce(o.field ->> 'stored', o.field ->> 'name') = coalesce(f.field ->> 'stored', f.field ->> 'name')) b
+    ON true
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.stream_columns IS 'The columns of each stream in each version of its schema. A column that is in one version and not in the next was dropped.';
+COMMENT ON COLUMN weir.stream_columns.version IS 'The version of the schema: 1, 2, 3 ...';
+COMMENT ON COLUMN weir.stream_columns.position IS 'Its place among the columns of the version: 1, 2 ...';
+COMMENT ON COLUMN weir.stream_columns.name IS 'What the version calls it.';
+COMMENT ON COLUMN weir.stream_columns.stored_name IS 'Its name in files, the same in all versions.';
+COMMENT ON COLUMN weir.stream_columns.type IS 'Its type, as Spark writes types in JSON.';
+COMMENT ON COLUMN weir.stream_columns.default_value IS 'What it is in events whose append did not have it; null if that is null.';
+COMMENT ON COLUMN weir.stream_columns.change IS 'What is new of it in this version: added, renamed from ..., widened; null if nothing is.';
+COMMENT ON COLUMN weir.stream_columns.newest IS 'Whether this is the newest version.';
+COMMENT ON COLUMN weir.stream_columns.created_at IS 'When the version was made.';
+
 CREATE OR REPLACE VIEW weir.epochs AS
 SELECT e.stream_name AS stream, e.epoch, e.reference_epoch, e.cause,
        weir_internal.clock_time(e.created_at) AS created_at, e.splits, e.merges, e.sealed_events,

@@ -45,6 +45,26 @@ def test_a_column_that_is_dropped_and_added_again_never_shows_what_it_was(
     assert found == [{"a": None, "B": 9}, {"a": None, "B": 9}, {"a": 4, "B": 9}]
 
 
+def test_an_older_version_of_the_columns_can_be_read(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, fields=[column("key", "string"), column("a", "integer")])
+    put(lane, settings, key=["x"], a=[1])
+    update(lane, rename={"a": "b"}, widen=[column("a", "long")])
+    put(lane, settings, key=["x"], b=pa.array([2**40], pa.int64()))
+    update(lane, drop=["b"])
+    put(lane, settings, key=["x"])
+    seen = {}
+    for version in (1, 2, 3, None):
+        table = weir.read(str(lane.name), schema_version=version, settings=settings)
+        seen[version] = table.drop_columns(["_segment", "_offset", "_clock"]).to_pydict()
+    assert seen[1] == {"key": ["x"] * 3, "a": [1, 2**40, None]}
+    assert seen[2] == {"key": ["x"] * 3, "b": [1, 2**40, None]}
+    assert seen[3] == seen[None] == {"key": ["x"] * 3}
+    with raises("schema_version_invalid 4"):
+        weir.read(str(lane.name), schema_version=4, settings=settings)
+
+
 def put(lane: Lane, settings: Settings, **columns: Any) -> Any:
     table = pa.table({
         name: values if isinstance(values, pa.Array) else pa.array(

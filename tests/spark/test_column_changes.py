@@ -73,6 +73,9 @@ def test_spark_appends_under_the_names_of_now_and_rejects_rows_with_them(
     [rejected] = weir.frame(stream.rejected).select("row").collect()
     assert '"t":4' in rejected.row
     assert '"k":"l"' in rejected.row
+    old = api.spark.read(str(stream), schema_version=1, spark=weir.spark, settings=weir.settings)
+    assert old.columns[:3] == ["k", "a", "t"]
+    assert sorted(row.a for row in old.collect()) == [1, 2, 3]
     with raises("column_type_differs 'a' integer timestamp"):
         weir.append(stream, weir.spark.createDataFrame([("x", 1)], "key string, a int"))
 

@@ -37,6 +37,7 @@ _AGO = "interval '2 hours'"
 # Per view, which is all that follows its name and WHERE.
 USUAL: dict[str, tuple[str, ...]] = {
     "streams": (_STREAM,),
+    "stream_columns": (_STREAM, f"{_STREAM} AND newest", f"{_STREAM} AND version = 1"),
     "epochs": (_EPOCH, _LAST_EPOCHS, _CREATED, _LAST_CREATED),
     "segments": (
         _SEGMENT,

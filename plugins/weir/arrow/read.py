@@ -8,9 +8,11 @@ from sqlalchemy import Connection
 
 from weir.arrow.schema import absent, in_file, to_read
 from weir.controller.absent_files import why_unread
+from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
+from weir.controller.streams import schema_at
 from weir.controller.times import Moment, close_span, parse_span
 from weir.errors import InvalidInput, check_choice
 from weir.installation.opened import Installation, shared_database
@@ -32,6 +34,7 @@ def read_table(
     until: Moment | None = None,
     columns: Sequence[str] | None = None,
     order: str = "segment",
+    schema_version: int | None = None,
 ) -> pa.Table:
     """Return the events of a stream between two stream cuts or times, with their `_segment`,
     `_offset` and `_clock`.
@@ -42,10 +45,13 @@ def read_table(
     are sorted by segment and offset, so the events of each routing key are in order; with "stream"
     they are in the order in which they were written.
 
+    `schema_version`: of the columns; None for the newest. An older one has the columns and names
+    that it had, and of each the widest type that it got since (semantics 5.5).
+
     Warns with `weir.TruncatedWarning` how many events after `since` were truncated; without a start
     if there is no event left to return. Raises NotFound for a stream that does not exist,
-    InvalidInput for a wrong cut, time, column or order, Truncated if events after `start` were
-    truncated.
+    InvalidInput for a wrong cut, time, column, order or version, Truncated if events after `start`
+    were truncated.
     """
     check_choice("order", order, ORDERS)
     span = parse_span(since, until)
@@ -54,11 +60,14 @@ def read_table(
     close_span(app.database, [name], span)
 
     def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
-        planned = plan(connection, name, span.since or start, span.until or end)
+        slices, fields = plan(connection, name, span.since or start, span.until or end)
+        if schema_version is not None:
+            stream_id = read_stream(connection, name).stream_id
+            fields = schema_at(connection, stream_id, schema_version)
         lacks = None
         if start is None and end is None:
-            lacks = missing_between(connection, name, *span, empty=not planned[0])
-        return *planned, lacks
+            lacks = missing_between(connection, name, *span, empty=not slices)
+        return slices, fields, lacks
 
     slices, fields, lacks = app.database.snapshot(found)
     if lacks:

@@ -15,6 +15,7 @@ from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import called
+from weir.model.column_changes import columns_at
 from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
@@ -221,3 +222,20 @@ def schema_by_id(connection: Connection, stream_id: int) -> list[Field]:
         {"s": stream_id},
     ).scalar_one_or_none()
     return list(fields or [])
+
+
+def schema_at(connection: Connection, stream_id: int, version: int) -> list[Field]:
+    """Return the columns of an older version of a stream's schema, each with the widest type that
+    it got (semantics 5.5). Raises InvalidInput for a version that there is not."""
+    rows = connection.execute(
+        text("SELECT fields FROM stream_schema WHERE stream_id = :s ORDER BY version"),
+        {"s": stream_id},
+    )
+    versions = list(rows.scalars())
+    if isinstance(version, bool) or version not in range(1, len(versions) + 1):
+        raise InvalidInput(
+            "schema_version_invalid",
+            f"the schema has the versions 1 to {len(versions)}, but version {version!r} is asked "
+            "for; choose one of these (the view weir.stream_columns lists them).",
+        )
+    return columns_at(versions, version)

@@ -37,6 +37,7 @@ def update_stream(
     allowing: Allowing | None = None,
     keep_segments: bool = False,
     choosing: Choosing | None = None,
+    dry_run: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
     """Change settings of a stream's `Configuration`, and its columns: add `fields` (nullable), and
@@ -46,7 +47,8 @@ def update_stream(
     segments in place of all its segments; another stream, and any with `keep_segments`, gets them
     only if it has fewer. If it names another `event_time`, the stream's completeness begins anew.
     `choosing`: from `weir.retention.choose`, for a change that a person asks for. `allowing`: is
-    asked before a column that is there changes; returns lines that say who names it, or raises.
+    asked before a column that is there changes, or one with a default is added; returns lines that
+    say who names it, or raises. `dry_run`: undo everything, and return what it would have done.
 
     Returns `stream`, all settings by name, `created` (the new segments), `deletes` (lines that say
     what retention will delete, if that changes), and with other columns also `columns` (all of the
@@ -69,7 +71,8 @@ def update_stream(
         again = configuration.event_time != stream.configuration.event_time
         shown: dict[str, Any] = {}
         if wanted or fields is not None:
-            named_by = allowing(connection, stream, wanted) if allowing and wanted.touched else []
+            asks = wanted.touched or any("default" in one for one in wanted.add)
+            named_by = allowing(connection, stream, wanted) if allowing and asks else []
             shown, types = _change_columns(connection, stream, wanted)
             shown |= {"changed": wanted.touched, "named_by": named_by} if wanted.touched else {}
             configuration = followed(str(name), configuration, wanted, types, new_time=again)
@@ -85,15 +88,20 @@ def update_stream(
         count = configuration.min_segments if "min_segments" in changes else None
         exact = configuration.scaling == "fixed" and not keep_segments
         created = _recreate(connection, stream, count, exact, request_id)
-        return request.done(
-            connection,
-            {
-                "stream": str(name), **asdict(configuration), **shown, "created": created,
-                "deletes": said,
-            },
-        )  # fmt: skip
+        done = {
+            "stream": str(name), **asdict(configuration), **shown, "created": created,
+            "deletes": said,
+        }  # fmt: skip
+        return done if dry_run else request.done(connection, done)
 
-    return database.transaction(work)
+    def tried(connection: Connection) -> dict[str, Any]:
+        with connection.begin_nested() as undone:
+            try:
+                return work(connection)
+            finally:
+                undone.rollback()
+
+    return database.transaction(tried if dry_run else work)
 
 
 def _change_columns(

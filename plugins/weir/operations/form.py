@@ -46,6 +46,8 @@ STARTING_POINTS = ["head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7"]
 LONGEST_CUT, LONGEST_COLUMNS = 500_000, 500_000
 LONGEST_OBJECT = 100_000  # as JSON
 # What a text must be, for the sentences of errors.
+RENAME_PATTERN = r"^\s*\S.*->\s*\S.*$"
+DEFAULT_PATTERN = r"^\s*[^\s=][^=]*=.*$"
 _TEXTS = {
     AGE_PATTERN: AGE,
     SIZE_PATTERN: SIZE,
@@ -63,6 +65,8 @@ _TEXTS = {
     LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
     "or digit",
     TAG_PATTERN: TAG,
+    RENAME_PATTERN: "a change of name as old -> new, such as gate -> exit",
+    DEFAULT_PATTERN: "a default as column = value, such as gate = unknown",
 }
 
 

@@ -42,10 +42,18 @@ def read(
     until: Moment | None = None,
     columns: Sequence[str] | None = None,
     order: str = "segment",
+    schema_version: int | None = None,
     settings: Settings | None = None,
 ) -> pa.Table:
     return shared(settings).read(
-        stream, start=start, end=end, since=since, until=until, columns=columns, order=order
+        stream,
+        start=start,
+        end=end,
+        since=since,
+        until=until,
+        columns=columns,
+        order=order,
+        schema_version=schema_version,
     )
 
 

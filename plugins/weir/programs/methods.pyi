@@ -132,7 +132,13 @@ class Actions(Acting):
         event_time: str = "",
         tags: list[str] = ...,
         more_columns: str = "",
+        defaults: list[str] = ...,
+        rename_columns: list[str] = ...,
+        drop_columns: list[str] = ...,
+        widen_columns: str = "",
+        allow_named: bool = False,
         allow_loss: bool = False,
+        dry_run: bool = False,
     ) -> dict[str, Any]:
         """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
         `none` removes a limit."""

@@ -137,10 +137,11 @@ class StreamStore(Actions):
         until: Moment | None = None,
         columns: Sequence[str] | None = None,
         order: str = "segment",
+        schema_version: int | None = None,
     ) -> pa.Table:
         return read_table(
             self, stream, start=start, end=end, since=since, until=until, columns=columns,
-            order=order,
+            order=order, schema_version=schema_version,
         )  # fmt: skip
 
     def count(

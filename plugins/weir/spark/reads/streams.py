@@ -9,6 +9,7 @@ from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices, plan, plan_of_stream
+from weir.controller.streams import schema_at
 from weir.controller.times import Moment, Span, close_now, close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput
@@ -31,6 +32,7 @@ def read(
     since: Moment | None = None,
     until: Moment | None = None,
     columns: Sequence[str] | None = None,
+    schema_version: int | None = None,
     spark: SparkSession | None = None,
     settings: Settings | None = None,
 ) -> DataFrame:
@@ -49,7 +51,8 @@ def read(
 
     `since` and `until` take what was committed after one time and up to another (in UTC, unless
     they have another offset), as far as it can still be read. The later one is closed first, so the
-    same times give the same events again. `spark`: by default the active session; `settings`: those
+    same times give the same events again. `schema_version`, of one stream: an older version of its
+    columns (semantics 5.5). `spark`: by default the active session; `settings`: those
     of jobs (`WEIR_CONFIG`, or `weir.toml`).
 
     Warns with `weir.TruncatedWarning`, per stream, how many events after `since` were truncated;
@@ -66,7 +69,7 @@ def read(
     one = isinstance(streams, str)
     names = [stream_name(name) for name in ([streams] if isinstance(streams, str) else streams)]
     if not one:
-        _check_several(names, order, start, end)
+        _check_several(names, order, start, end, schema_version)
     with Database.of(settings) as database:
         close_span(database, names, span)
         if not one and span.until is None:  # the streams end at one moment
@@ -81,6 +84,8 @@ def read(
                 else:
                     stream_id = read_stream(connection, name).stream_id
                     slices, fields = plan(connection, name, first, last)
+                if schema_version is not None:
+                    fields = schema_at(connection, stream_id, schema_version)
                 planned.append(Slices(str(name), stream_id, slices, fields))
                 if start is None and end is None:
                     lacks = missing_between(connection, name, *span, empty=not slices)
@@ -110,7 +115,11 @@ def read(
 
 
 def _check_several(
-    names: Sequence[StreamName], order: str, start: Cut | None, end: Cut | None
+    names: Sequence[StreamName],
+    order: str,
+    start: Cut | None,
+    end: Cut | None,
+    schema_version: int | None,
 ) -> None:
     """Check the arguments of a read of a list of streams. Raises InvalidInput."""
     if not names or len(set(names)) < len(names):
@@ -123,6 +132,12 @@ def _check_several(
         raise InvalidInput(
             "argument_invalid",
             f"order is {order!r}; several streams are read in the order 'stream' only.",
+        )
+    if schema_version is not None:
+        raise InvalidInput(
+            "argument_invalid",
+            f"schema_version is {schema_version!r}, which is of one stream; several streams are "
+            "read with their newest columns.",
         )
     if start is not None or end is not None:
         raise InvalidInput(

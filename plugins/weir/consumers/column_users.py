@@ -1,0 +1,171 @@
+"""Who names the columns of a stream that are to change: adjunct stores, consumers, their functions
+and outputs (semantics 5.5)."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.adjunct.stores import AdjunctStore, read_stores
+from weir.controller.locks import LockedStream
+from weir.controller.update import Allowing
+from weir.errors import Conflict
+from weir.front_ends import do, give
+from weir.model.column_changes import ColumnChanges, mentions
+
+_SHOWN = 5
+
+
+def allowing(allow_named: bool, function_path: Sequence[str]) -> Allowing:
+    """Return what `update_stream` asks before columns change: it lists who names them, or may.
+
+    It raises Conflict if there is anybody, unless `allow_named`; and in any case for a change
+    after which an adjunct store of the stream would mix what it has with what comes.
+    `function_path`: folders in which the modules of functions are looked for; none is imported.
+    """
+
+    def ask(connection: Connection, stream: LockedStream, changes: ColumnChanges) -> list[str]:
+        stores = _stores(connection, stream)
+        _check_stores(stream, stores, changes)
+        lines = [line for store in stores for line in _of_store(store, stream, changes)]
+        lines += _of_groups(connection, stream, changes, function_path)
+        if lines and not allow_named:
+            more = f" (and {len(lines) - _SHOWN:,} more)" if len(lines) > _SHOWN else ""
+            raise Conflict(
+                "columns_in_use",
+                f"the columns of stream {stream.name} are not changed, because others name them: "
+                f"{'; '.join(lines[:_SHOWN])}{more}; change these at the same time, and "
+                f"{give(allow_named=True)}.",
+            )
+        return lines
+
+    return ask
+
+
+def _stores(connection: Connection, stream: LockedStream) -> list[AdjunctStore]:
+    names = connection.execute(
+        text("SELECT name FROM adjunct_store WHERE stream_id = :s ORDER BY name"),
+        {"s": stream.stream_id},
+    ).scalars()
+    return list(read_stores(connection, list(names)).values())
+
+
+def _check_stores(
+    stream: LockedStream, stores: Sequence[AdjunctStore], changes: ColumnChanges
+) -> None:
+    """Check that no store has values under names that mean something else afterwards."""
+    defaults = [one["name"] for one in changes.add if "default" in one]
+    columns = [*changes.drop, *changes.rename, *defaults]
+    if stores and columns:
+        name = stores[0].name
+        raise Conflict(
+            "store_keeps_columns",
+            f"adjunct store {name} keeps the columns of the events of stream {stream.name} under "
+            f"the names that they have, so {columns[0]!r} can't be renamed, dropped or added with "
+            "a default; delete the store and define it again afterwards "
+            f"({do('delete_adjunct_store', adjunct_store=name)}).",
+        )
+
+
+def _of_store(store: AdjunctStore, stream: LockedStream, changes: ColumnChanges) -> list[str]:
+    definition = store.definition
+    made = {
+        "key": definition.key or stream.configuration.routing_key, "value": definition.value,
+        "delete condition": definition.delete_when,
+    }  # fmt: skip
+    found = []
+    for what, expression in made.items():
+        if expression in definition.functions:
+            found.append(
+                f"the {what} of adjunct store {store.name} is the function {expression}, which "
+                "gets all columns"
+            )
+            continue
+        for name in changes.touched:
+            if what == "value" and not expression:
+                found.append(f"adjunct store {store.name} has column {name!r} in its value")
+            elif expression and mentions(expression, name):
+                found.append(
+                    f"the {what} {expression!r} of adjunct store {store.name} names {name!r}"
+                )
+    return found
+
+
+def _of_groups(
+    connection: Connection,
+    stream: LockedStream,
+    changes: ColumnChanges,
+    function_path: Sequence[str],
+) -> list[str]:
+    rows = connection.execute(
+        text(
+            """SELECT g.name, g.consumer FROM reader_group g
+            JOIN reader_group_stream r USING (group_id)
+            WHERE r.stream_id = :s AND NOT EXISTS (
+                SELECT FROM adjunct_store a WHERE a.group_id = g.group_id)
+            ORDER BY g.name"""
+        ),
+        {"s": stream.stream_id},
+    ).all()
+    found = []
+    for group, consumer in rows:
+        settings = consumer or {}
+        function = settings.get("function", "")
+        if not function:
+            found.append(
+                f"reader group {group} reads the stream, and no consumer is declared for it that "
+                "would say which columns its function uses"
+            )
+        else:
+            found += _of_function(group, function, changes, function_path)
+        found += _of_outputs(group, settings, changes)
+    return found
+
+
+def _of_function(
+    group: str, function: str, changes: ColumnChanges, function_path: Sequence[str]
+) -> list[str]:
+    """Return where the text of a function's module has the name of a column. It is only read."""
+    parts = function.partition(":")[0].split(".")
+    files = [
+        file
+        for folder in function_path
+        for file in (Path(folder, *parts).with_suffix(".py"), Path(folder, *parts, "__init__.py"))
+        if file.is_file()
+    ]
+    if not files:
+        return [f"the function {function} of consumer {group} can't be looked at here"]
+    lines = files[0].read_text(errors="replace").splitlines()
+    found = []
+    for name in changes.touched:
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+        number = next((i for i, line in enumerate(lines, start=1) if word.search(line)), 0)
+        if number:
+            found.append(
+                f"the function {function} of consumer {group} has {name!r} in line {number} of "
+                "its module"
+            )
+    return found
+
+
+def _of_outputs(group: str, settings: dict[str, Any], changes: ColumnChanges) -> list[str]:
+    """Return which declared outputs and parameters of a consumer have the name of a column."""
+    found = []
+    for output in settings.get("outputs", []):
+        options = [one.partition("=")[2].split(",") for one in str(output).split()[1:]]
+        named = {name.lower() for some in options for name in some}
+        found += [
+            f"the output {output!r} of consumer {group} names {name!r}"
+            for name in changes.touched
+            if name.lower() in named
+        ]
+    given = json.dumps(settings.get("parameters", {}))
+    found += [
+        f"the parameters of consumer {group} name {name!r}"
+        for name in changes.touched
+        if f'"{name.lower()}"' in given.lower()
+    ]
+    return found

@@ -1,0 +1,43 @@
+"""Changes of a stream's columns, as forms and commands take them."""
+
+import re
+from collections.abc import Sequence
+
+from weir.arrow.schema import with_default
+from weir.errors import InvalidInput
+from weir.front_ends import called
+from weir.model.schema import Field
+
+_RENAME = re.compile(r"\s*(.+?)\s*->\s*(.+?)\s*", re.DOTALL)
+_DEFAULT = re.compile(r"\s*([^=]+?)\s*=(?: )?(.*)", re.DOTALL)
+
+
+def renames(written: Sequence[str]) -> dict[str, str]:
+    """Return the new names by the old ones, of texts such as `gate -> exit`. Raises
+    InvalidInput."""
+    found: dict[str, str] = {}
+    for one in written:
+        match = _RENAME.fullmatch(one)
+        if match is None or match[1] in found:
+            raise InvalidInput(
+                "argument_invalid",
+                f"{called('rename_columns')} holds {one!r}; write each column once, as old -> new.",
+            )
+        found[match[1]] = match[2]
+    return found
+
+
+def with_defaults(fields: Sequence[Field], written: Sequence[str]) -> list[Field]:
+    """Return columns with their defaults, of texts such as `gate = unknown`. Raises InvalidInput
+    for one that is not among the columns, or no value of its type."""
+    found = {field["name"]: field for field in fields}
+    for one in written:
+        match = _DEFAULT.fullmatch(one)
+        if match is None or match[1] not in found or "default" in found[match[1]]:
+            raise InvalidInput(
+                "default_without_column",
+                f"{called('defaults')} holds {one!r}; write each column that is added once, as "
+                "column = value.",
+            )
+        found[match[1]] = with_default(found[match[1]], match[2])
+    return list(found.values())

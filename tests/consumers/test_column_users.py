@@ -1,0 +1,120 @@
+"""Who names a column is listed before it changes, and the change is refused without a flag
+(semantics 5.5)."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weir
+from tests.raises import raises
+from tests.world.columns import column
+from tests.world.streams import unique
+from weir.adjunct.stores import define_store
+from weir.controller.ownership import read_installation
+from weir.controller.streams import create_stream
+from weir.database.connection import Database
+from weir.errors import Conflict
+from weir.installation.opened import close_shared
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.names import stream_name
+from weir.reader_groups.groups.consumers import declare_consumer
+from weir.settings import Settings
+from weir.warehouse.marker import Marker, write_marker
+
+ORDERS = "shop/orders"
+FIELDS = [column("customer", "string"), column("n", "long"), column("city", "string")]
+
+
+def totals(events: Any) -> Any:
+    """A function whose text names city, and whose module is in this folder."""
+    return events
+
+
+@pytest.fixture
+def store(database: Database, settings: Settings) -> Iterator[weir.StreamStore]:
+    write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
+    folder = str(Path(inspect.getfile(totals)).parent)
+    settings = settings.__class__(**{**settings.__dict__, "function_path": (folder,)})
+    create_stream(
+        database, stream_name(ORDERS), routing_key="customer", segments=2, fields=FIELDS,
+        request_id=unique("create"),
+    )  # fmt: skip
+    with weir.open(settings=settings, source="shop") as opened:
+        yield opened
+    close_shared()
+
+
+def consumer(store: weir.StreamStore, group: str, **settings: Any) -> None:
+    store.create_reader_group(group, [ORDERS])
+    declare_consumer(store.database, group, settings, request_id=unique("declare"))
+
+
+def refused(store: weir.StreamStore, **changes: list[str]) -> str:
+    with pytest.raises(Conflict) as error:
+        store.update_stream(ORDERS, **changes)  # type: ignore[arg-type]
+    assert error.value.code == "columns_in_use"
+    return error.value.sentence
+
+
+def test_consumers_functions_and_outputs_that_name_a_column_are_listed_first(
+    store: weir.StreamStore,
+) -> None:
+    consumer(
+        store, "totals", function="test_column_users:totals",
+        outputs=["table:shop.totals mode=upsert key=n,customer"], parameters={"by": "city"},
+    )  # fmt: skip
+    said = refused(store, drop_columns=["city"])
+    assert "function test_column_users:totals of consumer totals has 'city' in line" in said
+    assert "the parameters of consumer totals name 'city'" in said
+    assert "output 'table:shop.totals mode=upsert key=n,customer' of consumer totals names 'n'" in (
+        refused(store, rename_columns=["n -> number"])
+    )
+    plan = store.update_stream(ORDERS, drop_columns=["city"], dry_run=True)
+    assert len(plan["named_by"]) == 2
+    assert plan["changed"] == {"city": "dropped"}
+    assert plan["columns"] == ["customer string", "n long"]
+    store.append(ORDERS, [{"customer": "a", "n": 1, "city": "x"}])  # nothing has changed
+    done = store.update_stream(ORDERS, drop_columns=["city"], allow_named=True)
+    assert done["named_by"] == plan["named_by"]
+    assert store.read(ORDERS).column_names[:2] == ["customer", "n"]
+
+
+def test_a_group_of_which_nobody_knows_what_it_uses_must_be_asked(
+    store: weir.StreamStore,
+) -> None:
+    store.update_stream(ORDERS, rename_columns=["city -> town"])  # nobody reads
+    store.create_reader_group("unknown", [ORDERS])
+    assert "no consumer is declared" in refused(store, rename_columns=["town -> city"])
+    consumer(store, "elsewhere", function="somewhere.else:work")
+    assert "can't be looked at here" in refused(store, drop_columns=["town"])
+    store.update_stream(ORDERS, more_columns="", tags=["x"])  # no column changes
+    assert store.update_stream(ORDERS, rename_columns=["town -> city"], allow_named=True)[
+        "changed"
+    ] == {"town": "renamed to city"}
+
+
+def test_a_stream_whose_events_a_store_keeps_is_not_changed_under_it(
+    store: weir.StreamStore, database: Database
+) -> None:
+    define_store(
+        database, "shop/customers", stream_name(ORDERS), AdjunctConfiguration(),
+        AdjunctDefinition(value="named_struct('n', n)"), request_id=unique("define"),
+    )  # fmt: skip
+    with raises("store_keeps_columns shop/customers 'city' delete_adjunct_store"):
+        store.update_stream(ORDERS, drop_columns=["city"], allow_named=True)
+    with raises("store_keeps_columns shop/customers 'n' delete_adjunct_store"):
+        store.update_stream(ORDERS, rename_columns=["n -> m"], allow_named=True)
+
+
+@pytest.mark.parametrize("written", ["a", "a -> ", "-> b", "a=b"])
+def test_what_is_no_rename_is_refused(store: weir.StreamStore, written: str) -> None:
+    with raises("argument_invalid"):
+        store.update_stream(ORDERS, rename_columns=[written])
+
+
+def test_a_default_without_a_column_is_refused(store: weir.StreamStore) -> None:
+    with raises("default_without_column"):
+        store.update_stream(ORDERS, defaults=["gate = 7"])
