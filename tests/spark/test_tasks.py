@@ -114,3 +114,81 @@ def test_a_large_segment_has_a_task_for_each_large_file_and_each_core() -> None:
         assert 4 <= len(many) <= 17, "small files share tasks"
         assert len(plan(one_segment(5_000, 1_000_000), 4)) <= 17, "so do very many large ones"
     assert len(tasks_by_segment(one_segment(50, 1_000), 4)) == 1, "a small batch is one task"
+
+
+def compacted(
+    made: random.Random, slices: Sequence[FileSlice]
+) -> tuple[list[FileSlice], dict[str, list[tuple[int, int]]]]:
+    """Put neighbours of a segment together at random. Returns the files, and by path the clock and
+    the rank of each row."""
+    found: list[FileSlice] = []
+    inside: dict[str, list[tuple[int, int]]] = {}
+    for s in slices:
+        step = max(1, (s.last_seq - s.first_seq) // max(1, s.events - 1))
+        ranks = [(s.first_clock, s.first_seq + i * step) for i in range(s.events)]
+        last = found[-1] if found else None
+        joins = last and last.segment_id == s.segment_id and last.end_row == last.events
+        if last and joins and s.first_row == 0 and made.random() < 0.7:
+            inside[last.path] += ranks
+            several = last.compacted or last.last_clock < s.first_clock
+            found[-1] = last._replace(
+                events=last.events + s.events, end_row=last.events + s.end_row,
+                first_seq=min(last.first_seq, s.first_seq), last_seq=max(last.last_seq, s.last_seq),
+                last_clock=s.first_clock, compacted=several,
+            )  # fmt: skip
+        else:
+            inside[s.path] = ranks
+            found.append(s)
+    return found, inside
+
+
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(400)))
+def test_compacted_files_are_divided_by_clocks_and_read_once_in_write_order(case: int) -> None:
+    made = random_for("compacted tasks", case)
+    streams, insides = [], []
+    for _ in range(made.randint(1, 3)):
+        slices = files(made, made.randint(1, 8), made.randint(1, 4), made.choice([2, 9, 60]))
+        slices, inside = compacted(made, slices)
+        streams.append(slices)
+        insides.append(inside)
+    cores = made.randint(1, 4)
+    found = tasks_in_write_order(streams, cores)
+    every = sorted(
+        (clock, stream, rank, s.segment_id)
+        for stream, slices in enumerate(streams)
+        for s in slices
+        for clock, rank in insides[stream][s.path][s.first_row : s.end_row]
+    )
+    read: list[tuple[int, int, int, int]] = []
+    for task in found:
+        rows_here: list[tuple[tuple[int, ...], tuple[int, int, int, int]]] = []
+        for part in task:
+            for i, added in part.slices.items():
+                s = streams[part.stream][i]
+                for clock, rank in insides[part.stream][s.path][s.first_row : s.end_row]:
+                    row = (clock, part.stream, rank, s.segment_id)
+                    if part.clocks is None:
+                        assert s.first_clock == s.last_clock or len(part.slices) == len(task) == 1
+                        rows_here.append(((added + rank,), row))
+                    elif part.clocks[0] <= clock < part.clocks[1]:
+                        rows_here.append(((clock, part.stream, rank), row))
+        many = sum(len(part.slices) for part in task) > 1
+        if many:  # a single file is in order
+            rows_here.sort()
+        read += [row for _, row in rows_here]
+    assert read == every
+
+
+def test_files_of_the_same_time_are_divided_into_equal_tasks() -> None:
+    slices = [
+        FileSlice(
+            str(i), i, i / 16, (i + 1) / 16, 0, 100_000, 0, 99, 1_000, 2_000, True, 0, 100_000
+        )
+        for i in range(16)
+    ]
+    found = tasks_in_write_order([slices], 4)
+    assert len(found) == 16
+    ranges = [task[0].clocks or (0, 0) for task in found]
+    widths = [min(past, 2_001) - max(low, 1_000) for low, past in ranges]
+    assert max(widths) <= min(widths) + 2

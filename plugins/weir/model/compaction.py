@@ -60,7 +60,7 @@ def _divided(neighbours: Sequence[Small], size: int, thorough: bool) -> list[lis
     part: list[Small] = []
     weight = 0.0
     for file in neighbours:
-        if part and weight + file.weight(size) > 1:
+        if part and weight + file.weight(size) > 1 + 1e-9:
             found += _worth(part, size, thorough)
             part, weight = [], 0.0
         part.append(file)
