@@ -38,6 +38,7 @@ ROOMS = {
     "history": "job_run",
     "consumers": "",
     "arrow": "",
+    "verification": "found_damage verification",
     "spark.failures": "",
     "spark.base": "",
     "spark.users": "",

@@ -52,6 +52,7 @@ class Settings:
     file_bytes: int = 128 * 2**20  # what compaction makes of small files has about as many bytes
     compact_bytes: int = 16 * 2**30  # the most bytes of files that upkeep writes anew; 0: none
     compact_time: float = 600.0  # after which upkeep begins to write no further files anew
+    verify_bytes: int = 256 * 2**20  # of files that weir_upkeep verifies in a run (0: none)
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
 
 

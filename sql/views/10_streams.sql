@@ -108,7 +108,7 @@ CREATE OR REPLACE VIEW weir.time_indexes AS
 SELECT i.stream_name AS stream, weir_internal.segment_name(i.segment_id) AS segment,
        i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number,
        weir_internal.clock_time(i.min_event_time) AS min_event_time,
-       weir_internal.clock_time(i.max_event_time) AS max_event_time
+       weir_internal.clock_time(i.max_event_time) AS max_event_time, i.digest
 FROM weir_internal.time_index i;
 COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';

@@ -24,6 +24,8 @@ from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.recovery import inventory
+from weir.recovery.inventory import Known
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -367,10 +369,10 @@ def test_what_is_committed_while_the_warehouse_is_listed_lives_on(
     lane.append({"0.0": 1})
     staged = lane.opened()
     write(lane, tmp_path)
-    read = recover_module._known
-    seen: list[recover_module._Known] = []
+    read = inventory.known_files
+    seen: list[Known] = []
 
-    def known(connection: Connection) -> recover_module._Known:
+    def known(connection: Connection) -> Known:
         found = read(connection)
         seen.append(found)
         if len(seen) == 2:  # the listing is over
@@ -379,7 +381,7 @@ def test_what_is_committed_while_the_warehouse_is_listed_lives_on(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(recover_module, "_known", known)
+        patch.setattr(recover_module, "known_files", known)
         report = recover(database, str(tmp_path), unknown_files="delete", request_id="r")
     write(lane, tmp_path)
     assert report["missing_files"] == 0
@@ -387,7 +389,7 @@ def test_what_is_committed_while_the_warehouse_is_listed_lives_on(
     assert {file.path for file in lane.files()} <= on_disk(tmp_path)
     assert len(lane.files()) == 3
     # And what is appended while it looks is not missing.
-    listed = recover_module._list
+    listed = inventory.list_files
 
     def then_append(warehouse: str) -> Any:
         found = listed(warehouse)
@@ -395,6 +397,6 @@ def test_what_is_committed_while_the_warehouse_is_listed_lives_on(
         write(lane, tmp_path)
         return found
 
-    monkeypatch.setattr(recover_module, "_list", then_append)
+    monkeypatch.setattr(recover_module, "list_files", then_append)
     report = recover(database, str(tmp_path), request_id="look")
     assert (report["missing_files"], report["unknown_files"]) == (0, 0)

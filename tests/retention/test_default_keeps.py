@@ -32,7 +32,8 @@ HOUR = 3_600
 
 @pytest.fixture
 def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, grace_period=0.0))))
+    given = replace(settings, grace_period=0.0)
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(given, verify_bytes=0)))
     check_warehouse_ownership(database, settings.warehouse)
     return Path(settings.warehouse)
 

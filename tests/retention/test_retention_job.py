@@ -31,7 +31,8 @@ from weir.warehouse.marker import MARKER
 def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the warehouse of an installation that jobs find, where garbage and expired appends are
     deleted at once."""
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, transaction_lease=0.01))))
+    given = replace(settings, transaction_lease=0.01)
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(given, verify_bytes=0)))
     check_warehouse_ownership(database, settings.warehouse)
     return Path(settings.warehouse)
 

@@ -157,6 +157,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "committing_transactions": (_STREAM,),
     "completed_transaction": _APPENDS,
     "stream_subscriber": (_STREAM, _GROUP),
+    "damage": (_STREAM,),
+    "verified": (_STREAM,),
 }
 
 # The views that show the rows of a table as they are.

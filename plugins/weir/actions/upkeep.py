@@ -5,9 +5,10 @@ deletes garbage files after the grace period, and drops their staging tables. It
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
-Last, it puts neighbouring small files of streams together, of the stream with the most first, as
+Then it puts neighbouring small files of streams together, of the stream with the most first, as
 far as its budget goes (`compact_bytes`, `compact_time`; `weir.small_files` shows what is left).
-Readers see nothing of that.
+Readers see nothing of that. Last, it reads a part of the files (`verify_bytes`), so that all are
+read in turn, and fails if what is in them is not what was committed (`weir.damage`).
 
 **On failure.** Everything done so far is kept, and the next run does the rest.
 """
@@ -30,6 +31,7 @@ from weir.reader_groups.outputs.records import sweep_manifests
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
+from weir.verification.verify import by_pyarrow, verify
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,13 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
         compacted += compact(job.database, job.settings, budget)
     for one in compacted:
         job.say(say(one))
+    if job.settings.verify_bytes:
+        app = job.installation
+        seen = verify(
+            app, contents=by_pyarrow(app, contents=True), most_bytes=job.settings.verify_bytes
+        )
+        report["verified"] = seen.report()
+        failed += [error.sentence] if (error := seen.error()) else []
     tried = aborted + pruned + compacted
     return complete(report, tried, done=deleted["deleted"], failed=failed)
 

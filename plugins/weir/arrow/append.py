@@ -227,7 +227,7 @@ def _write(
     return StagedFile(
         segment.segment_id, path, rows.num_rows, whole.size, ranks[0].as_py(), ranks[-1].as_py(),
         hashes=sum_of_hashes(rows, [name for name in rows.column_names if name not in (SEQ, TIME)]),
-        footer_hash=hash_of(whole[end_of_pages(footers[0]) :]),
+        footer_hash=hash_of(whole[end_of_pages(footers[0]) :]), file_hash=hash_of(whole),
     )  # fmt: skip
 
 

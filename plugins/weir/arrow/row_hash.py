@@ -254,3 +254,13 @@ def _finish(hashes: U64) -> None:
     hashes ^= hashes >> np.uint64(29)
     hashes *= _P3
     hashes ^= hashes >> np.uint64(32)
+
+
+def hashes_of_longs(array: pa.Array) -> U64:
+    """Return XXH64 of longs without nulls, with the seed of routing (semantics 1.6)."""
+    return _add(np.full(len(array), SEED, np.uint64), _longs(array))
+
+
+def hashes_of_texts(array: pa.Array) -> U64:
+    """Return XXH64 of texts, with the seed of routing (semantics 1.6); any number for a null."""
+    return _texts(array, np.int32)

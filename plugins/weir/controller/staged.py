@@ -35,6 +35,7 @@ class StagedFile:
     # files of its segment, and the others 0.
     hashes: int | None = None
     footer_hash: int | None = None  # of all that follows its pages
+    file_hash: int | None = None  # of all its bytes; None if they were not at hand
 
 
 def check_written(warehouse: str, staged: Sequence["Staged"]) -> None:

@@ -13,3 +13,8 @@ def clock_time(clock: int) -> datetime:
     year 9999.
     """
     return EPOCH + timedelta(microseconds=clock)
+
+
+def to_clock(at: datetime) -> int:
+    """Return the number of microseconds of an aware time."""
+    return (at - EPOCH) // timedelta(microseconds=1)

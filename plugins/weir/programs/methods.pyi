@@ -314,3 +314,15 @@ class Actions(Acting):
     def upkeep(self, *, compact: bool = True) -> dict[str, Any]:
         """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
         small files."""
+    def verify(
+        self,
+        *,
+        stream: str = "",
+        contents: bool = True,
+        repair: bool = False,
+        since: str = "",
+        until: str = "",
+        at_most: str = "",
+        engine: Literal["auto", "spark", "pyarrow"] = "auto",
+    ) -> dict[str, Any]:
+        """Verify that files are there, and that what is in them is what was committed."""

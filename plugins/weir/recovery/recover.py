@@ -6,13 +6,10 @@ and with them the folders, offsets and clocks, must be higher than those it gave
 names of the folders show the highest ones; since some left no folder, a million more are skipped.
 """
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyarrow import fs
 from sqlalchemy import Connection, text
 
 from weir.controller.epochs import active_segments, tick
@@ -23,26 +20,12 @@ from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.key_space import KeyRange
-from weir.model.segment import segment_number
+from weir.recovery.inventory import Found, discard_unknown, known_files, list_files, unknown_in
 from weir.recovery.lost_events import lost_in
-from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
-from weir.warehouse.paths import ADJUNCT, SEGMENT, TRANSACTION
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
-_TRANSACTION = re.compile(rf"(?:.*/)?{TRANSACTION}=([0-9]+)/(?:.*/)?")
-_SEGMENT = re.compile(rf".*/{SEGMENT}=([0-9]+)/")
-
-
-@dataclass
-class _Found:
-    """What lies in the folder of one stream."""
-
-    files: dict[str, int] = field(default_factory=dict)  # path below the warehouse -> bytes
-    transaction: int = 0
-    segment_number: int = 0
-    newest: float = 0.0  # seconds since 1970
 
 
 def recover(
@@ -79,10 +62,10 @@ def recover(
     check_owner(warehouse, installation, marker)
     # Both before and after, as others may append and delete meanwhile: what is missing was known
     # before and still is, what is unknown was not known afterwards, either.
-    before = database.transaction(_known)
-    there = _list(warehouse)
-    known = database.transaction(_known)
-    unknown = {s: _unknown(found, known) for s, found in there.items()}
+    before = database.transaction(known_files)
+    there = list_files(warehouse)
+    known = database.transaction(known_files)
+    unknown = {s: unknown_in(found, known) for s, found in there.items()}
     on_disk = {path for found in there.values() for path in found.files}
     missing = sorted((before.files & known.files) - on_disk)
     report: dict[str, Any] = {
@@ -109,7 +92,7 @@ def recover(
     skipped = []
     for stream_id in known.streams:
         one = partial(
-            _skip, stream_id=stream_id, found=there.get(stream_id, _Found()),
+            _skip, stream_id=stream_id, found=there.get(stream_id, Found()),
             unknown=unknown.get(stream_id, []) if unknown_files == "delete" else None,
             request_id=request_id,
         )  # fmt: skip
@@ -123,76 +106,10 @@ def recover(
     return {**report, "streams": skipped}
 
 
-def _list(warehouse: str) -> dict[int | None, _Found]:
-    """Return what lies below the warehouse, by stream id (None: adjunct stores)."""
-    system, base = filesystem(warehouse)
-    streams: dict[int | None, _Found] = {}
-    for entry in _files(system, base):
-        path = entry.path[len(base) + 1 :]
-        folder, _, rest = path.partition("/")
-        if path.rpartition("/")[2].startswith("."):
-            continue  # Hadoop's checksums of local files go with their files
-        if path.startswith(ADJUNCT):
-            streams.setdefault(None, _Found()).files[path] = entry.size or 0
-        if not (folder.isascii() and folder.isdigit()):
-            continue
-        found = streams.setdefault(int(folder), _Found())
-        found.files[path] = entry.size or 0
-        found.newest = max(found.newest, entry.mtime.timestamp() if entry.mtime else 0.0)
-        if match := _TRANSACTION.match(rest):
-            found.transaction = max(found.transaction, int(match[1]))
-        if match := _SEGMENT.match(rest):
-            found.segment_number = max(found.segment_number, segment_number(int(match[1])))
-    return streams
-
-
-def _files(system: fs.FileSystem, base: str) -> Iterator[fs.FileInfo]:
-    selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
-    return (e for e in system.get_file_info(selector) if e.type == fs.FileType.File)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What the database records."""
-
-    files: set[str]
-    garbage: set[str]
-    streams: list[int]
-
-
-def _known(connection: Connection) -> _Known:
-    rows = connection.execute(
-        text(
-            """SELECT 'file' AS what, path FROM data_file
-            UNION ALL SELECT 'file', path FROM adjunct_file
-            UNION ALL SELECT 'garbage', path FROM garbage WHERE root = ''
-                AND (reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
-                     OR starts_with(path, :stores))
-            UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
-        ),
-        {"stores": ADJUNCT},
-    ).all()
-    paths: dict[str, list[str]] = {"file": [], "garbage": [], "stream": []}
-    for what, path in rows:
-        paths[what].append(path)
-    return _Known(set(paths["file"]), set(paths["garbage"]), sorted(map(int, paths["stream"])))
-
-
-def _unknown(found: _Found, known: _Known) -> list[str]:
-    """Return the files that the database records neither as data nor as garbage."""
-
-    def is_garbage(path: str) -> bool:
-        parts = path.split("/")
-        above = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
-        return path in known.garbage or any(folder in known.garbage for folder in above)
-
-    return [path for path in found.files if path not in known.files and not is_garbage(path)]
-
-
 def _skip(
     connection: Connection,
     stream_id: int,
-    found: _Found,
+    found: Found,
     unknown: list[str] | None,
     request_id: str,
 ) -> dict[str, Any]:
@@ -228,7 +145,7 @@ def _skip(
     else:
         open_ones = [(row[0], row[1]) for row in forgotten if row.state == "open"]
         discard_attempts(connection, stream_id, open_ones)
-        _discard(connection, stream_id, unknown, found)
+        discard_unknown(connection, stream_id, unknown, found)
     connection.execute(
         text(
             """UPDATE stream SET
@@ -258,25 +175,6 @@ def _skip(
     }
 
 
-def _discard(
-    connection: Connection, stream_id: int | None, paths: list[str], found: _Found
-) -> None:
-    """Make garbage of files, but not of those that were committed since somebody looked: with the
-    stream locked nobody commits any more, and open attempts have been forgotten."""
-    connection.execute(
-        text(
-            """INSERT INTO garbage (root, path, stream_id, reason, bytes)
-            SELECT '', f.path, :s, 'unknown', f.bytes
-            FROM unnest(CAST(:paths AS text[]), CAST(:bytes AS bigint[])) AS f (path, bytes)
-            WHERE NOT EXISTS (
-                SELECT FROM data_file d WHERE d.stream_id = :s AND d.path = f.path)
-              AND NOT EXISTS (SELECT FROM adjunct_file a WHERE a.path = f.path)
-            ON CONFLICT (root, path) DO NOTHING"""
-        ),
-        {"s": stream_id, "paths": paths, "bytes": [found.files.get(path, 0) for path in paths]},
-    )
-
-
 def _end(
     connection: Connection, highest: int, strangers: list[str], swept: int, incarnation: str
 ) -> None:
@@ -284,7 +182,7 @@ def _end(
     sweeps again."""
     connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
     connection.execute(text("SELECT FROM adjunct_store ORDER BY store_id FOR NO KEY UPDATE"))
-    _discard(connection, None, strangers, _Found())  # the stores are locked: nobody publishes
+    discard_unknown(connection, None, strangers, Found())  # the stores are locked: nobody publishes
     connection.execute(
         text(
             """SELECT setval('weir_internal.stream_stream_id_seq', greatest(:highest,

@@ -5,7 +5,7 @@ folder has several files, the rank of a row says in which of them it is (docs/de
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -36,10 +36,11 @@ def scan_files(
     fields: Sequence[Field],
     paths: Sequence[str],
     more: Sequence[str] = (),
+    options: Mapping[str, str] = COMPLETE,
 ) -> DataFrame:
     """Return the rows of data files of one stream (paths below the warehouse), with the columns
     `fields`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`); and
-    `more` of `ROW` and `NAME`."""
+    `more` of `ROW` and `NAME`. `options`: of the scan, which else fails on damaged files."""
     schema = stored_schema(fields)
     folders = [
         StructField(SEQ, LongType()),
@@ -49,7 +50,7 @@ def scan_files(
         StructField(TASK, IntegerType()),
     ]
     reader = session.read.schema(StructType([*schema.fields, *folders])).options(
-        basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE
+        basePath=spark_path(warehouse, stream_folder(stream_id)), **options
     )
     # As one text, as each entry of a list is a call of its own to the JVM.
     jvm: Any = session._jvm

@@ -1,0 +1,1 @@
+"""Compare the files of a warehouse with what was recorded of them."""

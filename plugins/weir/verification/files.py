@@ -1,0 +1,182 @@
+"""Look at data files with pyarrow: whether they are there, their footers, and their contents."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from weir.arrow.event_time import COLUMN as TIME
+from weir.arrow.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
+from weir.model.digest import hash_of
+from weir.model.key_space import STEPS
+from weir.model.plain_column import plain_column
+from weir.model.schema import CLOCK, SEQ, stored_name
+from weir.verification.recorded import Columns, Commit, File
+from weir.warehouse.footer import read_footer
+
+_ROWS = 1 << 16  # read at once
+# What pyarrow raises for bytes that are no Parquet file, or a damaged one.
+DAMAGED = (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError)
+
+
+@dataclass
+class Seen:
+    """What was seen in a file: what is wrong (kind and words), and, if it was read, the sums of the
+    hashes of its rows by their clocks, and the hash of its bytes; `keys`: whether the segment of
+    each row was checked."""
+
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+    sums: dict[int, int] | None = None
+    keys: bool = False
+    file_hash: int | None = None
+
+
+class Reader(NamedTuple):
+    """What is needed to look at the files of a stream."""
+
+    system: fs.FileSystem
+    base: str
+    columns: Columns
+
+
+def look_at(reader: Reader, file: File, commits: Sequence[Commit], *, contents: bool) -> Seen:
+    """Look at a file, and read it if `contents`. `commits`: those of its events."""
+    seen = Seen()
+    try:
+        with reader.system.open_input_file(f"{reader.base}/{file.path}") as source:
+            size = source.size()
+            if size != file.bytes:
+                seen.wrong.append(("size", f"it has {size:,} of {file.bytes:,} bytes"))
+                return seen
+            if contents:  # all of it once, so that what is read is what has the hash
+                whole = source.read_buffer(size)
+                seen.file_hash, source = hash_of(whole), pa.BufferReader(whole)
+            try:
+                footer, found = read_footer(source, size)
+            except DAMAGED as error:
+                seen.wrong.append(("unreadable", f"its footer can't be read ({_said(error)})"))
+                return seen
+            seen.wrong += _wrong_footer(reader, file, footer, found)
+            if contents and not seen.wrong:
+                try:
+                    _read(reader, file, commits, pq.ParquetFile(
+                        source, metadata=footer, page_checksum_verification=True,
+                        coerce_int96_timestamp_unit="us"), seen)  # fmt: skip
+                except DAMAGED as error:
+                    seen.sums = None
+                    seen.wrong.append(
+                        ("unreadable", f"a page of it can't be read ({_said(error)})")
+                    )
+                if not seen.wrong and file.file_hash not in (None, seen.file_hash):
+                    seen.wrong.append(("bytes", "its bytes are not those that were written"))
+    except FileNotFoundError:
+        seen.wrong.append(("missing", "it is not there"))
+    return seen
+
+
+def _said(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _wrong_footer(
+    reader: Reader, file: File, footer: pq.FileMetaData, found: int
+) -> list[tuple[str, str]]:
+    wrong = []
+    if file.footer_hash not in (None, found):
+        wrong.append(("footer", "its footer is another one than was written"))
+    if footer.num_rows != file.events:
+        wrong.append(("rows", f"it has {footer.num_rows:,} rows instead of {file.events:,}"))
+    return wrong
+
+
+def _read(
+    reader: Reader, file: File, commits: Sequence[Commit], parquet: pq.ParquetFile, seen: Seen
+) -> None:
+    """Read a file, and add to `seen` the sums of the hashes of its rows, and what is wrong."""
+    schema = parquet.schema_arrow  # what was hashed has the types of the file
+    names = sorted(name for name in schema.names if name not in (SEQ, CLOCK, TIME))
+    several = [CLOCK] if file.compacted else []
+    key = _key_of(reader.columns, schema)
+    sums: dict[int, int] = defaultdict(int)
+    order = _Order(file)
+    misplaced = 0
+    alone = commits[0].clock if commits else 0
+    for found in parquet.iter_batches(_ROWS, columns=[*names, SEQ, *several]):
+        hashes = row_hashes(found, names)
+        ranks = found[SEQ].to_numpy()
+        if several:
+            clocks = found[CLOCK].to_numpy()
+            begins = np.flatnonzero(np.diff(clocks, prepend=clocks[0] - 1))
+            for clock, total in zip(clocks[begins], np.add.reduceat(hashes, begins), strict=True):
+                sums[int(clock)] += int(total)
+            order.add(ranks, clocks)
+        else:
+            sums[alone] += int(hashes.sum())
+            order.add(ranks, None)
+        if key is not None:
+            misplaced += _misplaced(key(found), file)
+    seen.sums, seen.keys = dict(sums), key is not None
+    seen.wrong += order.wrong
+    if misplaced:
+        seen.wrong.append(("segment", f"{misplaced:,} of its rows have keys of another segment"))
+
+
+class _Order:
+    """Whether the rows of a file are in the order of clock and rank, within what is recorded."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._last: tuple[int, int] | None = None
+        self.wrong: list[tuple[str, str]] = []
+
+    def add(self, ranks: Any, clocks: Any | None) -> None:
+        if self.wrong or len(ranks) == 0:
+            return
+        clocks = np.zeros(len(ranks), np.int64) if clocks is None else clocks
+        later = np.diff(clocks)
+        ordered = bool(((later > 0) | (later == 0) & (np.diff(ranks) > 0)).all())
+        first = int(clocks[0]), int(ranks[0])
+        if not ordered or (self._last is not None and first <= self._last):
+            self.wrong.append(("order", "its rows are not in the order of their commits and ranks"))
+        elif int(ranks.min()) < self._file.first_seq or int(ranks.max()) > self._file.last_seq:
+            self.wrong.append(("order", "its ranks are not those that were recorded"))
+        self._last = int(clocks[-1]), int(ranks[-1])
+
+
+def _key_of(columns: Columns, schema: pa.Schema) -> Callable[[pa.RecordBatch], U64] | None:
+    """Return what computes the routing positions of rows in steps (semantics 1.6); None if only
+    Spark can."""
+    column = plain_column(columns.routing_key)
+    if column is None:
+        return None
+    stored = {one["name"].lower(): stored_name(one) for one in columns.fields}
+    name = stored.get(column.lower())
+    if name not in schema.names:
+        name = None
+    else:
+        kind = schema.field(name).type
+        if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+                or pa.types.is_date32(kind)):  # fmt: skip
+            return None
+
+    def steps(batch: pa.RecordBatch) -> U64:
+        spread = hashes_of_longs(batch[SEQ])  # of rows without a key
+        if name is None:
+            return spread >> np.uint64(11)
+        keys = batch[name]
+        hashes = hashes_of_texts(keys.cast(pa.string()))
+        there = keys.is_valid().to_numpy(zero_copy_only=False)
+        return np.where(there, hashes, spread) >> np.uint64(11)
+
+    return steps
+
+
+def _misplaced(steps: U64, file: File) -> int:
+    low, high = (np.uint64(math.ceil(end * STEPS)) for end in (file.key_low, file.key_high))
+    return int(((steps < low) | (steps >= high)).sum())
