@@ -55,8 +55,7 @@ def compacted(setting: Setting) -> Figure:
             text("SELECT stream_id FROM stream WHERE stream_name = :n"), {"n": str(name)}
         ).all()
     )
-    plain = setting.folder / "plain compacted"
-    written = f"{setting.settings.warehouse}/{stream_id}"
+    folder, plain = setting.folder / "plain files", setting.folder / "plain compacted"
 
     def rows() -> list[dict[str, object]]:
         return [
@@ -69,6 +68,9 @@ def compacted(setting: Setting) -> Figure:
         ]
 
     before = rows()
+    folder.mkdir()
+    for i, row in enumerate(before):
+        shutil.copy(f"{setting.settings.warehouse}/{row['path']}", folder / f"{i}.parquet")
     columns = ", ".join(before[0])
     values = ", ".join(f":{column}" for column in before[0])
     again = text(f"INSERT INTO data_file ({columns}) VALUES ({values})")  # noqa: S608 - columns
@@ -90,10 +92,7 @@ def compacted(setting: Setting) -> Figure:
 
     def reference() -> None:
         shutil.rmtree(plain, ignore_errors=True)
-        paths = [f"{written}/{str(row['path']).partition('/')[2]}" for row in before]
-        setting.spark.read.parquet(*paths).select("id", "key", "value", "payload").write.parquet(
-            str(plain)
-        )
+        setting.spark.read.parquet(str(folder)).write.parquet(str(plain))
 
     return Figure(
         "files/compact",

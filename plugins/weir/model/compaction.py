@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 ROWS = 1_000_000  # no compacted file has more
+FILES = 20_000  # nor is it made of more files
 FEWEST = 8  # neighbours that are put together by themselves
 GROWTH = 4  # times as large as the largest of them must the new file be
 
 
 class Small(NamedTuple):
     """A file with less than half of what a file is to have. `weight`: what it has of that: the
-    larger part of the bytes and of the rows."""
+    largest part of the bytes, of the rows, and of the files that one is made of."""
 
     segment_id: int
     start_offset: int
@@ -23,7 +24,7 @@ class Small(NamedTuple):
     path: str
 
     def weight(self, size: int) -> float:
-        return max(self.bytes / size, self.events / ROWS)
+        return max(self.bytes / size, self.events / ROWS, 1 / FILES)
 
 
 def groups_of(files: Iterable[Small], size: int, *, thorough: bool = False) -> list[list[Small]]:
