@@ -4,13 +4,19 @@
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 import weir as api
 from tests.chance import cases, random_for
+from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.columns import World, column, update
+from weir.consumers.outputs import Output
 from weir.model.names import StreamName
+from weir.spark.consumers.put_back import put_back
+from weir.spark.reads.source import register
 
 
 def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:
@@ -76,6 +82,11 @@ def test_spark_appends_under_the_names_of_now_and_rejects_rows_with_them(
     old = api.spark.read(str(stream), schema_version=1, spark=weir.spark, settings=weir.settings)
     assert old.columns[:3] == ["k", "a", "t"]
     assert sorted(row.a for row in old.collect()) == [1, 2, 3]
+    register(weir.spark)
+    config = str(write_config(weir.settings))
+    read = weir.spark.read.format("weir").option("config", config).load(str(stream))
+    seen = sorted((row.key, row.t, row.k) for row in read.collect())
+    assert seen == [("x", 1, "new"), ("x", 3, "k"), ("y", 2, "new")]
     with raises("column_type_differs 'a' integer timestamp"):
         weir.append(stream, weir.spark.createDataFrame([("x", 1)], "key string, a int"))
 
@@ -93,3 +104,28 @@ def test_streams_that_are_read_as_one_have_the_columns_that_they_have_now(
     names = list(map(str, streams))
     found = api.spark.read(names, columns=["k", "a", "b"], spark=weir.spark, settings=weir.settings)
     assert [tuple(row)[:3] for row in found.collect()] == [("x", None, 7), ("x", 1, None)]
+
+
+def test_an_event_that_was_rejected_is_put_back_under_the_names_of_now(weir: Installation) -> None:
+    fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]
+    stream = weir.create("p/s", segments=1, fields=fields)
+    weir.append(stream, weir.spark.createDataFrame([("x", 1, 2)], "k string, a int, b int"))
+    group = weir.group(stream)
+
+    def fails(events: DataFrame) -> DataFrame:
+        return events.withColumn("a", F.raise_error(F.lit("no")).cast("int"))
+
+    weir.consumer(group, fails, "parquet:x", on_error="quarantine").run()
+    lane = World.made(weir.database, weir.settings, random_for("z")).lane
+    lane.name = stream
+    update(lane, rename={"a": "b", "b": "a"}, widen=[column("a", "long")])
+    update(lane, add=[column("c", "string", "new")])
+    seen: list[Any] = []
+
+    def mended(events: DataFrame) -> DataFrame:
+        seen.extend((row.b, row.a, row.c) for row in events.collect())
+        return events
+
+    output = Output.parse("parquet:x", weir.settings.output_roots)
+    put_back(weir.opened, group, "one", mended, [output], {})
+    assert seen == [(1, 2, "new")]

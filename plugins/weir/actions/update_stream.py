@@ -111,8 +111,8 @@ class UpdateStream:
     )  # fmt: skip
     allow_named: bool = argument(
         "Allow named",
-        "Rename, drop and widen columns even if adjunct stores, consumers, their functions or "
-        "outputs name them, or may. Without it such a change is refused, and they are listed.",
+        "Rename, drop and widen columns even if consumers, their functions or outputs name them, "
+        "or may. Without it such a change is refused, and they are listed.",
         False,
         section="Columns that are there",
     )

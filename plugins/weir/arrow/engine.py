@@ -31,7 +31,7 @@ from weir.front_ends import do
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
 from weir.model.plain_column import plain_column
-from weir.model.schema import PLACES, SEQ, STREAM, Field
+from weir.model.schema import PLACES, SEQ, STREAM, Field, stored_name
 from weir.model.segment import segment_name
 from weir.reader_groups.outputs.tables import ORDER
 from weir.warehouse.filesystem import not_writable
@@ -144,8 +144,12 @@ class Pyarrow:
             frame = frame.append_column(name, values.cast(pa.int64()))
         return frame
 
-    def failed_events(self, frame: pa.Table, group: str, reason: str) -> pa.Table:
+    def failed_events(
+        self, frame: pa.Table, group: str, reason: str, fields: Sequence[Field]
+    ) -> pa.Table:
         """Return events on which a group failed as rows of `<stream>.rejected`."""
+        stored = {field["name"]: stored_name(field) for field in fields}
+        frame = frame.rename_columns([stored.get(name, name) for name in frame.column_names])
         sources = [
             f"group {group}, segment {segment_name(one)}" for one in frame["_segment"].to_pylist()
         ]

@@ -1,5 +1,5 @@
-"""Who names the columns of a stream that are to change: adjunct stores, consumers, their functions
-and outputs (semantics 5.5)."""
+"""Who names the columns of a stream that are to change: consumers, their functions and outputs;
+and adjunct stores, which forbid it (semantics 5.5)."""
 
 import json
 import re
@@ -9,12 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.adjunct.stores import AdjunctStore, read_stores
 from weir.controller.locks import LockedStream
 from weir.controller.update import Allowing
 from weir.errors import Conflict
 from weir.front_ends import do, give
-from weir.model.column_changes import ColumnChanges, mentions
+from weir.model.column_changes import ColumnChanges
 
 _SHOWN = 5
 
@@ -28,10 +27,8 @@ def allowing(allow_named: bool, function_path: Sequence[str]) -> Allowing:
     """
 
     def ask(connection: Connection, stream: LockedStream, changes: ColumnChanges) -> list[str]:
-        stores = _stores(connection, stream)
-        _check_stores(stream, stores, changes)
-        lines = [line for store in stores for line in _of_store(store, stream, changes)]
-        lines += _of_groups(connection, stream, changes, function_path)
+        _check_stores(connection, stream, changes)
+        lines = _of_groups(connection, stream, changes, function_path)
         if lines and not allow_named:
             more = f" (and {len(lines) - _SHOWN:,} more)" if len(lines) > _SHOWN else ""
             raise Conflict(
@@ -45,53 +42,22 @@ def allowing(allow_named: bool, function_path: Sequence[str]) -> Allowing:
     return ask
 
 
-def _stores(connection: Connection, stream: LockedStream) -> list[AdjunctStore]:
-    names = connection.execute(
-        text("SELECT name FROM adjunct_store WHERE stream_id = :s ORDER BY name"),
-        {"s": stream.stream_id},
-    ).scalars()
-    return list(read_stores(connection, list(names)).values())
-
-
-def _check_stores(
-    stream: LockedStream, stores: Sequence[AdjunctStore], changes: ColumnChanges
-) -> None:
-    """Check that no store has values under names that mean something else afterwards."""
+def _check_stores(connection: Connection, stream: LockedStream, changes: ColumnChanges) -> None:
+    """Check that no store has values under names or in types that mean something else
+    afterwards."""
     defaults = [one["name"] for one in changes.add if "default" in one]
-    columns = [*changes.drop, *changes.rename, *defaults]
-    if stores and columns:
-        name = stores[0].name
+    columns = [*changes.touched, *defaults]
+    name = connection.execute(
+        text("SELECT min(name) FROM adjunct_store WHERE stream_id = :s"), {"s": stream.stream_id}
+    ).scalar_one()
+    if name is not None and columns:
         raise Conflict(
             "store_keeps_columns",
             f"adjunct store {name} keeps the columns of the events of stream {stream.name} under "
-            f"the names that they have, so {columns[0]!r} can't be renamed, dropped or added with "
-            "a default; delete the store and define it again afterwards "
+            f"the names and types that they have, so {columns[0]!r} can't be renamed, dropped, "
+            "widened or added with a default; delete the store and define it again afterwards "
             f"({do('delete_adjunct_store', adjunct_store=name)}).",
         )
-
-
-def _of_store(store: AdjunctStore, stream: LockedStream, changes: ColumnChanges) -> list[str]:
-    definition = store.definition
-    made = {
-        "key": definition.key or stream.configuration.routing_key, "value": definition.value,
-        "delete condition": definition.delete_when,
-    }  # fmt: skip
-    found = []
-    for what, expression in made.items():
-        if expression in definition.functions:
-            found.append(
-                f"the {what} of adjunct store {store.name} is the function {expression}, which "
-                "gets all columns"
-            )
-            continue
-        for name in changes.touched:
-            if what == "value" and not expression:
-                found.append(f"adjunct store {store.name} has column {name!r} in its value")
-            elif expression and mentions(expression, name):
-                found.append(
-                    f"the {what} {expression!r} of adjunct store {store.name} names {name!r}"
-                )
-    return found
 
 
 def _of_groups(

@@ -150,8 +150,11 @@ class Engine(Protocol[Frame]):
     def ordered(self, frame: Frame) -> Frame:
         """Return a frame with two more columns (`ORDER`): a zero, and the number of the row."""
 
-    def failed_events(self, frame: Frame, group: str, reason: str) -> Frame:
-        """Return events on which a group failed as rows of `<stream>.rejected`."""
+    def failed_events(
+        self, frame: Frame, group: str, reason: str, fields: Sequence[Field]
+    ) -> Frame:
+        """Return events on which a group failed as rows of `<stream>.rejected`. Their columns,
+        `fields`, have the names in files, which are the same when they are put back."""
 
     def key_columns(self, routing_key: str) -> set[str]:
         """Return the columns that a routing key uses."""

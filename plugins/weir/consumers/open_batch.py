@@ -306,12 +306,13 @@ class OpenBatch(Generic[Frame]):
         self._check_open()
         self.discard()
         rejected = 0
+        fields = {one.name: one.fields for one in self._plan.streams}
         for name, frame in self._all_events.items():
             bounds = [b for b in self._batch.bounds if self._plan.names[b.stream_id] == name]
             if events := sum(b.end - b.start for b in bounds):
                 stream = make_rejected_stream(self._app.database, stream_name(name))
                 why = self._engine.sentence(error)
-                failed = self._engine.failed_events(frame, self._batch.group, why)
+                failed = self._engine.failed_events(frame, self._batch.group, why, fields[name])
                 self._outputs.append(stream, failed)
                 rejected += events
         return self.commit(rejected=rejected - sum(self._plan.lost.values()))

@@ -25,6 +25,7 @@ from weir.spark.appends.appender import Appender
 from weir.spark.appends.rejected import failed_events
 from weir.spark.base.progress import watched
 from weir.spark.base.session import check_classic
+from weir.spark.base.stored_columns import as_in_files
 from weir.spark.consumers.parquet_output import write_parquet
 from weir.spark.consumers.table_output import copy_rows
 from weir.spark.failures import causes
@@ -119,9 +120,11 @@ class Spark:
             clock, place = F.col("_clock").cast("long"), F.col("_offset").cast("long")
         return frame.withColumns(dict(zip(ORDER, (clock, place), strict=True)))
 
-    def failed_events(self, frame: DataFrame, group: str, reason: str) -> DataFrame:
+    def failed_events(
+        self, frame: DataFrame, group: str, reason: str, fields: Sequence[Field]
+    ) -> DataFrame:
         """Return events on which a group failed as rows of `<stream>.rejected`."""
-        return failed_events(frame, group, reason)
+        return failed_events(as_in_files(frame, fields), group, reason)
 
     def key_columns(self, routing_key: str) -> set[str]:
         """Return the columns that a routing key uses."""

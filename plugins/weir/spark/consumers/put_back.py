@@ -25,12 +25,13 @@ from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, reader_group_name, stream_name
-from weir.model.schema import PLACES, Field, without_metadata
+from weir.model.schema import PLACES, Field, stored_name, without_metadata
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.reader_groups.groups.update import update_reader_group
 from weir.spark.base.exact import EXACT, quoted
+from weir.spark.base.stored_columns import stored_schema
 from weir.spark.consumers.engine import Spark
 
 SUFFIX = "-put-back"  # of the name of the group that reads the rejected events of another
@@ -132,11 +133,14 @@ def restored_events(
     source = f"group {group}, segment "
     rows = rejected.where(F.col("source").startswith(source))
     number, _, epoch = (F.split(F.substring_index("source", " ", -1), "[.]")[i] for i in (0, 0, 1))
-    event = F.from_json("row", schema, {**EXACT, "mode": "FAILFAST"})
+    event = F.from_json("row", stored_schema(fields), {**EXACT, "mode": "FAILFAST"})
     return rows.select(
         F.shiftleft(epoch.cast("long"), 32).bitwiseOR(number.cast("long")).alias("_segment"),
         F.col("place").alias("_offset"), "_clock", event.alias("_weir_event"),
     ).select(
-        *[F.col("_weir_event").getField(name).alias(name) for name in schema.fieldNames()],
+        *[
+            F.col("_weir_event").getField(stored_name(field)).alias(field["name"])
+            for field in fields
+        ],
         *quoted(PLACES),
     )  # fmt: skip

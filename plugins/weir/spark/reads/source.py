@@ -44,7 +44,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated, TruncatedWarning, WeirError, check_choice
 from weir.model.group_configuration import ON_GAP
 from weir.model.names import StreamName, stream_name
-from weir.model.schema import PLACES, without_metadata
+from weir.model.schema import PLACES, Field, without_metadata
 from weir.model.stream_cut import meet
 from weir.settings import Settings, load
 from weir.spark.reads.tasks import chains_of
@@ -83,6 +83,10 @@ def _says_why(called: _Called) -> _Called:
 def register(spark: SparkSession) -> None:
     """Register the format `weir` in a session."""
     spark.dataSource.register(WeirSource)
+
+
+# Where the schema of a query has what `weir.model.schema` says of a column.
+_OF_FILES = {"stored": "weir.stored", "default": "weir.default"}
 
 
 class WeirSource(DataSource):
@@ -126,7 +130,8 @@ class WeirSource(DataSource):
             return schema_by_id(connection, read_stream(connection, self.stream).stream_id)
 
         known = _ask(self.settings, fields)
-        struct = StructType.fromJson({"type": "struct", "fields": without_metadata(known)})
+        fields_ = [{**one, "metadata": _in_files(one)} for one in without_metadata(known)]
+        struct = StructType.fromJson({"type": "struct", "fields": fields_})
         return StructType([*struct.fields, *(StructField(name, LongType()) for name in PLACES)])
 
     def reader(self, schema: StructType) -> "DataSourceReader":
@@ -246,6 +251,13 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing, because the position is in the query's own checkpoint."""
 
 
+def _in_files(field: Field) -> dict[str, Any]:
+    """Return the metadata of a column, with how files have it: Spark hands it back to whoever
+    reads, so a query goes on with the columns that it began with."""
+    known = {key: field[name] for name, key in _OF_FILES.items() if name in field}
+    return {**field["metadata"], **known}
+
+
 def _closed(source: WeirSource) -> Span:
     """Close the later time of the source's span, and return the span."""
     with Database.of(source.settings) as database:
@@ -311,7 +323,11 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, _Part)
     wanted = [field["name"] for field in fields if field["name"] not in PLACES]
-    user = [field for field in fields if field["name"] in wanted]
+    user = [
+        {**field, **{name: field["metadata"][key] for name, key in _OF_FILES.items()
+                     if key in field["metadata"]}}
+        for field in fields if field["name"] in wanted
+    ]  # fmt: skip
     for part in partition.slices:
         yield from read_slice(settings, part, user, wanted).to_batches()
 
