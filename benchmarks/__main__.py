@@ -40,6 +40,7 @@ from benchmarks import (
     takeover,
     terminal,
     text_files,
+    verification,
 )
 from benchmarks.setting import bench_setting
 
@@ -64,6 +65,7 @@ def main() -> int:
             event_time,
             ordered_reads,
             one_segment,
+            verification,  # before its files are put together
             files,
             split_points,
             overhead,

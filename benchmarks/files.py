@@ -38,7 +38,7 @@ def _appended(setting: Setting, files: int, rows: int) -> StreamName:
     return name
 
 
-def _small(setting: Setting) -> tuple[StreamName, int]:
+def small_files(setting: Setting) -> tuple[StreamName, int]:
     """Return the stream of small files that the figures share, and their number."""
     files = 10_000 if setting.full else 2_000
     cached = setting.__dict__.get("_small_files")
@@ -49,7 +49,7 @@ def _small(setting: Setting) -> tuple[StreamName, int]:
 
 def compacted(setting: Setting) -> Figure:
     """Return the figure of compacting small files, beside Spark reading and writing the rows."""
-    name, files = _small(setting)
+    name, files = small_files(setting)
     [(stream_id,)] = setting.database.transaction(
         lambda c: c.execute(
             text("SELECT stream_id FROM stream WHERE stream_name = :n"), {"n": str(name)}
@@ -107,7 +107,7 @@ def compacted(setting: Setting) -> Figure:
 
 def read(setting: Setting) -> Figure:
     """Return the figure of reading a compacted stream, beside the same rows appended at once."""
-    small, files = _small(setting)
+    small, files = small_files(setting)
     compact(setting.database, setting.settings, _NO_END, [small], thorough=True)
     whole = _appended(setting, files * ROWS // 1_000_000, 1_000_000)
 

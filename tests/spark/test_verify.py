@@ -13,7 +13,7 @@ from tests.spark.installation import Installation
 from weir.actions.verify import contents_by
 from weir.verification.verify import Verified, verify
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.release]
 
 
 def verified(weir: Installation, engine: str) -> Verified:

@@ -5,6 +5,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,10 +16,12 @@ from tests.chance import cases, random_for
 from tests.digests import rows_of_every_type
 from tests.raises import raises
 from tests.world.streams import Lane
+from weir.compaction.run import Budget, compact
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.settings import Settings
+from weir.verification.new_files import checking
 from weir.verification.verify import Verified, by_pyarrow, verify
 from weir.warehouse.marker import Marker, write_marker
 
@@ -223,3 +226,39 @@ def test_a_maximum_goes_through_all_files_in_turn(app: Installation, lane: Lane)
 def test_a_stream_without_digests_says_so(app: Installation, lane: Lane) -> None:
     app.database.transaction(lambda c: c.exec_driver_sql("UPDATE time_index SET digest = NULL"))
     assert verified(app).report()["without_digest"] == 9
+
+
+def compacted(app: Installation) -> list[dict[str, Any]]:
+    return compact(
+        app.database, app.settings, Budget(1 << 60, 1e9), thorough=True, check=checking(app)
+    )
+
+
+def test_compacted_files_have_the_digests_of_their_commits(app: Installation, lane: Lane) -> None:
+    before = lane.rows("SELECT sum(digest) FROM time_index")
+    (done,) = compacted(app)
+    assert (done["files_before"], done["files_after"]) == (9, 3)
+    report = verified(app).report()
+    assert (report["files"], report["events"], report["damage"]) == (3, 120, {})
+    assert lane.rows("SELECT sum(digest) FROM time_index") == before
+    # A row with the clock of another commit is found, although everything else is right.
+    (row,) = lane.rows("SELECT path FROM data_file ORDER BY segment_id LIMIT 1")
+    file = Path(app.settings.warehouse, row.path)
+    clocks = pq.read_table(file)["_weir_clock"].to_pylist()
+    later = pa.array([clocks[0], *clocks[:-1]])
+    rewritten(file, lambda rows: rows.drop_columns(["_weir_clock"]).append_column(
+        "_weir_clock", later))  # fmt: skip
+    app.database.transaction(lambda c: c.exec_driver_sql(
+        "UPDATE data_file SET footer_hash = NULL, file_hash = NULL, bytes = %s WHERE path = %s",
+        (file.stat().st_size, row.path)))  # fmt: skip
+    assert kinds(verified(app)) in ({"content": 1}, {"order": 1})
+
+
+def test_a_compaction_of_other_events_than_were_committed_replaces_nothing(
+    app: Installation, lane: Lane
+) -> None:
+    app.database.transaction(lambda c: c.exec_driver_sql(
+        "UPDATE time_index SET digest = digest + 1 WHERE start_offset = 0"))  # fmt: skip
+    (done,) = compacted(app)
+    assert "does not have what was committed" in done["error"]
+    assert len(lane.rows("SELECT * FROM data_file")) == 9

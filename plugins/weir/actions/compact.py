@@ -19,6 +19,7 @@ from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
+from weir.verification.new_files import checking
 
 _NO_END = 10 * 366 * 86400.0  # seconds
 
@@ -47,7 +48,9 @@ def run(job: Job, arguments: Compact) -> dict[str, Any]:
     """Compact the given streams, or all."""
     names = [stream_name(stream) for stream in arguments.streams] or None
     budget = Budget(parse_size(arguments.at_most) or 1 << 62, arguments.seconds or _NO_END)
-    compacted = compact(job.database, job.settings, budget, names, thorough=True)
+    compacted = compact(
+        job.database, job.settings, budget, names, thorough=True, check=checking(job.installation)
+    )  # fmt: skip
     for one in compacted:
         job.say(say(one))
     return complete({"compacted": compacted}, compacted)

@@ -31,6 +31,7 @@ from weir.reader_groups.outputs.records import sweep_manifests
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
+from weir.verification.new_files import checking
 from weir.verification.verify import by_pyarrow, verify
 
 
@@ -73,7 +74,9 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
     budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
     report["compacted"] = compacted = []
     if arguments.compact and budget.bytes and budget.seconds:
-        compacted += compact(job.database, job.settings, budget)
+        compacted += compact(
+            job.database, job.settings, budget, check=checking(job.installation)
+        )  # fmt: skip
     for one in compacted:
         job.say(say(one))
     if job.settings.verify_bytes:

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -47,11 +47,13 @@ def compact(
     names: Sequence[StreamName] | None = None,
     *,
     thorough: bool = False,
+    check: Callable[[int, Sequence[Written]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Put neighbouring small files of streams together, of the stream with the most first.
 
     `names`: these streams; None: all. `thorough`: all neighbours that fit together, and not only
-    where it is worth while (docs/decisions/0071).
+    where it is worth while (docs/decisions/0071). `check`: reads new files of a stream before they
+    take the place of the old ones, and raises InvariantViolation if they differ.
 
     Returns per stream `stream`, `files_before`, `files_after`, `events`, `bytes_before` and
     `bytes_after` of what was replaced. Of a stream that failed it returns `stream` and `error`, and
@@ -66,7 +68,7 @@ def compact(
     found = database.snapshot(
         lambda c: records.find_small_files(c, names, settings.file_bytes, thorough=thorough)
     )
-    run = _Run(database, settings, budget.bytes, time.monotonic() + budget.seconds)
+    run = _Run(database, settings, budget.bytes, time.monotonic() + budget.seconds, check)
     for one in found:
         groups = groups_of(one.files, settings.file_bytes, thorough=thorough)
         what = f"stream {one.stream}"
@@ -87,8 +89,15 @@ def compact(
 
 
 class _Run:
-    def __init__(self, database: Database, settings: Settings, most: int, until: float) -> None:
-        self._database, self._settings = database, settings
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        most: int,
+        until: float,
+        check: Callable[[int, Sequence[Written]], None] | None,
+    ) -> None:
+        self._database, self._settings, self._check = database, settings, check
         self._left, self._until = most, until
 
     @property
@@ -140,6 +149,8 @@ class _Run:
                 lambda c: records.renew(c, stream_id, number, lease), every=lease / 3
             ):
                 written = self._write(records.folder_of(stream_id, number), groups)
+                if self._check is not None:
+                    self._check(stream_id, written)
                 return database.transaction(lambda c: records.swap(c, stream_id, number, written))
         except BaseException as error:  # also an exit or an interrupt: nobody else would abort it
             if not isinstance(error, Unavailable):

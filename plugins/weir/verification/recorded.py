@@ -123,17 +123,24 @@ def next_units(
         files = files[:most]
         if not files:
             return [], True
-        given = {
-            "s": stream_id, "low": files[0].segment_id, "first": files[0].start_offset,
-            "high": files[-1].segment_id, "past": files[-1].end,
-        }  # fmt: skip
-        commits = [Commit(*row) for row in connection.execute(_COMMITS, given)]
-        units = units_of(files, commits)
+        units = units_of(files, commits_of(connection, stream_id, files[0], files[-1]))
         if last:
             return units, True
         if len(units) > 1:  # the last one may continue
             return units[:-1], False
         most *= 2
+
+
+def commits_of(
+    connection: Connection, stream_id: int, first: File, last: File | None = None
+) -> list[Commit]:
+    """Return the commits of the events of a file, or from one file to another."""
+    last = last or first
+    given = {
+        "s": stream_id, "low": first.segment_id, "first": first.start_offset,
+        "high": last.segment_id, "past": last.end,
+    }  # fmt: skip
+    return [Commit(*row) for row in connection.execute(_COMMITS, given)]
 
 
 _FILES = text(

@@ -1,0 +1,52 @@
+"""Check the files of a compaction before they take the place of others."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from weir.compaction.records import Written
+from weir.errors import InvariantViolation
+from weir.installation.opened import Installation
+from weir.verification.files import Reader, look_at
+from weir.verification.recorded import File, Unit, columns_of, commits_of
+from weir.verification.verify import wrong_digest
+from weir.warehouse.filesystem import filesystem
+
+Check = Callable[[int, Sequence[Written]], None]
+
+
+def checking(app: Installation) -> Check:
+    """Return what reads new files of a stream, and raises InvariantViolation if their events are
+    not those that were committed, in their order."""
+
+    def check(stream_id: int, written: Sequence[Written]) -> None:
+        columns = app.database.transaction(partial(columns_of, stream_id=stream_id))
+        if columns is None:
+            return
+        reader = Reader(*filesystem(app.settings.warehouse), columns)
+        for new in written:
+            file = _file(new)
+            commits = app.database.snapshot(
+                lambda c, f=file: commits_of(c, stream_id, f)  # type: ignore[misc]  # the loop's own
+            )
+            seen = look_at(reader, file, commits, contents=True)
+            differs = wrong_digest(Unit([file], commits), [seen])
+            if what := seen.wrong[0][1] if seen.wrong else differs:
+                raise InvariantViolation(
+                    "compaction_differs",
+                    f"the file that was to take the place of {len(new.old)} others of stream "
+                    f"{columns.stream}, from offset {file.start_offset:,} of its segment on, does "
+                    f"not have what was committed ({what}), so they stay; "
+                    "verify the stream: the view weir.damage says whether one of them is damaged.",
+                )
+
+    return check
+
+
+def _file(new: Written) -> File:
+    first = new.old[0]
+    clocks = {old.clock for old in new.old}
+    return File(
+        first.segment_id, first.start_offset, sum(old.events for old in new.old), new.bytes,
+        new.first_seq, new.last_seq, first.schema_version, new.path, new.footer_hash, None,
+        clocks != {first.clock} or first.clock is None, 0.0, 1.0,
+    )  # fmt: skip
