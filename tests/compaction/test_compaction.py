@@ -5,7 +5,9 @@ import pytest
 from tests.chance import cases, random_for
 from tests.compaction.world import World
 from weir.database.connection import Database
+from weir.installation.opened import Installation
 from weir.settings import Settings
+from weir.verification.verify import by_pyarrow, verify
 
 
 def play(world: World, compactions: int) -> int:
@@ -20,8 +22,11 @@ def play(world: World, compactions: int) -> int:
             saved += done["files_before"] - done["files_after"]
         for what, ask in asked.items():
             assert ask() == before[what], what
-        if world.random.random() < 0.2:
+        if world.random.random() < 0.1:
             world.check_write_order()
+    app = Installation(world.settings, world.lane.database)
+    verify(app, contents=by_pyarrow(app, contents=True), repair=False)
+    assert world.lane.rows("SELECT kind, path, what FROM weir.damage") == []
     return saved
 
 

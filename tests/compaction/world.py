@@ -132,7 +132,8 @@ class World:
         }
         events = random.choice([1, 7, 50])
         asked[f"the last {events}"] = partial(self._tail, events)
-        if random.random() < 0.2:
+        asked = {what: asked[what] for what in random.sample(list(asked), min(2, len(asked)))}
+        if random.random() < 0.1:
             asked["aligned batches"] = self._batches
         return asked
 
