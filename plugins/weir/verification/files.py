@@ -106,7 +106,8 @@ def _read(
     sums: dict[int, int] = defaultdict(int)
     order = _Order(file)
     misplaced = 0
-    alone = commits[0].clock if commits else 0
+    # A file before it may have events of several commits, of which this one continues the last.
+    alone = next((commit.clock for commit in commits if commit.end > file.start_offset), 0)
     for found in parquet.iter_batches(_ROWS, columns=[*names, SEQ, *several]):
         hashes = row_hashes(found, names)
         ranks = found[SEQ].to_numpy()
