@@ -14,9 +14,11 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.columns import World, column, update
 from weir.consumers.outputs import Output
+from weir.database.connection import Database
 from weir.model.names import StreamName
+from weir.settings import Settings
 from weir.spark.consumers.put_back import put_back
-from weir.spark.reads.source import register
+from weir.spark.reads.source import WeirSource, register
 
 
 def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:
@@ -87,6 +89,7 @@ def test_spark_appends_under_the_names_of_now_and_rejects_rows_with_them(
     read = weir.spark.read.format("weir").option("config", config).load(str(stream))
     seen = sorted((row.key, row.t, row.k) for row in read.collect())
     assert seen == [("x", 1, "new"), ("x", 3, "k"), ("y", 2, "new")]
+    assert all(not one.metadata for one in read.schema.fields), "names in files are not handed on"
     with raises("column_type_differs 'a' integer timestamp"):
         weir.append(stream, weir.spark.createDataFrame([("x", 1)], "key string, a int"))
 
@@ -104,6 +107,24 @@ def test_streams_that_are_read_as_one_have_the_columns_that_they_have_now(
     names = list(map(str, streams))
     found = api.spark.read(names, columns=["k", "a", "b"], spark=weir.spark, settings=weir.settings)
     assert [tuple(row)[:3] for row in found.collect()] == [("x", None, 7), ("x", 1, None)]
+
+
+def test_the_format_reads_what_the_model_says(database: Database, settings: Settings) -> None:
+    config = str(write_config(settings))
+    for case in range(cases(16)):
+        world = World.made(database, settings, random_for("columns by the format", case))
+        for _ in range(10):
+            world.random.choice([world.append, world.change, world.change])()
+        source = WeirSource({"path": str(world.lane.name), "config": config})
+        batch, query = source.reader(source.schema()), source.streamReader(source.schema())
+        names = source.schema().names[:-3]
+        world.append()
+        known = api.read(str(world.lane.name), columns=names, settings=settings)
+        batches = [b for part in batch.partitions() for b in batch.read(part)]
+        found = pa.Table.from_batches(batches)
+        assert found.select(known.column_names).to_pylist() == known.to_pylist()
+        parts = query.partitions(world.lane.head(), world.lane.tail())
+        assert [b for part in parts for b in query.read(part)] == batches
 
 
 def test_an_event_that_was_rejected_is_put_back_under_the_names_of_now(weir: Installation) -> None:

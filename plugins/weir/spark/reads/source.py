@@ -85,10 +85,6 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(WeirSource)
 
 
-# Where the schema of a query has what `weir.model.schema` says of a column.
-_OF_FILES = {"stored": "weir.stored", "default": "weir.default"}
-
-
 class WeirSource(DataSource):
     """The data source for `load("scope/stream")`.
 
@@ -119,20 +115,35 @@ class WeirSource(DataSource):
         self.span.check_alone(options.get("start"), options.get("end"))
         config = options.get("config")
         self.settings = load({**os.environ, "WEIR_CONFIG": config} if config else None)
+        # Once, as Spark sends this object on: a query keeps the columns that it began with.
+        self._fields: list[Field] = _ask(
+            self.settings, lambda c: schema_by_id(c, read_stream(c, self.stream).stream_id)
+        )
 
     @classmethod
     def name(cls) -> str:
         return "weir"
 
-    @_says_why
     def schema(self) -> StructType:
-        def fields(connection: Connection) -> list[dict[str, Any]]:
-            return schema_by_id(connection, read_stream(connection, self.stream).stream_id)
-
-        known = _ask(self.settings, fields)
-        fields_ = [{**one, "metadata": _in_files(one)} for one in without_metadata(known)]
-        struct = StructType.fromJson({"type": "struct", "fields": fields_})
+        struct = StructType.fromJson({"type": "struct", "fields": without_metadata(self._fields)})
         return StructType([*struct.fields, *(StructField(name, LongType()) for name in PLACES)])
+
+    def columns(self, schema: StructType) -> list[Field]:
+        """Return the columns of a query's schema, with their names in files and their defaults,
+        which Spark's schema does not have. Raises InvalidInput for one that the stream lacks."""
+        known = {field["name"]: field for field in self._fields}
+        found = []
+        for field in schema.jsonValue()["fields"]:
+            name = field["name"]
+            if name in known:
+                found.append({**known[name], "type": field["type"]})
+            elif name not in PLACES:
+                raise InvalidInput(
+                    "column_unknown",
+                    f"stream {self.stream} has no column {name!r}; choose among its columns: "
+                    f"{', '.join(known)}.",
+                )
+        return found
 
     def reader(self, schema: StructType) -> "DataSourceReader":
         return _Reader(self, schema)
@@ -151,7 +162,7 @@ class _Part(InputPartition):
 
 class _Reader(DataSourceReader):
     def __init__(self, source: WeirSource, schema: StructType) -> None:
-        self._source, self._schema = source, schema.jsonValue()["fields"]
+        self._source, self._fields = source, source.columns(schema)
 
     @_says_why
     def partitions(self) -> Sequence[InputPartition]:
@@ -163,14 +174,14 @@ class _Reader(DataSourceReader):
         return _parts(self._source, start, end, by_time=by_time)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self._source.settings, self._schema, partition)
+        return _batches(self._source.settings, self._fields, partition)
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming reader whose offsets are stream cuts."""
 
     def __init__(self, source: WeirSource, schema: StructType) -> None:
-        self._source, self._schema = source, schema.jsonValue()["fields"]
+        self._source, self._fields = source, source.columns(schema)
         self._last: Cut | None = None  # where the query ends; None: it never ends
 
     @_says_why
@@ -245,17 +256,10 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _parts(self._source, start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self._source.settings, self._schema, partition)
+        return _batches(self._source.settings, self._fields, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing, because the position is in the query's own checkpoint."""
-
-
-def _in_files(field: Field) -> dict[str, Any]:
-    """Return the metadata of a column, with how files have it: Spark hands it back to whoever
-    reads, so a query goes on with the columns that it began with."""
-    known = {key: field[name] for name, key in _OF_FILES.items() if name in field}
-    return {**field["metadata"], **known}
 
 
 def _closed(source: WeirSource) -> Span:
@@ -319,17 +323,12 @@ def _parts(
 
 
 def _batches(
-    settings: Settings, fields: list[dict[str, Any]], partition: InputPartition
+    settings: Settings, fields: list[Field], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, _Part)
-    wanted = [field["name"] for field in fields if field["name"] not in PLACES]
-    user = [
-        {**field, **{name: field["metadata"][key] for name, key in _OF_FILES.items()
-                     if key in field["metadata"]}}
-        for field in fields if field["name"] in wanted
-    ]  # fmt: skip
+    wanted = [field["name"] for field in fields]
     for part in partition.slices:
-        yield from read_slice(settings, part, user, wanted).to_batches()
+        yield from read_slice(settings, part, fields, wanted).to_batches()
 
 
 def _cut(written: str, without: str = "") -> Cut | None:
