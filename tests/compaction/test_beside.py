@@ -249,3 +249,25 @@ def test_a_budget_of_bytes_or_time_leaves_the_rest_to_the_next_run(world: World)
     saved = sum(one["files_before"] - one["files_after"] for one in [*first, *rest])
     assert len(world.lane.files()) == count - saved
     assert read(world) == before
+
+
+def test_an_action_compacts_and_the_views_say_what_it_saved(world: World) -> None:
+    before, count, name = read(world), len(world.lane.files()), str(world.lane.name)
+    [(small,)] = world.lane.rows(
+        "SELECT small_files FROM weir.small_files WHERE stream = :n", n=name
+    )
+    assert small == count
+    with weir.open(settings=world.settings) as store:
+        [done] = store.compact(streams=[name])["compacted"]
+        assert (done["files_before"], done["files_after"]) == (count, 2)
+        assert store.compact(streams=[name])["compacted"] == []
+        with raises("stream_not_found"):
+            store.compact(streams=["no/such"])
+        assert store.upkeep()["compacted"] == []
+    [(before_, after, small, last)] = world.lane.rows(
+        """SELECT c.files_before, c.files_after, f.small_files, f.last_compacted = c.ended_at
+        FROM weir.compactions c JOIN weir.small_files f USING (stream) WHERE stream = :n""",
+        n=name,
+    )
+    assert (before_, after, small, last) == (count, 2, 2, True)
+    assert read(world) == before
