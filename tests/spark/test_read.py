@@ -103,6 +103,7 @@ class Layout(NamedTuple):
     part: int  # of a file, in bytes, that Spark gives to one task
     gaps: bool  # whether some rows are rejected, so that ranks have gaps
     cut: int  # rows of the first segment that are truncated
+    appends: int = 2
 
 
 LAYOUTS = [
@@ -114,6 +115,7 @@ LAYOUTS = [
     Layout(1, 900, 100, 1_000, 2_000, True, 0),
     Layout(3, 60, 50, 1 << 20, 1 << 20, True, 70),
     Layout(3, 25, 20, 1 << 20, 1 << 20, False, 30),
+    Layout(3, 1_000, 50, 1 << 20, 1 << 20, False, 30, 1),
 ]
 
 
@@ -127,7 +129,7 @@ def test_order_places_and_rows_are_the_same_however_the_files_lie(
     monkeypatch.setattr(stage, "PARQUET", {**stage.PARQUET, **small})
     stream = weir.create(segments=layout.segments, on_missing_key="quarantine")
     given = []  # the rows of each append by the partitions of its frame, which are the order
-    for seed in (1, 2):
+    for seed in range(layout.appends):
         numbers = weir.spark.range(seed * 10_000, seed * 10_000 + 900, numPartitions=2)
         key = f"if({layout.gaps} AND id % 7 = 3, null, concat('key ', id * 31 % 30))"
         frame = numbers.selectExpr(f"{key} AS k", "id AS n", "sha(string(id)) AS text")
@@ -160,6 +162,24 @@ def test_order_places_and_rows_are_the_same_however_the_files_lie(
         assert read[columns].to_numpy().tolist() == wanted[columns].to_numpy().tolist(), order
         if layout.segments == 1 and layout.large < 900:
             assert at.nunique() >= 2, "the tasks of one segment keep the cores busy"
+
+
+def test_large_files_of_one_segment_are_read_in_even_tasks(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "ROWS_PER_FILE", 100)
+    monkeypatch.setattr(tasks, "_LARGE", 50)
+    stream = weir.create(segments=1)
+    weir.append(stream, weir.spark.range(0, 600, numPartitions=2).selectExpr("'a' AS k", "id AS n"))
+
+    def parts(order: str) -> int:
+        return weir.frame(stream, order).rdd.getNumPartitions()
+
+    assert parts("none") == 6, "Spark itself puts two files into each of three tasks"
+    with setting(weir.spark, {"spark.sql.files.openCostInBytes": "1"}):
+        assert [parts("stream"), parts("segment")] == [6, 6], "Spark itself cuts each file in two"
+    with setting(weir.spark, {"spark.sql.files.minPartitionNum": "2"}):
+        assert parts("none") < 6, "what somebody set for a session is kept"
 
 
 @pytest.mark.parametrize("order", ["segment", "stream"])

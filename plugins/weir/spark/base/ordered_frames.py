@@ -1,7 +1,6 @@
 """DataFrames whose rows keep an order: within each task, and one frame after another."""
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -57,4 +56,21 @@ def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:
             frames[0].sparkSession.sparkContext._jsc.emptyRDD(), java.schema()
         )
         frames = [*frames, DataFrame(nothing, frames[0].sparkSession)]
-    return reduce(DataFrame.union, frames)
+    return all_of(frames)
+
+
+def all_of(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames as one union: `DataFrame.union` analyses each frame again with
+    each frame that follows it."""
+    if len(frames) == 1:
+        return frames[0]
+    jvm: Any = frames[0].sparkSession._jvm
+    package = "org.apache.spark.sql"
+    plans = java_class(jvm, "PythonUtils").toSeq(
+        [one._jdf.queryExecution().analyzed() for one in frames]
+    )
+    union = java_class(jvm, f"{package}.catalyst.plans.logical.Union")(plans, False, False)
+    java = java_class(jvm, f"{package}.classic.Dataset").ofRows(
+        frames[0]._jdf.sparkSession(), union
+    )
+    return DataFrame(java, frames[0].sparkSession)

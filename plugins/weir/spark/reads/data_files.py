@@ -27,6 +27,7 @@ _SLOT = "_weir_slot"  # of a row's file, if folders have several files
 _NEVER = (1 << 63) - 1  # no row has this rank
 _FEW, _SLOTS_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
 _MOST_RUNS = 256
+_FEW_PARTS = 4  # to compare with so many numbers costs less than to look into an array
 
 
 def scan_files(
@@ -166,6 +167,8 @@ class FileConstants:
     def folder(self) -> str:
         """SQL for the number of the folder of a row, as in `folders`; of folders' names alone, so
         Spark finds the files of a folder in its plan."""
+        if len(self._base) == 1:
+            return f"{TASK} + {self._base[0]}"
         index = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
         return f"cast({_array(self._base)}[{index}] AS int) + {TASK}"
 
@@ -186,6 +189,12 @@ class FileConstants:
         slot, slots = self.folder, self.folders
         if not self.by_folder(values):
             slot, slots = _SLOT, self._slots
+        elif len(self._base) == 1:
+            of_folder = sorted(dict(zip(slots, values, strict=True)).items())
+            parts = [of_folder[0]]
+            parts += [high for low, high in pairwise(of_folder) if low[1] != high[1]]
+            if len(parts) <= _FEW_PARTS:
+                return _by_bisection(slot, parts)
         array = [0] * (1 + max(slots))
         for index, value in zip(slots, values, strict=True):
             array[index] = value
@@ -194,6 +203,16 @@ class FileConstants:
     def of(self, values: Sequence[int]) -> Column:
         """Return a column with the value of the file that contains a row, as `sql` does."""
         return F.expr(self.sql(values))
+
+
+def _by_bisection(slot: str, parts: Sequence[tuple[int, int]]) -> str:
+    """Return SQL for the value of the part that contains a slot. Each part: its first slot and its
+    value."""
+    if len(parts) == 1:
+        return f"cast({parts[0][1]} AS bigint)"
+    middle = len(parts) // 2
+    left, right = _by_bisection(slot, parts[:middle]), _by_bisection(slot, parts[middle:])
+    return f"if({slot} < {parts[middle][0]}, {left}, {right})"
 
 
 def _array(values: Sequence[int]) -> str:

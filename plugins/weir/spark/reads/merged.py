@@ -14,7 +14,7 @@ from weir.spark.reads.native import (
     scan_of,
     scanning_session,
 )
-from weir.spark.reads.tasks import tasks_in_write_order
+from weir.spark.reads.tasks import parts_of_scans, tasks_in_write_order
 
 
 def merged_frame(
@@ -37,10 +37,9 @@ def merged_frame(
     if not with_events:
         extra = [StructField(STREAM, StringType()), *(StructField(n, LongType()) for n in PLACES)]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
-    resolving = scanning_session(spark)
-    tasks = tasks_in_write_order(
-        [one.slices for one in with_events], spark.sparkContext.defaultParallelism
-    )
+    cores = spark.sparkContext.defaultParallelism
+    tasks = tasks_in_write_order([one.slices for one in with_events], cores)
+    resolving = scanning_session(spark, parts_of_scans(tasks, (), cores))
     scans = [
         scan_of(
             resolving, warehouse, one, own_columns(fields, one), (STREAM, *PLACES), number, tasks,

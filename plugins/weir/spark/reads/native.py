@@ -6,7 +6,6 @@ was asked for (`weir.spark.reads.tasks`).
 """
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,13 +17,20 @@ from weir.errors import check_choice
 from weir.model.names import StreamName
 from weir.model.schema import CLOCK, CLOCK_FIELD, PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
-from weir.spark.base.ordered_frames import one_after_another
+from weir.spark.base.ordered_frames import all_of, one_after_another
 from weir.spark.base.session import moved, resolving_session
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.reads.data_files import NAME, ROW, FileConstants, scan_files
-from weir.spark.reads.tasks import WHOLE, Task, tasks_by_segment, tasks_in_write_order
+from weir.spark.reads.tasks import (
+    WHOLE,
+    Task,
+    parts_of_scans,
+    tasks_by_segment,
+    tasks_in_write_order,
+)
 
 ORDERS = ("segment", "stream", "none")
+_PARTS = "spark.sql.files.minPartitionNum"
 READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _FOLDER, _NAME = "_weir_folder", "_weir_name"
 # Of tasks by clock: the last task that reads a file, the clock that is stored with a row, and what
@@ -35,12 +41,18 @@ _BY_CLOCK = (_LAST_TASK, _STORED, _SORT_CLOCK, _SORT_STREAM)
 
 
 class Scan(NamedTuple):
-    """The rows of a native scan. If tasks share a folder: the folder and the name of each file, and
-    by task the rows of the one file that it reads."""
+    """The rows of a native scan; none if each task reads one file. If tasks share a folder: the
+    folder and the name of each file, and by task the rows of the one file that it reads."""
 
-    frame: DataFrame
+    frame: DataFrame | None
     files: list[tuple[int, str]]
     alone: dict[int, DataFrame]
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows of a scan that is made."""
+        assert self.frame is not None, "each task reads a file alone"
+        return self.frame
 
 
 def read_stream_frame(
@@ -85,16 +97,15 @@ def frame_of(
     if not slices:
         extra = [StructField(name, LongType()) for name in more]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
-    resolving = scanning_session(spark)
+    cores = spark.sparkContext.defaultParallelism
     tasks: list[list[Task]] = []
     if order != "none":
-        cores = spark.sparkContext.defaultParallelism
         by_segment = order == "segment"
         tasks = (
             tasks_by_segment(slices, cores) if by_segment else tasks_in_write_order([slices], cores)
         )
     scan = scan_of(
-        resolving,
+        scanning_session(spark, parts_of_scans(tasks, slices, cores)),
         warehouse,
         Slices("", stream_id, slices, fields),
         fields,
@@ -103,15 +114,17 @@ def frame_of(
         tasks,
         by_rank=order == "stream",
     )
-    return moved(in_tasks([scan], tasks) if tasks else scan.frame, spark)
+    return moved(in_tasks([scan], tasks) if tasks else scan.rows, spark)
 
 
-def scanning_session(spark: SparkSession) -> SparkSession:
-    """Return the private session in which scans are resolved."""
+def scanning_session(spark: SparkSession, parts: int = 0) -> SparkSession:
+    """Return the private session in which scans are resolved that Spark divides into so many parts
+    or more, unless `spark` has a setting for that. 0: Spark decides."""
     # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
-    return resolving_session(
-        spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
-    )
+    settings = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
+    if parts and spark.conf.get(_PARTS, None) is None:
+        settings[_PARTS] = str(parts)
+    return resolving_session(spark, settings)
 
 
 def scan_of(
@@ -141,6 +154,21 @@ def scan_of(
                     first_task[file] = i if first_task[file] < 0 else first_task[file]
                     last_task[file], added[file] = i, at
     apart = not (constants.by_folder(first_task) and constants.by_folder(last_task))
+    alone: dict[int, DataFrame] = {}
+    if apart:
+        # To look at the name of each row's file takes longer than to plan another scan, as files
+        # that share a folder are large.
+        for i, task in enumerate(tasks):
+            read_here = [(part.stream, len(part.slices)) for part in task]
+            if read_here == [(number, 1)] and task[0].clocks in (None, WHOLE):
+                one = read._replace(slices=[slices[file] for file in task[0].slices])
+                alone[i] = scan_of(
+                    resolving, warehouse, one, fields, more, 0, [[Task(0, {0: 0})]],
+                    by_rank=by_rank,
+                ).rows  # fmt: skip
+        if all(i in alone or number not in {part.stream for part in task}
+               for i, task in enumerate(tasks)):  # fmt: skip
+            return Scan(None, [], alone)
     by_clock = any(part.clocks for task in tasks for part in task)
     # The number of a row in its file is a column of the scan, less a number of the file. Where
     # ranks have no gaps, as in one segment, they cost less than row numbers, and mostly all files
@@ -179,7 +207,6 @@ def scan_of(
     }
     columns = {name: known[name] for name in more}
     files: list[tuple[int, str]] = []
-    alone: dict[int, DataFrame] = {}
     if tasks:
         columns[READING_TASK] = constants.sql(first_task)
         columns[_SORT] = f"{constants.sql(added)} + {SEQ}" if by_rank else plus_row(added)
@@ -191,16 +218,6 @@ def scan_of(
             columns[_FOLDER], columns[_NAME] = constants.folder, NAME
             names = (s.path.rsplit("/", 1)[1] for s in slices)
             files = list(zip(constants.folders, names, strict=True))
-            # To look at the name of each row's file takes longer than to plan another scan, as
-            # files that share a folder are large.
-            for i, task in enumerate(tasks):
-                read_here = [(part.stream, len(part.slices)) for part in task]
-                if read_here == [(number, 1)] and task[0].clocks in (None, WHOLE):
-                    one = read._replace(slices=[slices[file] for file in task[0].slices])
-                    alone[i] = scan_of(
-                        resolving, warehouse, one, fields, more, 0, [[Task(0, {0: 0})]],
-                        by_rank=by_rank,
-                    ).frame  # fmt: skip
     frame = frame.selectExpr(
         f"* EXCEPT ({', '.join([*constants.added, *metadata, *([CLOCK] if stored else [])])})",
         *(f"{sql} AS {name}" for name, sql in columns.items()),
@@ -217,7 +234,7 @@ def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFram
     frames = []
     by_clock = any(part.clocks for task in tasks for part in task)
     for i, task in enumerate(tasks):
-        frame = reduce(DataFrame.union, [_part_of(scans[part.stream], i, part) for part in task])
+        frame = all_of([_part_of(scans[part.stream], i, part) for part in task])
         if sum(len(part.slices) for part in task) > 1:
             keys = [_SORT_CLOCK, _SORT_STREAM, _SORT] if task[0].clocks else [_SORT]
             frame = frame.coalesce(1).sortWithinPartitions(*keys)
@@ -227,9 +244,9 @@ def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFram
 
 def _part_of(scan: Scan, i: int, part: Task) -> DataFrame:
     """Return what a task reads of a scan."""
-    frame, files, alone = scan
-    if i in alone:
-        return alone[i]
+    if i in scan.alone:
+        return scan.alone[i]
+    frame, files = scan.rows, scan.files
     mine = f"{READING_TASK} = {i}"
     if part.clocks:
         mine = f"{READING_TASK} <= {i} AND {_LAST_TASK} >= {i}"

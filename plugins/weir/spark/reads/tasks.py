@@ -73,6 +73,15 @@ def _large(rows: int) -> int:
     return max(_LARGE, rows // _MOST_LARGE)
 
 
+def parts_of_scans(tasks: Sequence[Sequence[Task]], slices: Sequence[FileSlice], cores: int) -> int:
+    """Return into how many parts Spark shall divide each scan at least, or 0 if it decides: into
+    one for each core, of few files uneven ones, and of a file with one row group empty ones."""
+    if tasks:
+        return 1 if len(tasks) >= cores else 0
+    parts = TASKS_PER_CORE * cores
+    return parts if sum(s.end_row - s.first_row for s in slices) >= parts * _LARGE else 0
+
+
 def _divided(chain: Sequence[FileSlice], large: int, wanted: int) -> list[list[FileSlice]]:
     """Divide slices, in their order, into parts of about `wanted` rows; large files are alone."""
     parts: list[list[FileSlice]] = []
