@@ -80,7 +80,7 @@ def _read(
             again = look_at(reader, file, commits, contents=True)
             seen.wrong = again.wrong or [("unreadable", "Spark can't read all of its rows")]
             continue
-        alone = commits[0].clock if commits else 0
+        alone = next((one.clock for one in commits if one.end > file.start_offset), 0)
         seen.sums = defaultdict(int)
         for row in of_file:
             seen.sums[row[CLOCK] or alone] += (row["upper"] << 32) + row["lower"]
