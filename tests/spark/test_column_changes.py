@@ -4,6 +4,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -19,6 +20,8 @@ from weir.model.names import StreamName
 from weir.settings import Settings
 from weir.spark.consumers.put_back import put_back
 from weir.spark.reads.source import WeirSource, register
+
+pytestmark = pytest.mark.drawn(1)
 
 
 def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:

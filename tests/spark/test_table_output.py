@@ -45,6 +45,8 @@ TYPES: list[tuple[str, str, str, list[str], list[str]]] = [
     ("m", "json", "map<string,string>", ["map('k', 'v')", "map()"], ['{"k":"v"}', "{}"]),
     ("o", "jsonb", "struct<p:string>", ["named_struct('p', 'q\"')", "NULL"],
      ['{"p": "q\\""}', "None"]),
+    ("va", "jsonb", "variant", ["parse_json('{\"p\": [1.5, null]}')", "parse_json('\"t\"')"],
+     ['{"p": [1.5, null]}', '"t"']),
     ("e", "mood", "string", ["'good'", "'bad'"], ["good", "bad"]),
 ]  # fmt: skip
 

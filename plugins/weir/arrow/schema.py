@@ -22,8 +22,9 @@ _SIMPLE: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "variant": pa.struct([("value", pa.binary()), ("metadata", pa.binary())]),
 }
-_BY_ARROW = {kind: name for name, kind in _SIMPLE.items()} | {
+_BY_ARROW = {kind: name for name, kind in _SIMPLE.items() if name != "variant"} | {
     pa.large_string(): "string",
     pa.string_view(): "string",
     pa.large_binary(): "binary",
@@ -36,7 +37,10 @@ _BY_ARROW = {kind: name for name, kind in _SIMPLE.items()} | {
     pa.date64(): "date",
 }
 STORED, DEFAULT = "stored", "default"
-_WITH_DEFAULT = _SIMPLE.keys() - {"binary"}  # Spark's vectorized reader fails for these ...
+_WITH_DEFAULT = _SIMPLE.keys() - {
+    "binary",
+    "variant",
+}  # Spark's vectorized reader fails for these ...
 _MOST_DIGITS = 18  # ... and for decimals of more
 UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")

@@ -27,6 +27,7 @@ _FITS = {
     "array": {"json", "jsonb"},
     "map": {"json", "jsonb"},
     "struct": {"json", "jsonb"},
+    "variant": {"json", "jsonb"},
 }
 _MICROSECONDS = {"timestamp", "timestamptz"}
 # As SQL calls the types whose values a folder's name keeps exactly, and other whole numbers.

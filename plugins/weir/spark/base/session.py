@@ -50,6 +50,8 @@ WRITING = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 ends in 2262 for pyarrow
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # all readers use the same calendar
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # A variant in one piece: else each file would have columns of its own for what is in it.
+    "spark.sql.variant.writeShredding.enabled": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "0",  # one file at a time, in the rows' order
 }
 # A private session keeps these settings of the user's session. They change how Spark works, but not

@@ -66,7 +66,7 @@ def _text(column: SparkColumn, kind: DataType) -> SparkColumn:
         return F.concat(F.lit("\\x"), F.hex(column))
     if isinstance(kind, TimestampType):
         return F.concat(column.cast("string"), F.lit("+00"))
-    if re.split(r"\W", kind.simpleString())[0] in ("array", "map", "struct"):
+    if re.split(r"\W", kind.simpleString())[0] in ("array", "map", "struct", "variant"):
         return as_json(column)
     return column.cast("string")
 

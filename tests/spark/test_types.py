@@ -1,0 +1,151 @@
+"""Every type of Spark is appended and read unchanged, or refused: the table of docs/types.md."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import weir as api
+from tests.spark.installation import Installation
+from tests.world.streams import unique
+from weir.arrow.schema import with_default
+from weir.errors import InvalidInput
+from weir.model.column_changes import holds
+
+pytestmark = pytest.mark.drawn(1)
+
+PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A type that streams have: values in SQL, the type of a table that keeps them, and what its
+    default may be."""
+
+    name: str
+    values: tuple[str, str]
+    table: str
+    default: str = ""
+
+
+KEPT = [
+    Kept("boolean", ("true", "false"), "boolean", "true"),
+    Kept("tinyint", ("-128", "127"), "smallint", "1"),
+    Kept("smallint", ("-32768", "32767"), "smallint", "1"),
+    Kept("int", ("-2147483648", "2147483647"), "integer", "1"),
+    Kept("bigint", ("-9223372036854775808", "9223372036854775807"), "bigint", "1"),
+    Kept("float", ("1.1", "'-Infinity'"), "real", "1.5"),
+    Kept("double", ("1e300", "'NaN'"), "double precision", "1.5"),
+    Kept("decimal(10,2)", ("12345678.91", "-0.01"), "numeric(10,2)", "1.50"),
+    Kept("decimal(38,10)", ("1234567890123456789012345678.0123456789", "0"), "numeric", ""),
+    Kept("string", ("'äöü\\n\\\\N'", "''"), "text", "x"),
+    Kept("binary", ("X'00FF5C'", "X''"), "bytea"),
+    Kept("date", ("'0001-01-01'", "'9999-12-31'"), "date", "2013-01-01"),
+    Kept("timestamp", ("'1969-12-31 23:59:59.999999Z'", "'2024-03-31 01:30:00Z'"), "timestamptz",
+         "2013-01-01 00:00:00Z"),
+    Kept("timestamp_ntz", ("'2024-03-31 02:30:00.000001'", "'1582-10-04 00:00:00'"), "timestamp",
+         "2013-01-01 00:00:00"),
+    Kept("array<int>", ("array(1, NULL)", "array()"), "jsonb"),
+    Kept("map<string,int>", ("map('k', 1, 'l', NULL)", "map()"), "jsonb"),
+    Kept("struct<a:int,b:string>", ("named_struct('a', 1, 'b', 'x')",
+         "named_struct('a', NULL, 'b', '')"), "jsonb"),
+    Kept("variant", ("parse_json('{\"a\": [1, 2.5, \"x\", null]}')", "parse_json('7')"), "jsonb"),
+]  # fmt: skip
+REFUSED = {
+    "interval day to second": "INTERVAL '1' DAY", "interval year to month": "INTERVAL '1' YEAR",
+    "string collate UTF8_LCASE": "'a' COLLATE UTF8_LCASE", "time": "TIME '01:02:03'",
+}  # fmt: skip
+
+
+def rows_of(frame: Any, names: list[str]) -> list[str]:
+    """The rows as texts that tell all values apart, a variant by its JSON and by its type."""
+    variants = {f.name for f in frame.schema.fields if f.dataType.simpleString() == "variant"}
+    shown = [
+        F.concat_ws(" ", F.to_json(name), F.schema_of_variant(name)) if name in variants else name
+        for name in names
+    ]
+    return sorted(map(repr, frame.select(*shown).collect()))
+
+
+def written() -> dict[str, list[str]]:
+    """The table of the page: by type, its other cells."""
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return {one[0].strip("`"): one[1:] for one in cells}
+
+
+def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installation) -> None:
+    names = [f"c{i}" for i in range(len(KEPT))]
+    rows = [
+        f"SELECT '{key}' AS k, "
+        + ", ".join(
+            f"CAST({one.values[i] if i < 2 else 'NULL'} AS {one.name}) AS {name}"
+            for name, one in zip(names, KEPT, strict=True)
+        )
+        for i, key in enumerate("abc")
+    ]
+    frame = weir.spark.sql(" UNION ALL ".join(rows))
+    stream = weir.create("t/types", key="k", segments=2)
+    weir.append(stream, frame)
+    there = rows_of(frame, names)
+    assert rows_of(weir.frame(stream), names) == there
+
+    table = api.read(str(stream), settings=weir.settings)
+    fields = {one["name"]: one for one in frame.schema.jsonValue()["fields"]}
+    plain = [name for name in names if fields[name]["type"] != "variant"]
+    key = [("k", "ascending")]
+    known = frame.select("k", *plain).toArrow().sort_by(key)
+    assert repr(table.select(["k", *plain]).sort_by(key).to_pylist()) == repr(known.to_pylist())
+    arrow = {name: str(table.schema.field(name).type) for name in names}
+
+    # What pyarrow has read it appends, except a variant, of which it knows only the parts.
+    copy = weir.create("t/by-pyarrow", key="k", segments=1)
+    api.append(str(copy), table.select(["k", *plain]), writer_id="w", batch_id="1",
+               settings=weir.settings)  # fmt: skip
+    assert rows_of(weir.frame(copy), plain) == rows_of(frame, plain)
+
+    cells = {}
+    for name, one in zip(names, KEPT, strict=True):
+        kind = fields[name]["type"]
+        cells[one.name] = [
+            arrow[name], "no" if kind == "variant" else "yes", one.table.partition("(")[0],
+            default_of(fields[name], one.default), wider_of(kind),
+        ]  # fmt: skip
+    found = {name: row[: len(cells[name])] for name, row in written().items() if name in cells}
+    assert found == {name: [f"`{c}`" if i in (0, 2) else c for i, c in enumerate(row)]
+                     for name, row in cells.items()}  # fmt: skip
+
+
+def default_of(field: dict[str, Any], text: str) -> str:
+    try:
+        with_default(field, text or "1")
+    except InvalidInput:
+        return "no"
+    return "yes"
+
+
+def wider_of(kind: Any) -> str:
+    if not isinstance(kind, str):
+        return "its parts"
+    if kind.startswith("decimal("):
+        return "more digits"
+    every = {"short": "smallint", "integer": "int", "long": "bigint", "double": "double",
+             "timestamp_ntz": "timestamp_ntz", "string": "string", "variant": "variant",
+             "timestamp": "timestamp"}  # fmt: skip
+    return ", ".join(sql for one, sql in every.items() if one != kind and holds(one, kind)) or "no"
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSED))
+def test_a_type_that_files_tables_or_readers_lack_is_refused(weir: Installation, kind: str) -> None:
+    stream = weir.create(f"t/{unique('refused')}", key="k", segments=1)
+    frame = weir.spark.sql(f"SELECT 'a' AS k, {REFUSED[kind]} AS x")
+    with pytest.raises(InvalidInput) as refused:
+        weir.append(stream, frame)
+    assert refused.value.code == "column_type_unsupported"
+    assert written()[kind][0] == "refused"
+
+
+def test_the_page_has_all_types() -> None:
+    assert written().keys() == {one.name for one in KEPT} | REFUSED.keys()
