@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import weir
@@ -23,11 +25,13 @@ from weir.compaction.run import compact
 from weir.controller.read_plan import plan_of_stream
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
+from weir.installation.opened import Installation
 from weir.model.compaction import Small, groups_of
 from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
+from weir.verification.new_files import checking
 from weir.warehouse.filesystem import filesystem
 
 
@@ -271,3 +275,18 @@ def test_an_action_compacts_and_the_views_say_what_it_saved(world: World) -> Non
     )
     assert (before_, after, small, last) == (count, 2, 2, True)
     assert read(world) == before
+
+
+def test_what_differs_from_what_was_committed_takes_no_file_s_place(world: World) -> None:
+    path = Path(world.settings.warehouse, world.lane.files()[0].path)
+    rows = pq.read_table(path)
+    n = rows.schema.get_field_index("n")
+    pq.write_table(rows.set_column(n, "n", pc.add(rows["n"], 1)), path)
+    files = world.lane.files()
+    with weir.open(settings=world.settings) as store, raises("some_failed"):
+        store.compact()
+    app = Installation(world.settings, world.lane.database)
+    chosen, number = groups(world), begun(world)
+    with raises("compaction_differs"):
+        checking(app)(world.lane.stream_id, written(world, number, chosen))
+    assert world.lane.files() == files
