@@ -165,10 +165,3 @@ def test_an_older_version_has_its_names_and_the_widest_types() -> None:
     assert [(one["name"], one["type"]) for one in found] == [
         ("a", "string"), ("b", "long"), ("c", "float"),
     ]  # fmt: skip
-
-
-def test_what_a_file_declares_is_done_once() -> None:
-    changes = ColumnChanges(rename={"a": "z"}, drop=["b"])
-    done, _ = changes.applied("s/s", ABC, [])
-    assert not changes.but_done(done)
-    assert changes.but_done(ABC) == changes

@@ -26,14 +26,6 @@ class ColumnChanges:
     def __bool__(self) -> bool:
         return bool(self.add or self.rename or self.drop or self.widen)
 
-    def but_done(self, fields: Sequence[Field]) -> "ColumnChanges":
-        """Return what is left to do of changes that a file declares: not the renaming of a column
-        that has its new name, nor the drop of one that is not there."""
-        there = {one["name"] for one in fields}
-        rename = {a: b for a, b in self.rename.items() if a in there or b not in there}
-        drop = [name for name in self.drop if name in there]
-        return ColumnChanges(self.add, rename, drop, self.widen)
-
     @property
     def touched(self) -> dict[str, str]:
         """What happens to the columns that are there, by name: `dropped`, `renamed to ...` or
