@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
-from weir.model.column_changes import ColumnChanges, columns_at, followed, holds, mentions
+from weir.model.column_changes import (
+    ColumnChanges,
+    columns_at,
+    followed,
+    holds,
+    mentions,
+    typed_before,
+)
 from weir.model.new_columns import combine
 from weir.model.schema import Field, merge, stored_name
 from weir.model.stream_configuration import Configuration
@@ -165,3 +172,16 @@ def test_an_older_version_has_its_names_and_the_widest_types() -> None:
     assert [(one["name"], one["type"]) for one in found] == [
         ("a", "string"), ("b", "long"), ("c", "float"),
     ]  # fmt: skip
+
+
+def test_what_was_written_earlier_is_read_with_the_types_of_its_time() -> None:
+    second, _ = applied(ABC, [], rename={"c": "z"})
+    third, _ = applied(second, [], widen=[field("z", "double"), field("b", "long")])
+    fourth, _ = applied(third, [], add=[field("d")])
+    versions = [(10, ABC), (20, second), (30, third), (40, fourth)]
+    [(until, then)] = typed_before(versions)
+    assert until == 30
+    assert [(one["name"], one["type"]) for one in then] == [
+        ("a", "string"), ("b", "integer"), ("z", "float"), ("d", "long"),
+    ]  # fmt: skip
+    assert typed_before(versions[2:]) == typed_before([]) == []

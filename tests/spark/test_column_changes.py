@@ -1,6 +1,7 @@
 """Spark reads streams whose columns changed as pyarrow does, and appends to them (semantics
 5.5)."""
 
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -130,10 +131,15 @@ def test_the_format_reads_what_the_model_says(database: Database, settings: Sett
         assert [b for part in parts for b in query.read(part)] == batches
 
 
-def test_an_event_that_was_rejected_is_put_back_under_the_names_of_now(weir: Installation) -> None:
+def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
+    weir: Installation,
+) -> None:
     fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]
+    fields += [column("f", "float"), column("d", "date")]
     stream = weir.create("p/s", segments=1, fields=fields)
-    weir.append(stream, weir.spark.createDataFrame([("x", 1, 2)], "k string, a int, b int"))
+    rows = [("x", 1, 2, 0.1, date(2024, 2, 29))]
+    types = "k string, a int, b int, f float, d date"
+    weir.append(stream, weir.spark.createDataFrame(rows, types))
     group = weir.group(stream)
 
     def fails(events: DataFrame) -> DataFrame:
@@ -144,12 +150,21 @@ def test_an_event_that_was_rejected_is_put_back_under_the_names_of_now(weir: Ins
     lane.name = stream
     update(lane, rename={"a": "b", "b": "a"}, widen=[column("a", "long")])
     update(lane, add=[column("c", "string", "new")])
+    update(lane, widen=[column("f", "double"), column("d", "timestamp_ntz")])
+    more = [("y", 3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c")]
+    types = "k string, b long, a int, f double, d timestamp_ntz, c string"
+    weir.append(stream, weir.spark.createDataFrame(more, types))
+    weir.consumer(group, fails, "parquet:x", on_error="quarantine").run()
     seen: list[Any] = []
 
     def mended(events: DataFrame) -> DataFrame:
-        seen.extend((row.b, row.a, row.c) for row in events.collect())
+        names = ["b", "a", "f", "d", "c"]
+        seen.extend(tuple(row) for row in events.select(names).orderBy("b").collect())
         return events
 
     output = Output.parse("parquet:x", weir.settings.output_roots)
     put_back(weir.opened, group, "one", mended, [output], {})
-    assert seen == [(1, 2, "new")]
+    assert seen == [
+        (1, 2, 0.10000000149011612, datetime(2024, 2, 29), "new"),
+        (3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c"),
+    ]

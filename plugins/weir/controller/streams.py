@@ -224,6 +224,19 @@ def schema_by_id(connection: Connection, stream_id: int) -> list[Field]:
     return list(fields or [])
 
 
+def schema_versions(connection: Connection, stream_id: int) -> list[tuple[int, list[Field]]]:
+    """Return all versions of a stream's schema, oldest first, each with the clock from which on it
+    was the newest."""
+    rows = connection.execute(
+        text(
+            """SELECT time_clock(created_at) AS since, fields FROM stream_schema
+            WHERE stream_id = :s ORDER BY version"""
+        ),
+        {"s": stream_id},
+    )
+    return [(row.since, row.fields) for row in rows]
+
+
 def schema_at(connection: Connection, stream_id: int, version: int) -> list[Field]:
     """Return the columns of an older version of a stream's schema, each with the widest type that
     it got (semantics 5.5). Raises InvalidInput for a version that there is not."""

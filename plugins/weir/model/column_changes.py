@@ -4,6 +4,7 @@ name that it has in files, whatever it is called, so no file is written again.""
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from weir.errors import InvalidInput
@@ -210,3 +211,23 @@ def columns_at(versions: Iterable[list[Field]], asked: int) -> list[Field]:
         if version == asked:
             found = fields
     return [{**one, "type": types[stored_name(one)]} for one in found]
+
+
+def typed_before(
+    versions: Sequence[tuple[int, list[Field]]],
+) -> list[tuple[int, list[Field]]]:
+    """Return the columns of the newest version of a schema with the types that they had before,
+    each with the clock up to which they had these, oldest first; nothing if no type has changed.
+
+    `versions`: each with the clock from which on it was the newest."""
+    found: list[tuple[int, list[Field]]] = []
+    now = versions[-1][1] if versions else []
+    for (_, fields), (until, _) in pairwise(versions):
+        types = {stored_name(one): one["type"] for one in fields}
+        then = [{**one, "type": types.get(stored_name(one), one["type"])} for one in now]
+        if found and found[-1][1] == then:
+            found.pop()
+        found.append((until, then))
+    while found and found[-1][1] == now:
+        found.pop()
+    return found

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection
@@ -20,10 +20,11 @@ from sqlalchemy import Connection
 from weir.consumers.consumer import Consumer
 from weir.consumers.outputs import Output
 from weir.controller.locks import read_stream
-from weir.controller.streams import schema_by_id
+from weir.controller.streams import schema_versions
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.installation.opened import Installation
+from weir.model.column_changes import typed_before
 from weir.model.names import StreamName, reader_group_name, stream_name
 from weir.model.schema import PLACES, Field, stored_name, without_metadata
 from weir.reader_groups.batches.reading import Reading
@@ -65,8 +66,8 @@ def put_back(
     def again(events: DataFrame | dict[str, DataFrame], **given: Any) -> Any:
         several = events if isinstance(events, dict) else {str(rejected[0]): events}
         restored = {
-            str(name): restored_events(app.spark, several.get(str(name.rejected)), group, fields)
-            for name, fields in schemas.items()
+            str(name): restored_events(app.spark, several.get(str(name.rejected)), group, versions)
+            for name, versions in schemas.items()
         }
         one = next(iter(restored.values())) if len(restored) == 1 else restored
         return function(one, **given)
@@ -110,22 +111,30 @@ def _name_for(group: str) -> str:
 
 def _rejected_streams(
     connection: Connection, group: str
-) -> tuple[dict[StreamName, list[Field]], list[StreamName]]:
-    """Return the columns of each stream of a group, and the streams of rejected rows that exist."""
+) -> tuple[dict[StreamName, list[tuple[int, list[Field]]]], list[StreamName]]:
+    """Return the versions of the schema of each stream of a group, and the streams of rejected rows
+    that exist."""
     schemas, rejected = {}, []
     for stream in group_streams(connection, group):
         name = stream_name(stream.name)
-        schemas[name] = schema_by_id(connection, stream.stream_id)
+        schemas[name] = schema_versions(connection, stream.stream_id)
         with contextlib.suppress(NotFound):
             rejected.append(read_stream(connection, stream_name(str(name.rejected))).name)
     return schemas, rejected
 
 
 def restored_events(
-    spark: SparkSession, rejected: DataFrame | None, group: str, fields: list[Field]
+    spark: SparkSession,
+    rejected: DataFrame | None,
+    group: str,
+    versions: Sequence[tuple[int, list[Field]]],
 ) -> DataFrame:
     """Return the events of rows of `<stream>.rejected` that a group has failed on, with the segment
-    and the offset that they have in their stream, and the clock at which they were rejected."""
+    and the offset that they have in their stream, and the clock at which they were rejected.
+
+    A text is read with the type that its column had when the event was rejected: that of a float
+    means another double."""
+    fields = versions[-1][1] if versions else []
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
     if rejected is None:
         places = [StructField(name, LongType()) for name in PLACES]
@@ -133,7 +142,10 @@ def restored_events(
     source = f"group {group}, segment "
     rows = rejected.where(F.col("source").startswith(source))
     number, _, epoch = (F.split(F.substring_index("source", " ", -1), "[.]")[i] for i in (0, 0, 1))
-    event = F.from_json("row", stored_schema(fields), {**EXACT, "mode": "FAILFAST"})
+    event = _parsed(fields)
+    for until, then in reversed(typed_before(versions)):
+        wide = _parsed(then).cast(stored_schema(fields))
+        event = F.when(F.col("_clock") < until, wide).otherwise(event)
     return rows.select(
         F.shiftleft(epoch.cast("long"), 32).bitwiseOR(number.cast("long")).alias("_segment"),
         F.col("place").alias("_offset"), "_clock", event.alias("_weir_event"),
@@ -144,3 +156,8 @@ def restored_events(
         ],
         *quoted(PLACES),
     )  # fmt: skip
+
+
+def _parsed(fields: list[Field]) -> Column:
+    """Return the event in the text of a rejected row, with the columns of its stream."""
+    return F.from_json("row", stored_schema(fields), {**EXACT, "mode": "FAILFAST"})
