@@ -1,6 +1,7 @@
 """Columns are renamed, dropped, widened and added with defaults while files stay as they are: what
 is read is what a model says that keeps each row by itself (semantics 5.5)."""
 
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,9 @@ from tests.raises import raises
 from tests.world.columns import World, column, update
 from tests.world.streams import Lane, unique
 from weir.arrow.append import stage_table
+from weir.arrow.read import read_slice
 from weir.controller.commit import commit
+from weir.controller.read_plan import plan
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.settings import Settings
@@ -88,6 +91,41 @@ def test_a_value_of_another_type_is_refused_and_never_guessed(
     with raises("column_type_differs 'a' double long"):
         put(lane, settings, key=["x"], a=pa.array([1.0]))
     assert weir.read(str(lane.name), settings=settings)["a"].to_pylist() == [2**40, 7]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fits", "larger"),
+    [
+        ("integer", "long", pa.array([7]), pa.array([2**40])),
+        ("float", "double", pa.array([0.5]), pa.array([0.1])),
+        ("decimal(4,1)", "decimal(5,2)", pa.array(["1.50"]).cast(pa.decimal128(5, 2)),
+         pa.array(["1.25"]).cast(pa.decimal128(5, 2))),
+        ("date", "timestamp_ntz", pa.array([datetime(2024, 1, 1)], pa.timestamp("us")),
+         pa.array([datetime(2024, 1, 1, 1)], pa.timestamp("us"))),
+    ],
+)  # fmt: skip
+def test_a_read_that_began_before_a_widening_goes_on_or_says_which_column_grew(
+    database: Database,
+    settings: Settings,
+    before: str,
+    after: str,
+    fits: pa.Array,
+    larger: pa.Array,
+) -> None:
+    lane = Lane.made(database, fields=[column("key", "string"), column("a", before)])
+    _, fields = database.snapshot(lambda c: plan(c, lane.name, None, None))
+    update(lane, widen=[column("a", after)])
+    put(lane, settings, key=["x"], a=fits)
+    put(lane, settings, key=["x"], a=larger)
+    slices, _ = database.snapshot(lambda c: plan(c, lane.name, None, None))
+    first, second = sorted(slices, key=lambda one: one.start_offset)
+    assert (
+        read_slice(settings, first, fields, ["a"])["a"]
+        .cast(fits.type)
+        .equals(pa.chunked_array([fits]))
+    )
+    with raises("column_widened 'a'"):
+        read_slice(settings, second, fields, ["a"])
 
 
 def test_a_renamed_key_routes_as_before_and_new_appends_name_it(

@@ -14,7 +14,7 @@ from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.streams import schema_at
 from weir.controller.times import Moment, close_span, parse_span
-from weir.errors import InvalidInput, check_choice
+from weir.errors import Conflict, InvalidInput, check_choice
 from weir.installation.opened import Installation, shared_database
 from weir.model.names import stream_name
 from weir.model.schema import CLOCK, SEQ, Field
@@ -139,7 +139,8 @@ def read_rows(
     `weir.arrow.schema.to_read`. Columns that the file does not have are null, or their defaults.
 
     Only the row groups that hold the rows are read. Raises what `why_unread` returns for a file
-    that can't be read."""
+    that can't be read, and Conflict for a value that the schema's type does not hold, because the
+    column was widened since."""
     system, base = filesystem(settings.warehouse)
     try:
         with system.open_input_file(f"{base}/{part.path}") as source:
@@ -158,7 +159,7 @@ def read_rows(
     table = table.slice(part.first_row - before, part.end_row - part.first_row)
     count = table.num_rows
     values = [
-        table[stored[n]].cast(schema.field(n).type) if stored[n] in there
+        _in_type(table[stored[n]], schema.field(n)) if stored[n] in there
         else absent(schema.field(n), count)
         for n in wanted
     ]  # fmt: skip
@@ -174,6 +175,28 @@ def read_rows(
         pa.field(n, pa.int64()) for n in names
     ]
     return pa.table([*values, *places], schema=pa.schema(fields))
+
+
+def _in_type(values: pa.ChunkedArray, column: pa.Field) -> pa.ChunkedArray:
+    """Return the values of a file in the type of a column. Raises Conflict for one that would
+    change."""
+    try:
+        found = values.cast(column.type)
+        # A double becomes the nearest float, and a time its date, without an error.
+        narrower = any(
+            str(values.type).count(wide) > str(column.type).count(wide)
+            for wide in ("double", "timestamp")
+        )
+        if not narrower or found.cast(values.type).equals(values):
+            return found
+        why = "a value is not the same in both types"
+    except pa.ArrowInvalid as error:
+        why = str(error)
+    raise Conflict(
+        "column_widened",
+        f"column {column.name!r} is read as {column.type}, but was widened to {values.type} since "
+        f"this read or query began ({why}); begin it again, and it has the wider type.",
+    )
 
 
 def _row_groups(metadata: pq.FileMetaData, first: int, end: int) -> tuple[list[int], int]:
