@@ -293,6 +293,16 @@ def test_a_new_routing_key_makes_no_text_of_floating_point_numbers(
     with_expression(frame, checked, "value", "key", resolving)  # a stream that has it goes on
 
 
+@pytest.mark.parametrize("text", ["v", "cast(v AS string)", "concat('a', v)", "to_json(more)"])
+def test_a_new_routing_key_makes_no_text_of_a_variant(spark: SparkSession, text: str) -> None:
+    resolving = private_session(spark)
+    frame = spark.createDataFrame([], "v variant, more struct<v: variant>")
+    checked = check_expression(text, "key", resolving)
+    with raises("routing_key_type"):
+        with_expression(frame, checked, "value", "key", resolving, new=True)
+    with_expression(frame, checked, "value", "key", resolving)  # a stream that has it goes on
+
+
 def test_floating_point_numbers_may_be_in_a_key_as_exact_numbers(spark: SparkSession) -> None:
     resolving = private_session(spark)
     frame = spark.createDataFrame([], "a string, d double")

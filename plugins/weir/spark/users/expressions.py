@@ -150,14 +150,14 @@ def with_expression(
     """Return the rows, in `session`, with the value of the expression as text in a column `name`.
 
     Raises InvalidInput if it cannot be computed from these rows, or if it depends on the current
-    time; if it is `new`, also if it makes text of floating-point numbers, which each version of
-    Java writes in its own way.
+    time; if it is `new`, also if it makes text of variants or of floating-point numbers, which each
+    version of Java writes in its own way.
     """
     tree = expression.tree
     rows = _with(moved(frame, session), expression, name, what, tree, lambda c: c.cast("string"))
     if new:
         resolved = rows._jdf.queryExecution().analyzed().expressions().last()
-        _check_floats(resolved, expression, what)
+        _check_texts(resolved, expression, what)
     return rows
 
 
@@ -258,13 +258,21 @@ def _check_moments(node: Any, expression: Expression, what: str) -> None:
         _check_moments(child, expression, what)
 
 
-def _check_floats(node: Any, expression: Expression, what: str) -> None:
-    """Refuse a resolved tree in which a floating-point number becomes text (semantics 1.6)."""
+def _check_texts(node: Any, expression: Expression, what: str) -> None:
+    """Refuse a resolved tree in which a variant or a floating-point number becomes text (semantics
+    1.6)."""
     children = _each(node.children())
     kind = node.getClass().getSimpleName()
     as_text = kind == "Cast" and str(node.dataType()).startswith("StringType")
     if as_text or kind == "StructsToJson":
         given = str(children[0].dataType())
+        if "VariantType" in given:
+            raise InvalidInput(
+                "routing_key_type",
+                f"the {what} {expression.text!r} makes text of a variant ({children[0].sql()}), "
+                "whose values may be of any type, so that versions of Spark write the same one "
+                "differently; take a column of texts, numbers or dates.",
+            )
         if "DoubleType" in given or "FloatType" in given:
             raise InvalidInput(
                 "expression_not_deterministic",
@@ -273,7 +281,7 @@ def _check_floats(node: Any, expression: Expression, what: str) -> None:
                 "would change its segment; cast them to DECIMAL or BIGINT first.",
             )
     for child in children:
-        _check_floats(child, expression, what)
+        _check_texts(child, expression, what)
 
 
 def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
