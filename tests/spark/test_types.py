@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import weir as api
 from tests.spark.installation import Installation
 from tests.world.streams import unique
+from weir.actions.verify import contents_by
 from weir.arrow.schema import with_default
+from weir.compaction.run import Budget, compact
 from weir.errors import InvalidInput
 from weir.model.column_changes import holds
+from weir.verification.new_files import checking
+from weir.verification.verify import verify
 
 pytestmark = pytest.mark.drawn(1)
 
@@ -76,7 +81,8 @@ def written() -> dict[str, list[str]]:
     return {one[0].strip("`"): one[1:] for one in cells}
 
 
-def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installation) -> None:
+def of_every_type(weir: Installation) -> tuple[DataFrame, list[str]]:
+    """Rows with a column of every type, and the names of these columns."""
     names = [f"c{i}" for i in range(len(KEPT))]
     rows = [
         f"SELECT '{key}' AS k, "
@@ -86,7 +92,27 @@ def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installatio
         )
         for i, key in enumerate("abc")
     ]
-    frame = weir.spark.sql(" UNION ALL ".join(rows))
+    return weir.spark.sql(" UNION ALL ".join(rows)), names
+
+
+def test_every_type_stays_when_its_files_are_put_together(weir: Installation) -> None:
+    frame, names = of_every_type(weir)
+    stream = weir.create("t/compacted", key="k", segments=1)
+    for batch in ("1", "2"):
+        weir.append(stream, frame, batch)
+    [report] = compact(
+        weir.database, weir.settings, Budget(1 << 40, 600), [stream], thorough=True,
+        check=checking(weir.opened),
+    )  # fmt: skip
+    assert report["files_after"] == 1, report
+    assert rows_of(weir.frame(stream), names) == sorted(2 * rows_of(frame, names))
+    for engine in ("pyarrow", "spark"):
+        found = verify(weir.opened, contents=contents_by(weir.opened, engine))
+        assert dict(found.damage) == {}, engine
+
+
+def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installation) -> None:
+    frame, names = of_every_type(weir)
     stream = weir.create("t/types", key="k", segments=2)
     weir.append(stream, frame)
     there = rows_of(frame, names)

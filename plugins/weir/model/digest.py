@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 import xxhash
 
@@ -30,3 +31,13 @@ def digest(sums: Iterable[tuple[int, int]]) -> int:
     """Return the digest of events, from the sum of the hashes of the rows of each clock:
     (clock, sum). Digests of disjoint events can be added, modulo 2^64."""
     return signed(sum(total * (2 * clock + 1) for clock, total in sums))
+
+
+def is_hashed(kind: Any) -> bool:
+    """Return whether a column of a type (Spark's JSON form) is in the hash of a row. Those that
+    hold variants are not: equal ones may have other bytes, which only Spark can compare."""
+    if isinstance(kind, str):
+        return kind != "variant"
+    parts = [part["type"] for part in kind.get("fields", ())]
+    parts += [kind[part] for part in ("elementType", "keyType", "valueType") if part in kind]
+    return all(map(is_hashed, parts))

@@ -100,7 +100,7 @@ def _read(
 ) -> None:
     """Read a file, and add to `seen` the sums of the hashes of its rows, and what is wrong."""
     schema = parquet.schema_arrow  # what was hashed has the types of the file
-    names = sorted(name for name in schema.names if name not in (SEQ, CLOCK, TIME))
+    names = sorted({*schema.names} - {SEQ, CLOCK, TIME} - reader.columns.unhashed)
     several = [CLOCK] if file.compacted else []
     key = _key_of(reader.columns, schema)
     sums: dict[int, int] = defaultdict(int)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.model.schema import Field
+from weir.model.digest import is_hashed
+from weir.model.schema import Field, stored_name
 from weir.model.segment import segment_name
 
 BEGIN = (-1, -1)  # where a stream begins: before its first segment
@@ -86,6 +87,12 @@ class Columns(NamedTuple):
     def fields(self) -> list[Field]:
         """The columns of the newest version."""
         return self.versions[max(self.versions)] if self.versions else []
+
+    @property
+    def unhashed(self) -> set[str]:
+        """The names in files of the columns that are in no digest."""
+        fields = (field for fields in self.versions.values() for field in fields)
+        return {stored_name(field) for field in fields if not is_hashed(field["type"])}
 
 
 def columns_of(connection: Connection, stream_id: int) -> Columns | None:

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from weir.model.digest import presence_of
+from weir.model.digest import is_hashed, presence_of
 from weir.model.schema import SEQ, Field
 
 
@@ -20,7 +20,7 @@ def row_hash(fields: Sequence[Field]) -> Column:
     It is given to Spark as one text, because a call per node would take longer than it saves. A
     session that Weir has made must resolve it.
     """
-    columns = sorted((field["name"], field["type"]) for field in fields)
+    columns = sorted((f["name"], f["type"]) for f in fields if is_hashed(f["type"]))
     presence = _xor([f"if({_quoted(n)} IS NULL, 0L, {_long(presence_of(n))})" for n, _ in columns])
     values = [_value(_quoted(name), kind) for name, kind in columns]
     return F.expr(f"xxhash64({', '.join([SEQ, presence, *values])})")
@@ -31,8 +31,6 @@ def _value(it: str, kind: Any, depth: int = 0) -> str:
     if isinstance(kind, str):
         if kind in ("string", "binary") or (kind.startswith("decimal(") and _digits(kind) > 18):
             return f"if({it} IS NULL, NULL, xxhash64({it}))"
-        if kind == "variant":
-            return f"if({it} IS NULL, NULL, xxhash64(to_json({it})))"
         if kind == "date":
             return f"cast(unix_date({it}) AS bigint)"
         wide = {"boolean": "bigint", "byte": "bigint", "short": "bigint", "integer": "bigint",
