@@ -51,6 +51,7 @@ class Settings:
     batch_files: int = 5_000  # the most files that a batch reads; Spark pays for each
     file_bytes: int = 128 * 2**20  # what compaction makes of small files has about as many bytes
     compact_bytes: int = 16 * 2**30  # the most bytes of files that upkeep writes anew; 0: none
+    compacted_grace: float = 7 * 86400.0  # files that were put together are kept this long
     compact_time: float = 600.0  # after which upkeep begins to write no further files anew
     verify_bytes: int = 256 * 2**20  # of files that weir_upkeep verifies in a run (0: none)
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build

@@ -128,7 +128,8 @@ AS $$
                                    || min(b.reader_group)
                             FROM weir_internal.batches_protecting_files(0) b
                             WHERE b.stream_id = g.stream_id AND b.opened_at <= g.garbage_since),
-                           'is swept after the grace period') END
+                           'is swept after ' || CASE g.reason WHEN 'compacted' THEN 'compacted_grace'
+                               ELSE 'the grace period' END) END
         FROM weir_internal.garbage g CROSS JOIN asked a
         CROSS JOIN LATERAL (
             SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path

@@ -226,6 +226,20 @@ def test_what_an_open_batch_and_a_plan_read_stays_until_they_end(world: World) -
     assert read(world) == before
 
 
+def test_a_database_that_is_restored_finds_its_files_for_a_week(world: World) -> None:
+    backup = {file.path for file in world.lane.files()}
+    compact(world.lane.database, world.settings, EVER, thorough=True)
+    assert set(garbage(world)) == backup
+    grace = world.settings.compacted_grace
+    sweep(world.lane.database, world.settings.warehouse, 0.0, compacted_grace=grace)
+    assert backup <= on_disk(world)
+    world.lane.rows(
+        "UPDATE garbage SET garbage_since = garbage_since - interval '8 days' RETURNING path"
+    )
+    sweep(world.lane.database, world.settings.warehouse, 0.0, compacted_grace=grace)
+    assert not backup & on_disk(world)
+
+
 def test_a_damaged_file_is_told_and_the_others_are_put_together(
     world: World, settings: Settings
 ) -> None:

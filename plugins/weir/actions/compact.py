@@ -5,7 +5,7 @@
 Readers see nothing of it: events, offsets, clocks and their order stay what they are (semantics
 12.5). `weir_upkeep` does the same by itself, where it is worth while. This run puts all neighbours
 together that fit into one file. `weir.compactions` has what was done, `weir.small_files` what is
-left. The old files are deleted after the grace period, so their space is needed twice until then.
+left. The old files are deleted after `compacted_grace`, so their space is needed twice until then.
 
 **On failure.** What is done is kept, and the next run does the rest. If one stream fails, the run
 continues with the others, names it, and fails at its end.

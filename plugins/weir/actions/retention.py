@@ -60,6 +60,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
         deleted = sweep(
             job.database, job.settings.warehouse, job.settings.grace_period,
             deleter(lambda: job.spark), again_after=job.settings.transaction_max,
+            compacted_grace=job.settings.compacted_grace,
         )  # fmt: skip
     report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
     return complete(report, decisions, failed=(deleted or {}).get("failed", ()))

@@ -56,6 +56,7 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
     deleted = sweep(
         job.database, job.settings.warehouse, job.settings.grace_period,
         deleter(lambda: job.spark), again_after=job.settings.transaction_max,
+        compacted_grace=job.settings.compacted_grace,
     )  # fmt: skip
     pruned = prune(job.database, job.settings.metadata_history)
     dropped = sweep_staging(job.database)

@@ -22,6 +22,7 @@ def sweep(
     delete: Delete | None = None,
     *,
     again_after: float = 0.0,
+    compacted_grace: float = 0.0,
 ) -> dict[str, Any]:
     """Delete the garbage that is older than the grace period (seconds) and that no open batch may
     need.
@@ -30,6 +31,8 @@ def sweep(
     reader that takes it over plans it again without the truncated events (docs/decisions/0014).
     A folder belongs to one writer: it is deleted once more `again_after` seconds later, with what a
     writer that was frozen has written there since; 0: never.
+    Files whose events a compaction has put into others are kept `compacted_grace` seconds, if that
+    is longer, because a database that is restored from a backup knows no others.
     `delete`: how to delete files; by default with a few threads of this process.
 
     Returns the number of deleted files, their bytes, and a sentence for each file that could not be
@@ -44,9 +47,13 @@ def sweep(
     files = bytes_ = 0
     failed: list[str] = []
     last = ("", "")
+    graces = {
+        "grace": grace_period, "again": again_after,
+        "compacted": max(grace_period, compacted_grace),
+    }  # fmt: skip
     while True:
         after = last
-        rows = database.transaction(lambda c, a=after: _sweepable(c, grace_period, again_after, a))  # type: ignore[misc]  # the loop's own
+        rows = database.transaction(lambda c, a=after: _sweepable(c, graces, a))  # type: ignore[misc]  # the loop's own
         found = [(row.root or warehouse, row.path) for row in rows]
         failures = (delete or delete_here)(found) if found else {}
         failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
@@ -69,7 +76,7 @@ def _count_sweep(connection: Connection) -> int:
 
 
 def _sweepable(
-    connection: Connection, grace: float, again_after: float, after: tuple[str, str]
+    connection: Connection, graces: dict[str, float], after: tuple[str, str]
 ) -> Sequence[Any]:
     return connection.execute(
         text(
@@ -79,14 +86,14 @@ def _sweepable(
                 FROM batches_protecting_files(:grace) r
                 GROUP BY r.stream_id) reading USING (stream_id)
             WHERE (g.root, g.path) > (:root, :path)
-              AND g.garbage_since + CASE WHEN g.reason = :swept THEN :again ELSE :grace END
-                  * interval '1 second' <= clock_timestamp()
+              AND g.garbage_since + CASE g.reason WHEN :swept THEN :again
+                  WHEN 'compacted' THEN :compacted ELSE :grace END * interval '1 second'
+                  <= clock_timestamp()
               AND (reading.since IS NULL OR reading.since > g.garbage_since)
             ORDER BY g.root, g.path LIMIT :most"""
         ),
-        {"grace": grace, "again": again_after, "swept": SWEPT, "most": AT_ONCE, "root": after[0],
-         "path": after[1]},
-    ).all()  # fmt: skip
+        {**graces, "swept": SWEPT, "most": AT_ONCE, "root": after[0], "path": after[1]},
+    ).all()
 
 
 def _delete_rows(connection: Connection, gone: Sequence[Any], again_after: float) -> None:
