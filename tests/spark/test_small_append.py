@@ -6,7 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from tests.spark.test_wide_rows import counted
 from tests.watching import count_statements
@@ -52,3 +54,20 @@ def test_a_read_is_one_job_and_reads_each_file_once(weir: Installation) -> None:
         assert (planned, len(frame.inputFiles())) == (0, 2), order
         rows, read = jobs_of(weir, frame.collect)
         assert (sorted(row.n for row in rows), read) == (list(range(20)), 1), order
+
+
+@pytest.mark.release
+def test_a_build_has_as_many_jobs_and_statements_for_few_segments_as_for_many(
+    weir: Installation,
+) -> None:
+    seen = []
+    for segments in (1, 16):
+        world = World.made(weir, segments=segments)
+        store = world.store(WAYS["whole"])
+        for value in (1, 2):  # the second build changes rows of the first
+            world.append([(f"k{i}", value, "x") for i in range(40)])
+            statements = count_statements(weir.database)
+            _, jobs = jobs_of(weir, store.build)
+            seen.append((jobs, len(statements)))
+    assert seen[:2] == seen[2:], "whatever the number of segments"
+    assert [jobs for jobs, _ in seen[:2]] == [3, 7]
