@@ -34,3 +34,6 @@ COMMENT ON COLUMN weir_internal.found_damage.events IS 'How many events it has a
 COMMENT ON COLUMN weir_internal.found_damage.what IS 'What is wrong, in words.';
 COMMENT ON COLUMN weir_internal.found_damage.since IS 'When it was found first.';
 COMMENT ON COLUMN weir_internal.found_damage.seen_at IS 'When it was found last.';
+-- See 12_planning.sql.
+ALTER TABLE weir_internal.verification ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.found_damage ALTER COLUMN stream_id SET STATISTICS 0;

@@ -86,7 +86,7 @@ class UpdateStream:
         "column, before and after it is added.",
         [], items={"type": "string", "pattern": DEFAULT_PATTERN, "maxLength": 4_096},
         maxItems=1_000,
-        section="Columns that are there", examples=["gate = unknown"],
+        section="Columns that are there",
     )  # fmt: skip
     rename_columns: list[str] = argument(
         "Rename columns",
@@ -94,7 +94,7 @@ class UpdateStream:
         "column follows.",
         [], items={"type": "string", "pattern": RENAME_PATTERN, "maxLength": 4_096},
         maxItems=1_000,
-        section="Columns that are there", examples=["gate -> exit"],
+        section="Columns that are there",
     )  # fmt: skip
     drop_columns: list[str] = argument(
         "Drop columns",
