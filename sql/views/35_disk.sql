@@ -2,7 +2,9 @@
 -- between head and tail.
 CREATE OR REPLACE VIEW weir.small_files AS
 SELECT s.stream_name AS stream, f.files, f.small_files, f.segments, f.small_bytes, f.small_events,
-       c.ended_at AS last_compacted
+       c.ended_at AS last_compacted,
+       CASE WHEN l.apart AND s.last_clock <= weir_internal.time_clock(l.begun_at)
+            THEN 'neighbours store columns in different ways, such as files of Spark and of pyarrow' END AS apart
 FROM weir_internal.stream s
 CROSS JOIN LATERAL (
     SELECT count(*) AS files, count(*) FILTER (WHERE d.small) AS small_files,
@@ -15,7 +17,10 @@ CROSS JOIN LATERAL (
           FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id) d) f
 LEFT JOIN LATERAL (
     SELECT c.ended_at FROM weir_internal.compaction c
-    WHERE c.stream_name = s.stream_name AND c.state = 'done' ORDER BY c.number DESC LIMIT 1) c ON true
+    WHERE c.stream_name = s.stream_name AND c.state = 'done' AND NOT c.apart ORDER BY c.number DESC LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+    SELECT c.apart, c.begun_at FROM weir_internal.compaction c
+    WHERE c.stream_name = s.stream_name AND c.state = 'done' ORDER BY c.number DESC LIMIT 1) l ON true
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.small_files IS 'How many small files each stream has, which compaction may put together.';
 COMMENT ON COLUMN weir.small_files.files IS 'All its files.';
@@ -24,6 +29,7 @@ COMMENT ON COLUMN weir.small_files.segments IS 'In how many segments they are; n
 COMMENT ON COLUMN weir.small_files.small_bytes IS 'The size of the small files.';
 COMMENT ON COLUMN weir.small_files.small_events IS 'The events in the small files.';
 COMMENT ON COLUMN weir.small_files.last_compacted IS 'When files of it were last put together, as far as that is recorded.';
+COMMENT ON COLUMN weir.small_files.apart IS 'Why none of them can be put together, as the last run has found; null if it could, or if nobody has looked since the last commit.';
 
 CREATE OR REPLACE VIEW weir.compactions AS
 SELECT c.stream_name AS stream, c.number, c.state, c.begun_at, c.ended_at, c.files_before, c.files_after, c.events,

@@ -49,12 +49,14 @@ WAYS: dict[str, dict[str, Any]] = {
 SPARK = {"org.apache.spark.version": "4.2.0", "org.apache.spark.sql.parquet.row.metadata": "{}"}
 
 
-def write(folder: Path, number: int, table: pa.Table, **way: Any) -> Small:
+def write(
+    folder: Path, number: int, table: pa.Table, notes: dict[str, str] = SPARK, **way: Any
+) -> Small:
     rows = table.append_column(SEQ, pa.array(range(table.num_rows), pa.int64()))
     path = folder / f"{number}.parquet"
     with pq.ParquetWriter(path, rows.schema, **way) as writer:
         writer.write_table(rows)
-        writer.add_key_value_metadata(SPARK)
+        writer.add_key_value_metadata(notes)
     start = number * table.num_rows
     return Small(0, start, table.num_rows, path.stat().st_size, 1, number, 100 + number, path.name)
 
@@ -111,6 +113,28 @@ def test_files_of_different_forms_are_not_put_together(tmp_path: Path) -> None:
     new = put_together(tmp_path, files)
     assert [[file.transaction_number for file in one.old] for one in new] == [[0, 1], [4, 5]]
     assert len(list(tmp_path.rglob("part-*.parquet"))) == 2, "what is not used is deleted"
+
+
+@pytest.mark.parametrize(
+    ("notes", "required", "together"),
+    [({}, False, True), (SPARK, False, False), ({}, True, False)],
+)
+def test_a_column_is_filled_with_nulls_where_nothing_says_that_rows_have_it(
+    tmp_path: Path, notes: dict[str, str], required: bool, together: bool
+) -> None:
+    n, d = pa.field("n", pa.int64()), pa.field("d", pa.decimal128(9, 2), nullable=not required)
+    tables = [
+        pa.table([pa.array([1, 2])], schema=pa.schema([n])),
+        pa.table([pa.array([Decimal(3)], d.type), pa.array([4])], schema=pa.schema([d, n])),
+    ] * 2
+    files = [write(tmp_path, i, table, notes=notes) for i, table in enumerate(tables)]
+    new = put_together(tmp_path, files)
+    assert [len(one.old) for one in new] == ([4] if together else [])
+    if together:
+        found = pq.read_table(tmp_path / new[0].path)
+        assert found["n"].to_pylist() == [1, 2, 4] * 2
+        assert found["d"].to_pylist() == [None, None, Decimal(3)] * 2
+        assert stored(tmp_path / new[0].path)[2:] == stored(tmp_path / "1.parquet")[:1]
 
 
 def small(start: int, events: int, size: int, version: int = 1) -> Small:

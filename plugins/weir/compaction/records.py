@@ -53,13 +53,18 @@ class Swapped(NamedTuple):
 def find_small_files(
     connection: Connection, names: Sequence[StreamName] | None, size: int, *, thorough: bool
 ) -> list[Found]:
-    """Return the streams that have small files beside each other, the one with the most first.
+    """Return the streams that have small files beside each other, the one with the most first;
+    last those in which the last compaction found nothing that can be put together. Unless
+    `thorough`, such a stream is left out until something is committed there.
 
     One statement, whatever the number of files. `names`: of these streams; None: of all.
     """
     rows = connection.execute(
         text(
-            """SELECT s.stream_id, s.stream_name, f.segment_id, f.start_offset, f.events, f.bytes,
+            """WITH last AS (
+                SELECT DISTINCT ON (c.stream_id) c.stream_id, c.apart, c.begun_at
+                FROM compaction c WHERE c.state = 'done' ORDER BY c.stream_id, c.number DESC)
+            SELECT s.stream_id, s.stream_name, f.segment_id, f.start_offset, f.events, f.bytes,
                 f.schema_version, f.transaction_number, t.clock, f.path,
                 count(*) OVER (PARTITION BY f.stream_id) AS small
             FROM small_files((SELECT array_agg(n.stream_id) FROM stream n
@@ -67,16 +72,19 @@ def find_small_files(
                              :bytes, :events, :fewest) f
             JOIN stream s ON s.stream_id = f.stream_id AND s.state <> 'deleted'
                 AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+            LEFT JOIN last l ON l.stream_id = f.stream_id AND l.apart
             LEFT JOIN transaction t ON t.stream_id = f.stream_id
                 AND t.transaction_number = f.transaction_number
             WHERE NOT EXISTS (SELECT FROM compaction c
                               WHERE c.stream_id = f.stream_id AND c.state = 'open')
-            ORDER BY small DESC, s.stream_id, f.segment_id, f.start_offset LIMIT :most"""
+                AND (:thorough OR l.apart IS NULL OR s.last_clock > time_clock(l.begun_at))
+            ORDER BY l.apart NULLS FIRST, small DESC, s.stream_id,
+                f.segment_id, f.start_offset LIMIT :most"""
         ),
         {
             "names": None if names is None else [str(name) for name in names],
             "bytes": size // 2, "events": ROWS // 2, "fewest": 2 if thorough else FEWEST,
-            "most": MOST_FILES,
+            "most": MOST_FILES, "thorough": thorough,
         },
     ).all()  # fmt: skip
     found: list[Found] = []
@@ -147,6 +155,15 @@ def swap(
             "its lease has expired or a recovery has ended it; the next run does it again.",
         )
     return Swapped(*row[1:])
+
+
+def keep_apart(connection: Connection, stream_id: int, number: int) -> None:
+    """Record of a compaction that it has looked at all small files of its stream, and that none of
+    them can be put together with its neighbours."""
+    connection.execute(
+        text("UPDATE compaction SET apart = true WHERE stream_id = :s AND number = :n"),
+        {"s": stream_id, "n": number},
+    )
 
 
 def abort(connection: Connection, stream_id: int, number: int | None = None) -> int:

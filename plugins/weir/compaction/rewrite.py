@@ -65,7 +65,7 @@ def rewrite(
             for file, data in _ahead(pool, system, base, group):
                 source = _opened(system, base, file, data)
                 form = _form(source)
-                if out is not None and out.form != form:
+                if out is not None and not out.takes(form):
                     written += out.end()
                     out = None
                 if out is None and _kept(form):
@@ -171,25 +171,69 @@ def _kept(form: _Form) -> bool:
     )  # fmt: skip
 
 
+def _of_both(one: _Form, other: _Form) -> _Form | None:
+    """Return the form of a file with the columns of two forms; None if they store a column in
+    different ways, or if a row without one of the columns would not be the same with a null.
+
+    Files of one schema version have all columns with defaults, so what one lacks is null in it.
+    Spark notes the columns of a file in its footer, so its files have to have the same."""
+    if one.notes or other.notes or one.codec != other.codec:
+        return None
+    first, second = _columns(one), _columns(other)
+    whole = {**first, **{name: c for name, c in second.items() if name not in first}}
+    if any("." in name for name in whole):  # the leaves of which column is not clear
+        return None
+    if any(first[name] != second[name] for name in first.keys() & second.keys()):
+        return None
+    for name in first.keys() ^ second.keys():
+        if name.startswith("_weir") or not whole[name][0].nullable:
+            return None
+    leaves = tuple(leaf for _, some in whole.values() for leaf in some)
+    return one._replace(arrow=pa.schema([field for field, _ in whole.values()]), leaves=leaves)
+
+
+def _columns(form: _Form) -> dict[str, tuple[pa.Field, list[tuple[Any, ...]]]]:
+    leaves: dict[str, list[tuple[Any, ...]]] = {}
+    for leaf in form.leaves:
+        leaves.setdefault(leaf[0].partition(".")[0], []).append(leaf)
+    return {field.name: (field, leaves.get(field.name, [])) for field in form.arrow}
+
+
 class _File:
     """A new file while it is written."""
 
     def __init__(
         self, system: fs.FileSystem, base: str, folder: str, task: int, form: _Form, segment: int
     ) -> None:
-        self.form = form
         self._system, self._old = system, list[Small]()
         self._path = f"{folder}{SEGMENT}={segment}/{TASK}={task}/part-{uuid.uuid4().hex}.parquet"
         self._whole = f"{base}/{self._path}"
-        self._schema = form.arrow.append(pa.field(CLOCK, pa.int64(), nullable=False)).with_metadata(
-            dict(form.notes)
-        )
+        self._become(form)
         self._rows: list[pa.Table] = []
         self._count = self._size = 0
         self._first, self._last = 1 << 62, 0
         make_folder(system, self._whole.rpartition("/")[0])
         self._sink = system.open_output_stream(self._whole, buffer_size=BUFFER)
         self._writer: pq.ParquetWriter | None = None
+
+    def _become(self, form: _Form) -> None:
+        self.form = form
+        self._schema = form.arrow.append(pa.field(CLOCK, pa.int64(), nullable=False)).with_metadata(
+            dict(form.notes)
+        )
+
+    def takes(self, form: _Form) -> bool:
+        """Return whether it can have the rows of a file of this form; before it has written any, it
+        gets the columns that it lacks."""
+        if form == self.form:
+            return True
+        both = _of_both(self.form, form)
+        if both is None or both == self.form:
+            return both is not None
+        if self._writer is not None or not _kept(both):
+            return False
+        self._become(both)
+        return True
 
     def add(self, file: Small, source: pq.ParquetFile) -> None:
         """Add the rows of a file, a row group at a time."""
@@ -203,7 +247,7 @@ class _File:
                     rows = rows.drop_columns([CLOCK])
                 clocks = pa.repeat(pa.scalar(file.clock, pa.int64()), rows.num_rows)
                 rows = rows.append_column(self._schema.field(CLOCK), clocks)
-            self._rows.append(rows.select(self._schema.names).replace_schema_metadata(None))
+            self._rows.append(rows)
             self._count += rows.num_rows
             self._size += rows.nbytes
             if self._count >= ROWS_AT_ONCE or self._size >= BYTES_AT_ONCE:
@@ -213,7 +257,8 @@ class _File:
     def _flush(self) -> None:
         if not self._rows:
             return
-        rows = pa.concat_tables(self._rows).cast(self._schema)
+        rows = pa.concat_tables([self._completed(rows) for rows in self._rows])
+        rows = rows.cast(self._schema)
         ranks = pc.min_max(rows[SEQ])
         self._first = min(self._first, ranks["min"].as_py())
         self._last = max(self._last, ranks["max"].as_py())
@@ -226,6 +271,17 @@ class _File:
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
         self._rows, self._count, self._size = [], 0, 0
+
+    def _completed(self, rows: pa.Table) -> pa.Table:
+        """Return rows with all columns of the file, null where they lack one."""
+        there = set(rows.column_names)
+        if len(there) == len(self._schema):
+            return rows.select(self._schema.names).replace_schema_metadata(None)
+        values = [
+            rows[field.name] if field.name in there else pa.nulls(rows.num_rows, field.type)
+            for field in self._schema
+        ]
+        return pa.table(values, schema=self._schema.remove_metadata())
 
     def end(self) -> list[Written]:
         """End the file, and return it; if it has the rows of one old file only, drop it."""

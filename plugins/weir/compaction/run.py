@@ -56,7 +56,9 @@ def compact(
     take the place of the old ones, and raises InvariantViolation if they differ.
 
     Returns per stream `stream`, `files_before`, `files_after`, `events`, `bytes_before` and
-    `bytes_after` of what was replaced. Of a stream that failed it returns `stream` and `error`, and
+    `bytes_after` of what was replaced; of one whose small files can't be put together `stream` and
+    `files_apart`, how many these are, and later runs leave it out until something is committed
+    there (`thorough` ones do not). Of a stream that failed it returns `stream` and `error`, and
     continues with the others. Raises NotFound for a stream in `names` that does not exist,
     InvariantViolation if the warehouse is another database's.
     """
@@ -81,6 +83,8 @@ def compact(
             break
         if failed:
             reports.append({"stream": one.stream, "error": failed})
+        elif done is None and run.apart:
+            reports.append({"stream": one.stream, "files_apart": sum(map(len, groups))})
         elif done is not None:
             reports.append({"stream": one.stream, **done._asdict()})
         if run.used_up:
@@ -99,6 +103,8 @@ class _Run:
     ) -> None:
         self._database, self._settings, self._check = database, settings, check
         self._left, self._until = most, until
+        self.apart = False  # the files of the last stream can't be put together
+        self._looked = True  # at all of them, and wrote none
 
     @property
     def used_up(self) -> bool:
@@ -108,12 +114,21 @@ class _Run:
         """Compact the groups of a stream as far as the budget goes. Returns what was swapped; None
         if nothing was."""
         swapped: list[Swapped] = []
+        seen = number = 0
+        self.apart, self._looked = False, True
         for part in self._parts(groups):
-            done = self._compact(found, part)
-            if done is None:
+            if (begun := self._begun(found)) is None:
                 break
+            number = begun
+            if (done := self._compact(found, number, part)) is None:
+                break
+            self._left -= done.bytes_before
             swapped.append(done)
+            seen += len(part)
         if not any(one.files_before for one in swapped):
+            if seen and seen == len(groups) and self._looked:
+                self._database.transaction(lambda c: records.keep_apart(c, found.stream_id, number))
+                self.apart = True
             return None
         return Swapped(*(sum(values) for values in zip(*swapped, strict=True)))
 
@@ -122,7 +137,7 @@ class _Run:
         part: list[Sequence[Small]] = []
         size = files = 0
         for group in groups:
-            if self.used_up:
+            if self.used_up or size >= self._left:
                 break
             bytes_ = sum(file.bytes for file in group)
             if part and (size + bytes_ > AT_ONCE or files + len(group) > MOST_TASKS):
@@ -131,24 +146,28 @@ class _Run:
                 if self.used_up:
                     return
             part.append(group)
-            self._left -= bytes_
             size, files = size + bytes_, files + len(group)
         if part:
             yield part
 
-    def _compact(self, found: Found, groups: Sequence[Sequence[Small]]) -> Swapped | None:
-        """Write the files of some groups and swap them, as one compaction. Returns None if another
-        one is at work, or if the stream is gone."""
+    def _begun(self, found: Found) -> int | None:
+        """Begin a compaction, and return its number; None if another one is at work, or if the
+        stream is gone."""
+        lease = self._settings.transaction_lease
+        return self._database.transaction(lambda c: records.begin(c, found.stream_id, lease))
+
+    def _compact(
+        self, found: Found, number: int, groups: Sequence[Sequence[Small]]
+    ) -> Swapped | None:
+        """Write the files of some groups and swap them. Returns None if the stream is gone."""
         database, lease = self._database, self._settings.transaction_lease
         stream_id = found.stream_id
-        number = database.transaction(lambda c: records.begin(c, stream_id, lease))
-        if number is None:
-            return None
         try:
             with database.keep_alive(
                 lambda c: records.renew(c, stream_id, number, lease), every=lease / 3
             ):
                 written = self._write(records.folder_of(stream_id, number), groups)
+                self._looked = self._looked and not written
                 if self._check is not None:
                     self._check(stream_id, written)
                 return database.transaction(lambda c: records.swap(c, stream_id, number, written))
@@ -175,12 +194,14 @@ class _Run:
 
         def write(i: int) -> list[Written]:
             if i and time.monotonic() >= self._until:
+                self._looked = False
                 return []
             try:
                 return rewrite(system, base, folder, tasks, groups[i])
             except Unreadable as error:
                 why = why_unread(self._database, warehouse, error.file.path, error.reason)
                 if isinstance(why, Truncated):
+                    self._looked = False
                     return []
                 raise why from error
             except OSError as error:
