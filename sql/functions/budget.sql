@@ -36,15 +36,8 @@ BEGIN
     -- the smallest and the largest are known, so its part of a commit may make rank runs of that commit one.
     RETURN QUERY
     WITH begun AS MATERIALIZED (
-        SELECT w.*, b.start_offset, (
-                SELECT i.clock FROM weir_internal.time_index i
-                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
-                  AND i.start_offset <= greatest(w.first, b.start_offset)
-                ORDER BY i.start_offset DESC LIMIT 1) AS clock, (
-                SELECT i.clock FROM weir_internal.time_index i
-                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
-                  AND i.start_offset < w.past
-                ORDER BY i.start_offset DESC LIMIT 1) AS last_clock
+        SELECT w.*, b.start_offset, c.clock, c.transaction_number, (
+                SELECT i.clock FROM weir_internal.commit_at(w.stream_id, w.segment_id, w.past - 1) i) AS last_clock
         FROM unnest(in_streams, in_segments, in_starts, in_ends) AS w (stream_id, segment_id, first, past)
         LEFT JOIN LATERAL (  -- from the file on that holds the first offset
             SELECT f.start_offset FROM weir_internal.data_file f
@@ -55,9 +48,12 @@ BEGIN
                   WHERE n.stream_id = w.stream_id AND n.segment_id = w.segment_id AND n.start_offset <= w.first
                   ORDER BY n.start_offset DESC LIMIT 1), 0)
             ORDER BY f.start_offset LIMIT 1) b ON true
+        LEFT JOIN LATERAL weir_internal.commit_at(w.stream_id, w.segment_id, greatest(w.first, b.start_offset)) c
+            ON true
         WHERE w.first < w.past
     ), span AS (
         SELECT b.stream_id, min(b.clock) AS clock, max(b.last_clock) AS last_clock,
+               (array_agg(b.transaction_number ORDER BY b.clock))[1] AS transaction_number,
                jsonb_object_agg(b.segment_id, jsonb_build_array(b.first, b.past, b.start_offset)) AS bounds
         FROM begun b WHERE b.start_offset IS NOT NULL GROUP BY b.stream_id
     ), found AS (
@@ -66,14 +62,12 @@ BEGIN
             WITH RECURSIVE done AS (  -- one commit after the other, as far as LIMIT asks for them
                 SELECT s.clock
                 UNION ALL
-                SELECT (SELECT n.clock FROM weir_internal.time_index n
-                        WHERE n.stream_id = s.stream_id AND n.clock > d.clock
-                        ORDER BY n.clock LIMIT 1)
+                SELECT (SELECT n.clock FROM weir_internal.commit_after(s.stream_id, d.clock) n)
                 FROM done d WHERE d.clock < s.last_clock
             )
             SELECT d.clock, c.* FROM done d CROSS JOIN LATERAL (
                 SELECT f.*
-                FROM weir_internal.time_index i
+                FROM weir_internal.commits_between(s.stream_id, d.clock, d.clock) i
                 CROSS JOIN LATERAL (
                     SELECT (bound ->> 0)::bigint AS first, (bound ->> 1)::bigint AS past,
                            (bound ->> 2)::bigint AS start_offset
@@ -89,24 +83,21 @@ BEGIN
                     CROSS JOIN LATERAL (
                         SELECT greatest(w.first, i.start_offset, f.start_offset) AS first,
                                least(w.past, i.start_offset + i.events, f.start_offset + f.events) AS past) c
-                    WHERE f.stream_id = i.stream_id AND f.segment_id = i.segment_id
+                    WHERE f.stream_id = s.stream_id AND f.segment_id = i.segment_id
                       AND f.start_offset >= CASE WHEN i.start_offset <= w.first THEN w.start_offset
                           ELSE coalesce((  -- the file that has the first event of the commit
                               SELECT n.start_offset FROM weir_internal.data_file n
-                              WHERE n.stream_id = i.stream_id AND n.segment_id = i.segment_id
+                              WHERE n.stream_id = s.stream_id AND n.segment_id = i.segment_id
                                 AND n.start_offset <= i.start_offset
                               ORDER BY n.start_offset DESC LIMIT 1), i.start_offset) END
                       AND f.start_offset < least(i.start_offset + i.events, w.past)
                       AND c.first < c.past OFFSET 0) f
-                WHERE i.stream_id = s.stream_id AND i.clock = d.clock
-                  AND i.start_offset + i.events > w.first
+                WHERE i.start_offset + i.events > w.first
                 ORDER BY f.in_commit, f.segment_id) c
             -- The first unit is taken whatever its size, so it must be here as a whole.
             LIMIT in_files + 1 + CASE WHEN in_unit = 'file' THEN 0 ELSE coalesce((
-                SELECT t.files FROM weir_internal.time_index i
-                JOIN weir_internal.transaction t ON t.stream_id = i.stream_id
-                    AND t.transaction_number = i.transaction_number
-                WHERE i.stream_id = s.stream_id AND i.clock = s.clock LIMIT 1), 0) END) x
+                SELECT t.files FROM weir_internal.transaction t
+                WHERE t.stream_id = s.stream_id AND t.transaction_number = s.transaction_number), 0) END) x
     ), begins AS (
         SELECT f.*, coalesce(f.in_commit > max(f.last_seq) OVER (
             PARTITION BY f.stream_id, f.clock ORDER BY f.in_commit, f.segment_id

@@ -70,11 +70,8 @@ AS $$
     FROM weir_internal.reader_group_segment p
     JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
     JOIN weir_internal.segment s USING (stream_id, segment_id)
-    LEFT JOIN LATERAL (
-        SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
-        WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
-          AND i.start_offset <= p.next_offset
-        ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset
+    LEFT JOIN LATERAL weir_internal.commit_at(p.stream_id, p.segment_id, p.next_offset) i
+        ON i.start_offset + i.events > p.next_offset
     WHERE p.group_id = in_group_id AND p.next_offset IS NOT NULL AND coalesce(i.clock, s.sealed_clock) IS NOT NULL
       AND coalesce(gs.end_cut -> weir_internal.segment_name(p.segment_id) > to_jsonb(p.next_offset), true)
 $$;
@@ -111,8 +108,7 @@ AS $$
     ), progress AS MATERIALIZED (
         SELECT r.stream_id, NULL::bigint AS oldest, i.newest  -- all that there is has been read
         FROM (SELECT DISTINCT b.stream_id FROM bound b) r
-        CROSS JOIN LATERAL (
-            SELECT max(i.clock) AS newest FROM weir_internal.time_index i WHERE i.stream_id = r.stream_id OFFSET 0) i
+        CROSS JOIN LATERAL (SELECT weir_internal.newest_clock(r.stream_id) AS newest OFFSET 0) i
         WHERE r.stream_id NOT IN (SELECT u.stream_id FROM behind u)
         UNION ALL
         SELECT e.stream_id, CASE WHEN e.stream_id IN (SELECT o.stream_id FROM beyond o)
@@ -120,10 +116,7 @@ AS $$
                    ELSE min(e.clock) FILTER (WHERE e.past > e.next_offset) END,
                max(CASE WHEN e.next_offset = e.read_to AND e.start_offset < e.read_to THEN e.clock
                    WHEN e.read_to IS NOT NULL THEN (
-                       SELECT i.clock FROM weir_internal.time_index i
-                       WHERE i.stream_id = e.stream_id AND i.segment_id = e.segment_id
-                         AND i.start_offset < e.read_to
-                       ORDER BY i.start_offset DESC LIMIT 1) END)
+                       SELECT i.clock FROM weir_internal.commit_at(e.stream_id, e.segment_id, e.read_to - 1) i) END)
         FROM (  -- at most one row of each kind per segment; grouped, because a join might compare each with each
             SELECT l.stream_id, l.segment_id, max(l.next_offset) AS next_offset, max(l.clock) AS clock,
                    max(l.start_offset) AS start_offset, max(l.past) AS past, max(l.read_to) AS read_to
@@ -131,11 +124,7 @@ AS $$
                 SELECT p.stream_id, p.segment_id, p.next_offset, i.clock, i.start_offset,
                        i.start_offset + i.events AS past, NULL::bigint AS read_to
                 FROM weir_internal.reader_group_segment p
-                CROSS JOIN LATERAL (
-                    SELECT i.clock, i.start_offset, i.events FROM weir_internal.time_index i
-                    WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
-                      AND i.start_offset <= p.next_offset
-                    ORDER BY i.start_offset DESC LIMIT 1) i
+                CROSS JOIN LATERAL weir_internal.commit_at(p.stream_id, p.segment_id, p.next_offset) i
                 WHERE p.group_id = in_group_id AND p.stream_id IN (SELECT u.stream_id FROM behind u)
                 UNION ALL
                 SELECT b.stream_id, b.segment_id, NULL, NULL, NULL, NULL, b.past FROM bound b
@@ -148,14 +137,8 @@ AS $$
         FROM weir_internal.reader_group_stream gs
         JOIN bound b ON b.stream_id = gs.stream_id
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
-            SELECT coalesce(max(o.start_offset), b.first) AS first FROM weir_internal.time_index o
-            WHERE o.stream_id = gs.stream_id AND o.segment_id = b.segment_id
-              AND o.start_offset <= b.first OFFSET 0) f
-        CROSS JOIN LATERAL (
-            SELECT i.* FROM weir_internal.time_index i
-            WHERE i.stream_id = gs.stream_id AND i.segment_id = b.segment_id
-              AND i.start_offset >= f.first AND i.start_offset < b.past
-              AND i.clock < gs.newest_read OFFSET 0) i
+            SELECT i.* FROM weir_internal.commits_in(b.stream_id, b.segment_id, b.first, b.past) i
+            WHERE i.clock < gs.newest_read OFFSET 0) i
         WHERE gs.group_id = in_group_id AND gs.hole > 0
     ), ranked AS (
         SELECT l.lateness, sum(l.events) OVER (ORDER BY l.lateness DESC) AS later FROM late l

@@ -62,13 +62,8 @@ CREATE OR REPLACE FUNCTION weir_internal.writers_of(in_stream_id bigint, in_segm
 RETURNS TABLE (is_batch boolean, a bigint, b bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
-    SELECT u.* FROM weir_internal.time_index i
-    CROSS JOIN LATERAL weir_internal.unit_of(i.stream_id, i.transaction_number) u
-    WHERE i.stream_id = in_stream_id AND i.segment_id = in_segment_id AND i.start_offset < past
-      AND i.start_offset + i.events > first
-      AND i.start_offset >= coalesce((
-          SELECT max(n.start_offset) FROM weir_internal.time_index n
-          WHERE n.stream_id = in_stream_id AND n.segment_id = in_segment_id AND n.start_offset <= first), 0)
+    SELECT u.* FROM weir_internal.commits_in(in_stream_id, in_segment_id, first, past) i
+    CROSS JOIN LATERAL weir_internal.unit_of(in_stream_id, i.transaction_number) u
 $$;
 COMMENT ON FUNCTION weir_internal.writers_of(bigint, bigint, bigint, bigint) IS 'The units of lineage that wrote the events of a segment from one offset up to another.';
 
@@ -99,9 +94,8 @@ AS $$
     UNION
     SELECT r.* FROM weir_internal.appends_of(is_batch, a, b) t
     JOIN weir_internal.transaction x USING (stream_id, transaction_number)
-    JOIN weir_internal.time_index i ON i.stream_id = x.stream_id AND i.clock = x.clock
-        AND i.transaction_number = x.transaction_number
-    CROSS JOIN LATERAL weir_internal.readers_of(i.stream_id, i.segment_id, i.start_offset, i.start_offset + i.events) r
+    CROSS JOIN LATERAL weir_internal.commits_between(x.stream_id, x.clock, x.clock) i
+    CROSS JOIN LATERAL weir_internal.readers_of(x.stream_id, i.segment_id, i.start_offset, i.start_offset + i.events) r
     WHERE NOT up
 $$;
 COMMENT ON FUNCTION weir_internal.next_units(boolean, bigint, bigint, boolean) IS 'The units of lineage one step further up (that wrote what a unit read) or down (that read what it wrote).';
@@ -145,8 +139,7 @@ AS $$
     FROM weir_internal.appends_of(is_batch, a, b) t
     JOIN weir_internal.transaction x USING (stream_id, transaction_number)
     JOIN weir_internal.stream s USING (stream_id)
-    JOIN weir_internal.time_index i ON i.stream_id = x.stream_id AND i.clock = x.clock
-        AND i.transaction_number = x.transaction_number
+    CROSS JOIN LATERAL weir_internal.commits_between(x.stream_id, x.clock, x.clock) i
     UNION ALL
     SELECT 'wrote', o ->> 'kind', coalesce(o ->> 'table', (o ->> 'root') || '/' || (o ->> 'path')), NULL, NULL, NULL,
            NULL

@@ -180,10 +180,8 @@ AS $$
             WHERE e.stream_id = s.stream_id AND e.created_at <= weir_internal.time_clock(at))
         THEN weir_internal.readable_cut(s.stream_id, (
             SELECT jsonb_object_agg(weir_internal.segment_name(a.segment_id), coalesce((
-                       SELECT i.start_offset + i.events FROM weir_internal.time_index i
-                       WHERE i.stream_id = s.stream_id AND i.segment_id = a.segment_id
-                         AND i.clock <= weir_internal.time_clock(at)
-                       ORDER BY i.clock DESC LIMIT 1), 0) ORDER BY a.segment_id)
+                       SELECT i.start_offset + i.events FROM weir_internal.commit_by(
+                           s.stream_id, a.segment_id, weir_internal.time_clock(at)) i), 0) ORDER BY a.segment_id)
             FROM weir_internal.active_segments_at(
                 s.stream_id, weir_internal.epoch_at(s.stream_id, weir_internal.time_clock(at))) a), s.head)
         -- The epoch of that time was pruned, but a segment of the head may be older than the first epoch that
@@ -192,10 +190,8 @@ AS $$
             SELECT jsonb_object_agg(weir_internal.segment_name(h.segment_id), CASE
                     WHEN h.event_offset IS NULL THEN '"future"'
                     ELSE to_jsonb(greatest(h.event_offset, (
-                       SELECT i.start_offset + i.events FROM weir_internal.time_index i
-                       WHERE i.stream_id = s.stream_id AND i.segment_id = h.segment_id
-                         AND i.clock <= weir_internal.time_clock(at)
-                       ORDER BY i.clock DESC LIMIT 1))) END ORDER BY h.segment_id)
+                       SELECT i.start_offset + i.events FROM weir_internal.commit_by(
+                           s.stream_id, h.segment_id, weir_internal.time_clock(at)) i))) END ORDER BY h.segment_id)
             FROM weir_internal.cut_entries(s.head) h), s.head)
         END
     FROM weir_internal.stream s
@@ -212,14 +208,3 @@ AS $$
     ORDER BY c.recorded_at DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION weir.recorded_cut(text, timestamptz) IS 'The newest cut of the retention set recorded at or before a time.';
-
--- The commit of an event, of those that may be in a file with others.
-CREATE OR REPLACE FUNCTION weir_internal.commit_clock(in_stream_id bigint, in_segment_id bigint, event_offset bigint)
-RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT i.clock FROM weir_internal.time_index i
-    WHERE i.stream_id = in_stream_id AND i.segment_id = in_segment_id AND i.start_offset <= event_offset
-    ORDER BY i.start_offset DESC LIMIT 1
-$$;
-COMMENT ON FUNCTION weir_internal.commit_clock(bigint, bigint, bigint) IS 'The clock of an event.';

@@ -10,17 +10,11 @@ AS $$
         (SELECT (array_agg(g.till - g.since ORDER BY g.till - g.since))[count(*) / 2 + 1]
          FROM (SELECT DISTINCT b.clock AS since, a.clock AS till
                FROM generate_series(0, 14) AS p (i)
-               CROSS JOIN LATERAL (
-                   SELECT t.clock FROM weir_internal.time_index t
-                   WHERE t.stream_id = in_stream_id AND t.clock < in_last - (60000000::bigint << p.i)
-                   ORDER BY t.clock DESC LIMIT 1) b
-               CROSS JOIN LATERAL (
-                   SELECT t.clock FROM weir_internal.time_index t
-                   WHERE t.stream_id = in_stream_id AND t.clock >= in_last - (60000000::bigint << p.i)
-                   ORDER BY t.clock LIMIT 1) a) g),
+               CROSS JOIN LATERAL weir_internal.commit_before(in_stream_id, in_last - (60000000::bigint << p.i)) b
+               CROSS JOIN LATERAL weir_internal.commit_after(in_stream_id, in_last - (60000000::bigint << p.i) - 1) a
+               WHERE b.clock IS NOT NULL AND a.clock IS NOT NULL) g),
         (SELECT (max(t.clock) - min(t.clock)) / nullif(count(DISTINCT t.clock) - 1, 0)
-         FROM weir_internal.time_index t
-         WHERE t.stream_id = in_stream_id AND t.clock >= in_last - 60000000))
+         FROM weir_internal.commits_between(in_stream_id, in_last - 60000000, 9223372036854775807) t))
 $$;
 COMMENT ON FUNCTION weir_internal.commit_interval(bigint, bigint) IS 'The own interval between commits of a stream whose last commit is given, in microseconds; null if there is only one.';
 
@@ -37,7 +31,7 @@ AS $$
         SELECT l.clock AS last, g.gap, greatest(l.clock, in_now - 2 * g.gap) AS until,
                greatest(120000000, 4 * g.gap) AS w2, greatest(300000000, 4 * g.gap) AS w5,
                greatest(600000000, 4 * g.gap) AS w10, greatest(1200000000, 4 * g.gap) AS w20
-        FROM (SELECT max(t.clock) AS clock FROM weir_internal.time_index t WHERE t.stream_id = in_stream_id) l
+        FROM (SELECT weir_internal.newest_clock(in_stream_id) AS clock OFFSET 0) l
         CROSS JOIN LATERAL (SELECT weir_internal.commit_interval(in_stream_id, l.clock) AS gap OFFSET 0) g
     ), oldest AS MATERIALIZED (
         SELECT min(e.created_at) AS created_at FROM weir_internal.epoch e WHERE e.stream_id = in_stream_id
@@ -45,9 +39,8 @@ AS $$
         SELECT g.segment_id AS active_id, g.segment_id, g.key_low, g.key_high,
                coalesce(e.created_at, (SELECT o.created_at FROM oldest o)) AS created_at,
                coalesce(e.reference_epoch <> e.epoch, true) AS rolled,
-               (SELECT max(t.clock) FROM weir_internal.time_index t
-                WHERE t.stream_id = g.stream_id AND t.segment_id = g.segment_id
-                  AND t.clock <= (SELECT r.until - r.w20 FROM rhythm r)) AS before
+               (SELECT i.clock FROM rhythm r CROSS JOIN LATERAL
+                    weir_internal.commit_by(g.stream_id, g.segment_id, r.until - r.w20) i) AS before
         FROM weir_internal.segment_tail t
         JOIN weir_internal.segment g USING (stream_id, segment_id)
         LEFT JOIN weir_internal.epoch e ON e.stream_id = g.stream_id AND e.epoch = g.creation_epoch
@@ -56,9 +49,8 @@ AS $$
         SELECT c.active_id, o.segment_id, c.key_low, c.key_high,
                coalesce(e.created_at, (SELECT o.created_at FROM oldest o)),
                coalesce(e.reference_epoch <> e.epoch, true),
-               (SELECT max(t.clock) FROM weir_internal.time_index t
-                WHERE t.stream_id = in_stream_id AND t.segment_id = o.segment_id
-                  AND t.clock <= (SELECT r.until - r.w20 FROM rhythm r))
+               (SELECT i.clock FROM rhythm r CROSS JOIN LATERAL
+                    weir_internal.commit_by(in_stream_id, o.segment_id, r.until - r.w20) i)
         FROM copy c
         CROSS JOIN LATERAL (
             SELECT g.segment_id, g.creation_epoch FROM weir_internal.segment g
@@ -86,8 +78,7 @@ AS $$
         CROSS JOIN LATERAL (
             SELECT t.clock, CASE WHEN s.scaling = 'byte_rate' THEN t.bytes ELSE t.events END AS amount
             FROM unnest(o.ids) AS u (id)
-            JOIN weir_internal.time_index t ON t.stream_id = in_stream_id AND t.segment_id = u.id
-                AND t.clock > r.until - r.w20
+            CROSS JOIN LATERAL weir_internal.commits_to(in_stream_id, u.id, r.until - r.w20) t
             JOIN weir_internal.stream s ON s.stream_id = in_stream_id) i
     ), sums AS MATERIALIZED (
         SELECT c.active_id,

@@ -1,4 +1,4 @@
--- Reads the time index. Within one commit, bytes are divided in proportion to events.
+-- Within one commit, bytes are divided in proportion to events.
 CREATE OR REPLACE FUNCTION weir_internal.bytes_before(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -6,10 +6,7 @@ AS $$
     SELECT coalesce(
         (SELECT i.start_byte
                 + (i.bytes::numeric * least(in_offset - i.start_offset, i.events) / i.events)::bigint
-         FROM weir_internal.time_index i
-         WHERE i.stream_id = in_stream_id AND i.segment_id = in_segment_id
-           AND i.start_offset < in_offset
-         ORDER BY i.start_offset DESC LIMIT 1), 0)
+         FROM weir_internal.commit_at(in_stream_id, in_segment_id, in_offset - 1) i), 0)
 $$;
 COMMENT ON FUNCTION weir_internal.bytes_before(bigint, bigint, bigint) IS 'Bytes of a segment before an offset, as first committed.';
 
@@ -102,15 +99,7 @@ BEGIN RETURN (
     )
     SELECT min(first.clock)
     FROM front f
-    CROSS JOIN LATERAL (
-        SELECT i.clock FROM weir_internal.time_index i
-        WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id
-          AND i.start_offset + i.events > f.next_offset
-          AND i.start_offset >= coalesce((
-              SELECT max(b.start_offset) FROM weir_internal.time_index b
-              WHERE b.stream_id = in_stream_id AND b.segment_id = f.segment_id
-                AND b.start_offset <= f.next_offset), 0)
-        ORDER BY i.start_offset LIMIT 1) first
+    CROSS JOIN LATERAL weir_internal.commit_from(in_stream_id, f.segment_id, f.next_offset) first
     WHERE coalesce(in_end -> weir_internal.segment_name(f.segment_id) > to_jsonb(f.next_offset), true));
 END $$;
 COMMENT ON FUNCTION weir_internal.clock_from(bigint, bigint[], bigint[], jsonb) IS 'The clock of the oldest event of a stream at or after offsets of segments, or in what follows those segments, and before a cut; null if there is none.';
@@ -143,11 +132,7 @@ BEGIN
         FROM weir_internal.stream s
         CROSS JOIN LATERAL weir_internal.segments_between(s.stream_id, in_cut,
             weir_internal.join_cuts(in_stream_id, in_cut, in_end)) b
-        CROSS JOIN LATERAL (
-            SELECT i.clock FROM weir_internal.time_index i
-            WHERE i.stream_id = in_stream_id AND i.segment_id = b.segment_id
-              AND i.start_offset <= b.from_offset
-            ORDER BY i.start_offset DESC LIMIT 1) i
+        CROSS JOIN LATERAL weir_internal.commit_at(in_stream_id, b.segment_id, b.from_offset) i
         WHERE s.stream_id = in_stream_id AND b.from_offset < b.to_offset);
 END $$;
 COMMENT ON FUNCTION weir_internal.oldest_unread(bigint, jsonb, jsonb) IS 'The clock of the oldest event from a cut to an end (null: the tail); null if there is none.';

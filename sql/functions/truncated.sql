@@ -14,9 +14,8 @@ BEGIN
     SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id;
     IF EXISTS (SELECT FROM weir_internal.epoch e WHERE e.stream_id = in_stream_id AND e.created_at <= at) THEN
         SELECT jsonb_object_agg(weir_internal.segment_name(a.segment_id), coalesce((
-                   SELECT i.start_offset + i.events FROM weir_internal.time_index i
-                   WHERE i.stream_id = in_stream_id AND i.segment_id = a.segment_id AND i.clock <= at
-                   ORDER BY i.clock DESC LIMIT 1), 0))
+                   SELECT i.start_offset + i.events
+                   FROM weir_internal.commit_by(in_stream_id, a.segment_id, at) i), 0))
         INTO here FROM weir_internal.active_segments_at(
             in_stream_id, weir_internal.epoch_at(in_stream_id, at)) a;
         IF weir_internal.at_or_before(in_stream_id, s.head, here) THEN

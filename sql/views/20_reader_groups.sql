@@ -54,7 +54,7 @@ SELECT g.name AS reader_group, s.stream_name AS stream, p.cut AS position,
            (SELECT b.events FROM weir_internal.unread_from(gs.stream_id, p.cut, p.cut, p.last) b) - u.events
        END AS lost_events,
        CASE WHEN u.events = 0 THEN interval '0' ELSE
-           ((SELECT max(i.clock) FROM weir_internal.time_index i WHERE i.stream_id = gs.stream_id) - u.oldest)
+           (weir_internal.newest_clock(gs.stream_id) - u.oldest)
            * interval '1 microsecond'
        END AS lag,
        CASE WHEN u.events > 0 THEN weir_internal.clock_time(u.oldest) END AS behind_since,

@@ -203,14 +203,8 @@ def _clocks(
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
                 CAST(:starts AS bigint[]), CAST(:ends AS bigint[]))
                 AS b (stream_id, segment_id, first, past)
-            LEFT JOIN LATERAL (
-                SELECT i.clock FROM time_index i WHERE i.stream_id = b.stream_id
-                  AND i.segment_id = b.segment_id AND i.start_offset <= b.first
-                ORDER BY i.start_offset DESC LIMIT 1) f ON true
-            LEFT JOIN LATERAL (
-                SELECT i.clock FROM time_index i WHERE i.stream_id = b.stream_id
-                  AND i.segment_id = b.segment_id AND i.start_offset < b.past
-                ORDER BY i.start_offset DESC LIMIT 1) l ON true"""
+            LEFT JOIN LATERAL commit_at(b.stream_id, b.segment_id, b.first) f ON true
+            LEFT JOIN LATERAL commit_at(b.stream_id, b.segment_id, b.past - 1) l ON true"""
         ),
         {
             "streams": [b.stream_id for b in delivered],

@@ -68,9 +68,12 @@ _CLOCKS = """CROSS JOIN LATERAL (
         WHERE o.stream_id = f.stream_id AND o.transaction_number = f.transaction_number
         UNION ALL
         SELECT CASE WHEN r.first = 0 THEN f.first_clock ELSE
-                   commit_clock(f.stream_id, f.segment_id, f.start_offset + r.first) END,
+                   (SELECT i.clock
+                    FROM commit_at(f.stream_id, f.segment_id, f.start_offset + r.first) i) END,
                CASE WHEN r.past = f.events THEN f.last_clock ELSE
-                   commit_clock(f.stream_id, f.segment_id, f.start_offset + r.past - 1) END, true
+                   (SELECT i.clock
+                    FROM commit_at(f.stream_id, f.segment_id, f.start_offset + r.past - 1) i) END,
+               true
         WHERE f.transaction_number IS NULL OFFSET 0) t"""
 # The rows of a file `f` by commit.
 _COMMITS = """CROSS JOIN LATERAL (
@@ -81,12 +84,9 @@ _COMMITS = """CROSS JOIN LATERAL (
         UNION ALL
         SELECT i.clock, i.clock, true, greatest(r.first, i.start_offset - f.start_offset),
                least(r.past, i.start_offset + i.events - f.start_offset)
-        FROM time_index i
-        WHERE f.transaction_number IS NULL AND i.stream_id = f.stream_id
-          AND i.segment_id = f.segment_id AND i.start_offset < f.start_offset + r.past
-          AND i.clock BETWEEN f.first_clock AND f.last_clock
-          AND i.start_offset + i.events > f.start_offset + r.first
-        OFFSET 0) t"""
+        FROM commits_in(f.stream_id, f.segment_id, f.start_offset + r.first,
+                        f.start_offset + r.past) i
+        WHERE f.transaction_number IS NULL OFFSET 0) t"""
 
 _FILES_OF_BOUNDS = f"""jsonb_to_recordset(CAST(:bounds AS jsonb))
         AS b (segment bigint, first bigint, past bigint)
@@ -117,7 +117,8 @@ def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
     rows = connection.execute(
         text(
             f"""SELECT {_COLUMNS}, coalesce(t.clock, CASE WHEN r.first = 0 THEN f.first_clock
-                    ELSE commit_clock(f.stream_id, f.segment_id, f.start_offset + r.first) END),
+                    ELSE (SELECT i.clock FROM
+                        commit_at(f.stream_id, f.segment_id, f.start_offset + r.first) i) END),
                 coalesce(t.clock, f.last_clock), t.clock IS NULL, r.first, f.events
             FROM data_file f
             JOIN segment s USING (stream_id, segment_id)
@@ -181,22 +182,20 @@ def newest_slices(connection: Connection, stream_id: int, events: int) -> list[F
 # hold so many of the last events. A row without a file says that commits were looked at.
 _NEWEST = text(
     f"""WITH seen AS (
-        SELECT min(n.clock) AS oldest FROM (
-            SELECT DISTINCT clock FROM time_index WHERE stream_id = :s
-              AND clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
-            ORDER BY clock DESC LIMIT :commits) n
+        SELECT min(n.clock) AS oldest
+        FROM newest_commits(:s, coalesce(CAST(:before AS bigint), 9223372036854775807), :commits) n
     ), newest AS MATERIALIZED (
         SELECT d.*, i.clock, p.begins, p.ends FROM seen
-        JOIN time_index i ON i.stream_id = :s AND i.clock >= seen.oldest
-            AND i.clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
+        CROSS JOIN LATERAL commits_between(:s, seen.oldest,
+            coalesce(CAST(:before AS bigint) - 1, 9223372036854775807)) i
         LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
             ON h.segment_id = i.segment_id
         CROSS JOIN LATERAL (  -- from the file on that holds the first event
             SELECT * FROM data_file o
-            WHERE o.stream_id = i.stream_id AND o.segment_id = i.segment_id
+            WHERE o.stream_id = :s AND o.segment_id = i.segment_id
               AND o.start_offset < i.start_offset + i.events AND o.start_offset >= coalesce((
                   SELECT max(n.start_offset) FROM data_file n
-                  WHERE n.stream_id = i.stream_id AND n.segment_id = i.segment_id
+                  WHERE n.stream_id = :s AND n.segment_id = i.segment_id
                     AND n.start_offset <= i.start_offset), 0) OFFSET 0) d
         CROSS JOIN LATERAL (
             SELECT greatest(i.start_offset, h.event_offset, d.start_offset) - d.start_offset

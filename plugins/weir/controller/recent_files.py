@@ -59,11 +59,12 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
                 SELECT * FROM jsonb_to_recordset(CAST(:parts AS jsonb))
                     AS p (stream_id bigint, key_low float8, key_high float8, since bigint)),
             recent AS MATERIALIZED (
-                SELECT i.stream_id, i.segment_id, p.since, min(i.start_offset) AS first,
+                SELECT p.stream_id, i.segment_id, p.since, min(i.start_offset) AS first,
                     max(i.start_offset + i.events) AS past
                 FROM (SELECT stream_id, min(since) AS since FROM part GROUP BY stream_id) p
-                JOIN time_index i ON i.stream_id = p.stream_id AND i.clock > p.since
-                GROUP BY i.stream_id, i.segment_id, p.since),
+                CROSS JOIN LATERAL
+                    commits_between(p.stream_id, p.since + 1, 9223372036854775807) i
+                GROUP BY p.stream_id, i.segment_id, p.since),
             touched AS (
                 SELECT r.*, s.key_low, s.key_high
                 FROM recent r JOIN segment s USING (stream_id, segment_id)

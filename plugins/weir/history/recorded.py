@@ -52,15 +52,13 @@ _SEGMENTS = text(
 # The commits of each segment: those within `width` microseconds as one.
 _COMMITS = text(
     """SELECT segment_id, max(clock) AS clock, sum(events) AS events, sum(bytes) AS bytes
-    FROM time_index WHERE stream_id = :id AND clock > :since
+    FROM commits_between(:id, :since + 1, 9223372036854775807)
     GROUP BY segment_id, clock / :width ORDER BY segment_id, clock LIMIT :most"""
 )
 # When the head's offset of each segment was reached.
 _HEAD = text(
     """SELECT e.segment_id, e.event_offset, (
-        SELECT i.clock FROM time_index i
-        WHERE i.stream_id = :id AND i.segment_id = e.segment_id AND i.start_offset < e.event_offset
-        ORDER BY i.start_offset DESC LIMIT 1) AS clock
+        SELECT i.clock FROM commit_at(:id, e.segment_id, e.event_offset - 1) i) AS clock
     FROM stream s CROSS JOIN LATERAL cut_entries(s.head) e WHERE s.stream_id = :id"""
 )
 

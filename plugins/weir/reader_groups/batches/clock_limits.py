@@ -53,9 +53,8 @@ def ends_at(connection: Connection, wanted: Sequence[Bound], limits: Mapping[int
     rows = connection.execute(
         text(
             """SELECT w.stream_id, w.segment_id, coalesce((
-                SELECT i.start_offset + i.events FROM time_index i
-                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
-                  AND i.clock <= w.clock ORDER BY i.clock DESC LIMIT 1), 0)
+                SELECT i.start_offset + i.events
+                FROM commit_by(w.stream_id, w.segment_id, w.clock) i), 0)
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
                         CAST(:clocks AS bigint[])) AS w (stream_id, segment_id, clock)"""
         ),
