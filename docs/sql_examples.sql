@@ -138,11 +138,16 @@ SELECT weir.next_cut(stream, head, 10000) AS next FROM weir.streams WHERE stream
 --
 -- The event at offset 100 of segment 1.3.
 
-SELECT t.transaction_number, t.source, t.batch_id, i.start_offset, i.events,
-       i.clock = t.clock AS at_its_commit
-FROM weir.time_indexes i JOIN weir.transactions t USING (stream, transaction_number)
-WHERE i.stream = 'nyc/flights' AND i.segment = '1.3' AND i.start_offset <= 100
-  AND i.start_offset + i.events > 100;
+SELECT t.transaction_number, t.source, t.batch_id, c.start_offset, c.events,
+       c.clock = t.clock AS at_its_commit
+FROM weir.commit_of('nyc/flights', '1.3', 100) c JOIN weir.transactions t USING (transaction_number)
+WHERE t.stream = 'nyc/flights';
+
+-- What else was committed in the minute before?
+
+SELECT i.segment, i.start_offset, i.events, i.transaction_number
+FROM weir.commit_of('nyc/flights', '1.3', 100) c
+CROSS JOIN LATERAL weir.commits('nyc/flights', c.clock - interval '1 minute', c.clock) i;
 
 -- In which file does it lie?
 

@@ -37,7 +37,11 @@ BEGIN
     RETURN QUERY
     WITH begun AS MATERIALIZED (
         SELECT w.*, b.start_offset, c.clock, c.transaction_number, (
-                SELECT i.clock FROM weir_internal.commit_at(w.stream_id, w.segment_id, w.past - 1) i) AS last_clock
+                SELECT i.clock FROM weir_internal.commit_at(w.stream_id, w.segment_id, w.past - 1) i) AS last_clock, (
+                SELECT p.last_clock FROM weir_internal.packed_commits p
+                WHERE p.stream_id = w.stream_id AND p.segment_id = w.segment_id
+                  AND p.start_offset < w.past AND p.past > w.first
+                ORDER BY p.start_offset DESC LIMIT 1) AS packed_till
         FROM unnest(in_streams, in_segments, in_starts, in_ends) AS w (stream_id, segment_id, first, past)
         LEFT JOIN LATERAL (  -- from the file on that holds the first offset
             SELECT f.start_offset FROM weir_internal.data_file f
@@ -53,21 +57,46 @@ BEGIN
         WHERE w.first < w.past
     ), span AS (
         SELECT b.stream_id, min(b.clock) AS clock, max(b.last_clock) AS last_clock,
+               CASE WHEN max(b.packed_till) > 0 THEN least(max(b.packed_till), max(b.last_clock)) END AS packed_till,
+               (SELECT n.stream_name FROM weir_internal.stream n WHERE n.stream_id = b.stream_id) AS stream_name,
                (array_agg(b.transaction_number ORDER BY b.clock))[1] AS transaction_number,
-               jsonb_object_agg(b.segment_id, jsonb_build_array(b.first, b.past, b.start_offset)) AS bounds
+               jsonb_object_agg(b.segment_id, jsonb_build_array(b.first, b.past, b.start_offset)) AS bounds,
+               array_agg(b.segment_id) AS segments
         FROM begun b WHERE b.start_offset IS NOT NULL GROUP BY b.stream_id
     ), found AS (
         SELECT x.*
         FROM span s CROSS JOIN LATERAL (
-            WITH RECURSIVE done AS (  -- one commit after the other, as far as LIMIT asks for them
-                SELECT s.clock
+            -- One commit after the other, as far as LIMIT asks for them. Where commits are packed more and more
+            -- at once, of the segments that are wanted: to look into a packed row costs more than a commit.
+            WITH RECURSIVE done AS (
+                SELECT s.clock AS first, s.clock AS last, s.clock <= s.packed_till AS packed, 1::bigint AS commits
                 UNION ALL
-                SELECT (SELECT n.clock FROM weir_internal.commit_after(s.stream_id, d.clock) n)
-                FROM done d WHERE d.clock < s.last_clock
+                SELECT n.*
+                FROM done d CROSS JOIN LATERAL (
+                    SELECT d.last + 1 AS first, least(s.packed_till, (
+                               SELECT t.clock FROM weir_internal.transaction t
+                               WHERE t.stream_name = s.stream_name
+                                 AND weir_internal.clock_time(t.clock) > weir_internal.clock_time(d.last)
+                               ORDER BY weir_internal.clock_time(t.clock) OFFSET d.commits LIMIT 1)) AS last,
+                           true AS packed, 2 * d.commits AS commits
+                    WHERE d.last < s.packed_till
+                    UNION ALL
+                    SELECT t.clock, t.clock, false, 1
+                    FROM (SELECT min(t.clock) AS clock FROM weir_internal.time_index t
+                          WHERE t.stream_id = s.stream_id AND t.clock > d.last) t
+                    WHERE t.clock IS NOT NULL AND coalesce(d.last >= s.packed_till, true)) n
+                WHERE d.last < s.last_clock
             )
-            SELECT d.clock, c.* FROM done d CROSS JOIN LATERAL (
-                SELECT f.*
-                FROM weir_internal.commits_between(s.stream_id, d.clock, d.clock) i
+            SELECT c.* FROM done d CROSS JOIN LATERAL (
+                SELECT i.clock, f.*
+                FROM (
+                    SELECT t.segment_id, t.start_offset, t.events, t.clock FROM weir_internal.time_index t
+                    WHERE NOT coalesce(d.packed, false) AND t.stream_id = s.stream_id AND t.clock = d.first
+                    UNION ALL
+                    SELECT w.segment_id, t.start_offset, t.events, t.clock
+                    FROM unnest(s.segments) AS w (segment_id)
+                    CROSS JOIN LATERAL weir_internal.commits_to(s.stream_id, w.segment_id, d.first, d.last) t
+                    WHERE d.packed) i
                 CROSS JOIN LATERAL (
                     SELECT (bound ->> 0)::bigint AS first, (bound ->> 1)::bigint AS past,
                            (bound ->> 2)::bigint AS start_offset
@@ -93,7 +122,7 @@ BEGIN
                       AND f.start_offset < least(i.start_offset + i.events, w.past)
                       AND c.first < c.past OFFSET 0) f
                 WHERE i.start_offset + i.events > w.first
-                ORDER BY f.in_commit, f.segment_id) c
+                ORDER BY i.clock, f.in_commit, f.segment_id) c
             -- The first unit is taken whatever its size, so it must be here as a whole.
             LIMIT in_files + 1 + CASE WHEN in_unit = 'file' THEN 0 ELSE coalesce((
                 SELECT t.files FROM weir_internal.transaction t

@@ -52,6 +52,16 @@ BEGIN
     DELETE FROM weir_internal.time_index i
     WHERE i.stream_id = in_stream_id AND i.segment_id = ANY (passed);
     GET DIAGNOSTICS index_entries = ROW_COUNT;
+    -- Packed commits are pruned as a whole.
+    WITH gone AS (
+        DELETE FROM weir_internal.packed_commits p
+        WHERE p.stream_id = in_stream_id AND (p.segment_id = ANY (passed) OR p.last_clock < old_clock AND p.past <= (
+            SELECT c.start_offset FROM weir_internal.cut_entries(in_floor) f
+            CROSS JOIN LATERAL weir_internal.commit_at(in_stream_id, f.segment_id, f.event_offset - 1) c
+            WHERE f.segment_id = p.segment_id))
+        RETURNING p.commits
+    )
+    SELECT index_entries + coalesce(sum(g.commits), 0) INTO index_entries FROM gone g;
     -- Of a partly passed segment, keep the entry that contains the floor, and all after it.
     DELETE FROM weir_internal.time_index i USING weir_internal.cut_entries(in_floor) f
     WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id AND i.clock < old_clock

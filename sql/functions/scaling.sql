@@ -78,7 +78,8 @@ AS $$
         CROSS JOIN LATERAL (
             SELECT t.clock, CASE WHEN s.scaling = 'byte_rate' THEN t.bytes ELSE t.events END AS amount
             FROM unnest(o.ids) AS u (id)
-            CROSS JOIN LATERAL weir_internal.commits_to(in_stream_id, u.id, r.until - r.w20) t
+            CROSS JOIN LATERAL weir_internal.commits_to(
+                in_stream_id, u.id, r.until - r.w20 + 1, 9223372036854775807) t
             JOIN weir_internal.stream s ON s.stream_id = in_stream_id) i
     ), sums AS MATERIALIZED (
         SELECT c.active_id,

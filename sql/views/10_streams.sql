@@ -109,8 +109,13 @@ SELECT i.stream_name AS stream, weir_internal.segment_name(i.segment_id) AS segm
        i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number,
        weir_internal.clock_time(i.min_event_time) AS min_event_time,
        weir_internal.clock_time(i.max_event_time) AS max_event_time, i.digest
-FROM weir_internal.time_index i;
-COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed.';
+FROM weir_internal.time_index i
+UNION ALL
+SELECT p.stream_name, weir_internal.segment_name(p.segment_id), u.start_offset, u.events, u.bytes,
+       weir_internal.clock_time(u.clock), u.transaction_number, weir_internal.clock_time(u.min_event_time),
+       weir_internal.clock_time(u.max_event_time), u.digest
+FROM weir_internal.packed_commits p CROSS JOIN LATERAL weir_internal.unpacked(p, 1, p.commits) u;
+COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed. It unpacks old commits, which takes time where there are very many; the functions weir.commits and weir.commit_of look into few of them.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 COMMENT ON COLUMN weir.time_indexes.min_event_time IS 'The smallest event time of these events; null if none has one.';
 

@@ -1,9 +1,10 @@
-"""Files are put together, and no reader sees it."""
+"""Files are put together, commits are packed, and no reader sees it."""
 
 import pytest
 
 from tests.chance import cases, random_for
 from tests.compaction.world import World
+from weir.compaction.pack import pack
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.settings import Settings
@@ -11,7 +12,8 @@ from weir.verification.verify import by_pyarrow, verify
 
 
 def play(world: World, compactions: int) -> int:
-    """Change a stream, and compact it again and again; return how many files that saved."""
+    """Change a stream, and compact it again and again, and pack its commits; return how many files
+    that saved."""
     saved = 0
     for _ in range(compactions):
         for _ in range(world.random.randint(1, 6)):
@@ -20,6 +22,8 @@ def play(world: World, compactions: int) -> int:
         before = {what: ask() for what, ask in asked.items()}
         for done in world.compact():
             saved += done["files_before"] - done["files_after"]
+        if world.random.random() < 0.5:
+            pack(world.lane.database, 0.0, 1e9, world.random.choice([4, 9, 100]))
         for what, ask in asked.items():
             assert ask() == before[what], what
         if world.random.random() < 0.1:

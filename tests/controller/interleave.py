@@ -181,7 +181,7 @@ _TIMES = set(
 )
 _CLOCKS = set("clock newest_read passed_clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
-    time_index reader_group_segment reader_group_stream stream_cut retention_decision
+    time_index packed_commits reader_group_segment reader_group_stream stream_cut retention_decision
     scale_decision hot_key""".split()
 # Only the number of groups is compared, because their names are others in each scene.
 _NAMES = {"held_by", "truncated_past", "timed_out"}

@@ -28,6 +28,7 @@ from tests.world.streams import FIELDS, Lane, rows, run, staged
 from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
 from weir.adjunct import pins as version_pins
+from weir.compaction import pack as packing
 from weir.compaction import records
 from weir.compaction import run as compaction
 from weir.controller import (
@@ -112,6 +113,9 @@ def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
     settings = Settings(warehouse=str(folder / "warehouse"))
     watch(compaction.compact, settings, compaction.Budget(1, 1.0), [lane.name])
     watch(records.prune_compactions, 0.0)
+    for _ in range(4):
+        lane.append({lane.active()[0]: 1})
+    assert watch(packing.pack, 0.0, 9.0)
 
 
 def do_everything(watch: Watch, folder: Path) -> None:
@@ -345,14 +349,8 @@ def test_every_table_has_an_owner(database: Database) -> None:
 
 
 STREAMS = "SELECT * FROM stream WHERE stream_id = ANY(%(ids)s) ORDER BY stream_id FOR NO KEY UPDATE"
-
-
 GROUP = "SELECT * FROM reader_group WHERE name = %(name)s FOR NO KEY UPDATE"
-
-
 READER = "SELECT FROM reader WHERE group_id = %(g)s FOR NO KEY UPDATE"
-
-
 COMMITTED = "WITH a AS (UPDATE stream SET last_clock = 1) INSERT INTO data_file SELECT * FROM a"
 
 
@@ -388,6 +386,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "measure_disorder",
         "begin_compaction",
         "swap_files",
+        "pack_commits",
         "end_batch",
         "close_streams",
         "closed_cut_at",

@@ -20,6 +20,7 @@ from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model, as_json
 from tests.raises import raises
 from tests.world.streams import Lane
+from weir.compaction.pack import pack
 from weir.controller.commit import commit
 from weir.controller.transactions import abort
 from weir.database.connection import Database
@@ -166,6 +167,10 @@ class StreamMachine(RuleBasedStateMachine):
     def update(self, seed: int) -> None:
         self.driver.update(Random(seed))
 
+    @rule(most=st.integers(4, 9))
+    def pack_commits(self, most: int) -> None:
+        assert not [one for one in pack(self.lane.database, 0.0, 1e9, most) if "error" in one]
+
     @precondition(lambda self: not self.driver.sealed and len(self.model.epochs) > 4)
     @rule()
     def seal(self) -> None:
@@ -244,7 +249,13 @@ class StreamMachine(RuleBasedStateMachine):
     @invariant()
     def the_time_index_has_every_commit_at_its_place(self) -> None:
         entries = self.lane.rows(
-            """SELECT i.*, e.created_at FROM time_index i
+            """SELECT i.*, e.created_at FROM (
+                SELECT stream_id, segment_id, start_offset, events, start_byte, bytes, clock
+                FROM time_index
+                UNION ALL
+                SELECT p.stream_id, p.segment_id, u.start_offset, u.events, u.start_byte, u.bytes,
+                    u.clock
+                FROM packed_commits p CROSS JOIN LATERAL unpacked(p, 1, p.commits) u) i
             JOIN segment s USING (stream_id, segment_id)
             JOIN epoch e ON e.stream_id = i.stream_id AND e.epoch = s.creation_epoch
             WHERE i.stream_id = :s ORDER BY segment_id, start_offset"""

@@ -26,6 +26,7 @@ from tests.controller.driver import Driver
 from tests.controller.model import as_json
 from tests.reader_groups.driver import GroupDriver, Out, group_of
 from tests.reader_groups.operators import Operator
+from weir.compaction.pack import pack
 from weir.database.connection import Database
 
 seeds = st.integers(0, 2**32)
@@ -69,6 +70,10 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), seed=seeds)
     def truncate(self, which: int, seed: int) -> None:
         self.drivers[which].truncate(Random(seed))
+
+    @rule(most=st.integers(4, 9))
+    def pack_commits(self, most: int) -> None:
+        pack(self.drivers[0].lane.database, 0.0, 1e9, most)
 
     # Readers come, read, crash, come back.
 

@@ -1,10 +1,13 @@
-"""Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact.
+"""Abort transactions whose lease has expired, sweep garbage, prune and pack old metadata, and
+compact.
 
 The run cleans up what killed appends and consumers left behind: it aborts their transactions,
 deletes garbage files after the grace period, and drops their staging tables. It prunes the metadata
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
+Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
+which no answer changes.
 Then it puts neighbouring small files of streams together, of the stream with the most first, as
 far as its budget goes (`compact_bytes`, `compact_time`; `weir.small_files` shows what is left).
 Readers see nothing of that. Last, it reads a part of the files (`verify_bytes`), so that all are
@@ -18,6 +21,7 @@ from typing import Any
 
 from weir.actions.compact import say
 from weir.adjunct.expiry import prune_versions
+from weir.compaction.pack import pack
 from weir.compaction.records import prune_compactions
 from weir.compaction.run import Budget, compact
 from weir.controller.expiry import expire
@@ -71,6 +75,9 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
         "pruned_compactions": prune_compactions(job.database, job.settings.job_history),
         "dropped": dropped,
     }
+    report["packed"] = packed = []
+    if job.settings.pack_after:
+        packed += pack(job.database, job.settings.pack_after, job.settings.compact_time)
     failed = deleted["failed"] + sweep_manifests(job.database)
     budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
     report["compacted"] = compacted = []
@@ -87,7 +94,7 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
         )
         report["verified"] = seen.report()
         failed += [error.sentence] if (error := seen.error()) else []
-    tried = aborted + pruned + compacted
+    tried = aborted + pruned + packed + compacted
     return complete(report, tried, done=deleted["deleted"], failed=failed)
 
 

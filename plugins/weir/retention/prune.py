@@ -40,6 +40,12 @@ _CANDIDATES = text(
                 ORDER BY t.start_offset LIMIT 1) i
             WHERE i.start_offset + i.events < e.event_offset AND i.clock < time_clock(h.old))
         OR EXISTS (
+            SELECT FROM cut_entries(s.head) e CROSS JOIN LATERAL (
+                SELECT * FROM packed_commits p
+                WHERE p.stream_id = s.stream_id AND p.segment_id = e.segment_id
+                ORDER BY p.start_offset LIMIT 1) p
+            WHERE p.past < e.event_offset AND p.last_clock < time_clock(h.old))
+        OR EXISTS (
             SELECT FROM retention_decision d
             WHERE d.stream_id = s.stream_id AND d.decided_at < h.old AND d.lost = '{}'
               AND d.decided_at < (SELECT max(n.decided_at) FROM retention_decision n

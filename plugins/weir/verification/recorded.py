@@ -161,12 +161,13 @@ _FILES = text(
     ORDER BY f.segment_id, f.start_offset LIMIT :most"""
 )
 _COMMITS = text(
-    """SELECT segment_id, start_offset, events, clock, digest FROM time_index
-    WHERE stream_id = :s AND (segment_id, start_offset) < (:high, :past)
-      AND (segment_id, start_offset) >= (:low, coalesce((
-          SELECT max(n.start_offset) FROM time_index n WHERE n.stream_id = :s
-            AND n.segment_id = :low AND n.start_offset <= :first), 0))
-    ORDER BY segment_id, start_offset"""
+    """SELECT g.segment_id, i.start_offset, i.events, i.clock, i.digest
+    FROM segment g CROSS JOIN LATERAL commits_in(:s, g.segment_id,
+        CASE WHEN g.segment_id = :low THEN CAST(:first AS bigint) ELSE 0 END,
+        CASE WHEN g.segment_id = :high THEN CAST(:past AS bigint)
+             ELSE 9223372036854775807 END) i
+    WHERE g.stream_id = :s AND g.segment_id BETWEEN :low AND :high
+    ORDER BY g.segment_id, i.start_offset"""
 )
 
 
@@ -228,10 +229,10 @@ _OFFSETS = text(
         FROM file f
         LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
             ON h.segment_id = f.segment_id
-        CROSS JOIN LATERAL (
-            SELECT max(i.start_offset + i.events) AS tail FROM time_index i
-            WHERE i.stream_id = f.stream_id AND i.segment_id = f.segment_id
-              AND f.next IS NULL OFFSET 0) z
+        CROSS JOIN LATERAL (SELECT (
+            SELECT i.start_offset + i.events
+            FROM commit_at(f.stream_id, f.segment_id, 9223372036854775807) i
+            WHERE f.next IS NULL) AS tail OFFSET 0) z
     )
     SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
         f.schema_version, f.path, f.footer_hash, f.file_hash, f.transaction_number IS NULL,

@@ -1,0 +1,74 @@
+"""Pack old entries of the time index: a row for some thousand commits to a segment.
+
+No answer changes (sql/functions/commits.sql), so this needs no lease: each piece is one transaction
+under the stream's lock.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Row, text
+
+from weir.database.connection import Database
+
+MOST = 4096  # commits in a row, and in a transaction; to look one up, Postgres decompresses them
+
+
+def pack(database: Database, age: float, seconds: float, most: int = MOST) -> list[dict[str, Any]]:
+    """Pack the commits that are older than `age` seconds, `most` into a row.
+
+    After `seconds` it begins no further piece. Returns per stream `stream` and `commits`, how many
+    were packed; of a stream that failed `stream` and `error`, and continues with the others.
+    """
+    until = time.monotonic() + seconds
+    found = database.snapshot(lambda c: c.execute(_FOUND, {"age": age, "most": most}).all())
+    reports: list[dict[str, Any]] = []
+    for (stream_id, stream), rows in groupby(found, lambda row: (row.stream_id, row.stream)):
+        one = partial(_stream, database, stream_id, list(rows), until, most)
+        done, failed = database.one_of_many(f"stream {stream}", one)
+        if failed:
+            reports.append({"stream": stream, "error": failed})
+        elif done:
+            reports.append({"stream": stream, "commits": done})
+    return reports
+
+
+def _stream(
+    database: Database, stream_id: int, rows: Sequence[Row[Any]], until: float, most: int
+) -> int:
+    """Pack the commits of a stream, piece by piece. Returns how many."""
+    done = 0
+    for piece in _pieces(rows, most):
+        if time.monotonic() >= until:
+            break
+        asked = {"s": stream_id, "segments": piece, "before": rows[0].before, "most": most}
+        done += database.transaction(lambda c, asked=asked: c.execute(_PACK, asked).scalar_one())  # type: ignore[misc]
+    return done
+
+
+def _pieces(rows: Sequence[Row[Any]], most: int) -> Iterator[list[int]]:
+    """Yield the segments whose commits are packed in one transaction; a segment with many of them
+    again and again."""
+    piece: list[int] = []
+    size = 0
+    for row in rows:
+        left, room = row.commits, row.room
+        while left > 0:
+            if row.segment_id in piece[-1:] or size >= most:
+                yield piece
+                piece, size = [], 0
+            piece.append(row.segment_id)
+            size += min(left, room)
+            left, room = left - room, most
+    if piece:
+        yield piece
+
+
+_FOUND = text(
+    """SELECT b.before, f.* FROM (SELECT now_clock() - CAST(:age * 1000000 AS bigint) AS before) b
+    CROSS JOIN LATERAL commits_to_pack(b.before, :most) f"""
+)
+_PACK = text("SELECT pack_commits(:s, CAST(:segments AS bigint[]), :before, :most)")
