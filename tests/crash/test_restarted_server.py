@@ -92,9 +92,11 @@ def test_appends_and_a_reader_go_on_over_restarts(
             assert not store.append("s/in", rows(range(first, first + 10)), **identity).repeated
             appended.append(first)
 
+    total = 1200
+
     def read() -> int:
         read = 0
-        while not over.is_set() or read < 1200:
+        while not over.is_set() or read < total:
             with store.reader("g", batch_events=100) as reader:
                 for batch in reader:
                     commit(batch)
@@ -104,13 +106,18 @@ def test_appends_and_a_reader_go_on_over_restarts(
     with ThreadPoolExecutor(3) as pool:
         writers = [pool.submit(append, writer) for writer in range(2)]
         reader = pool.submit(read)
-        for share in (20, 50, 80):
-            wait_for("appends", lambda: len(appended) >= share or over.is_set())  # noqa: B023
-            server.stop()
-            server.start()
-        for writer in writers:
-            writer.result(60)
-        over.set()
+        try:
+            for share in (20, 50, 80):
+                wait_for("appends", lambda: len(appended) >= share or over.is_set())  # noqa: B023
+                server.stop()
+                server.start()
+            for writer in writers:
+                writer.result(60)
+        except BaseException:
+            total = 0
+            raise
+        finally:
+            over.set()  # or the reader would go on for ever
         assert reader.result(60) == 1200
     check(store, server, 1200)
 
