@@ -1,0 +1,50 @@
+"""Readers go on while the files that they read are put together and swept."""
+
+from typing import Any
+
+import pytest
+
+from tests.chance import cases, random_for
+from tests.compaction.test_beside import on_disk
+from tests.compaction.world import EVER, World
+from tests.world.groups import ALL, Group
+from weir.compaction.run import compact
+from weir.database.connection import Database
+from weir.reader_groups.batches.alignment import end_of_run
+from weir.retention.garbage import sweep
+from weir.settings import Settings
+
+
+@pytest.mark.random
+@pytest.mark.parametrize("aligned", [False, True], ids=["plain", "aligned"])
+@pytest.mark.parametrize("case", range(cases(8)))
+def test_a_reader_gets_each_event_once_and_in_order_while_files_are_replaced_at_random(
+    database: Database, settings: Settings, case: int, aligned: bool
+) -> None:
+    random = random_for("readers", case, aligned)
+    world = World.made(database, settings, random)
+    for _ in range(20):
+        world.append()
+    group = Group.made(world.lane, subscriber=False, aligned=aligned)
+    until, closed = database.transaction(lambda c: end_of_run(c, group.name))
+    how: dict[str, Any] = {"until": until, "closed": closed} if aligned else {}
+    reader = group.reader()
+    read: list[tuple[int, int, int]] = []
+    old: set[str] = set()
+    while batch := reader.open(random.choice([1, 20, 100, ALL]), order="stream", **how):
+        planned = world.lane.files()
+        # Files are swept that became garbage before the batch was opened, and no others.
+        if random.random() < 0.6:
+            if not aligned:
+                world.append()
+            compact(database, settings, EVER, thorough=True)
+        sweep(database, settings.warehouse, 0.0)
+        assert {file.path for file in planned} <= on_disk(world)
+        assert not old & on_disk(world)
+        read += world.ranked(batch.bounds)
+        reader.commit(batch)
+        old = {file.path for file in planned} - {file.path for file in world.lane.files()}
+        sweep(database, settings.warehouse, 0.0)
+        assert on_disk(world) == {file.path for file in world.lane.files()}
+    assert read == sorted(read)
+    assert [n for _, _, n in read] == [row["n"] for row in world._read({"order": "stream"})]
