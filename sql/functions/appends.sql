@@ -228,7 +228,7 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_rejected bigint,
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
     in_late bigint, in_complete_until bigint, in_stated bigint,
-    in_hashes bigint[], in_footer_hashes bigint[], in_file_hashes bigint[], in_durable boolean,
+    in_hashes bigint[], in_end_hashes bigint[], in_file_hashes bigint[], in_durable boolean,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
@@ -348,9 +348,9 @@ BEGIN
             SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.first_seq, f.i)
                    - f.events AS before
             FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths, in_min_times, in_max_times,
-                        in_hashes, in_footer_hashes, in_file_hashes)
+                        in_hashes, in_end_hashes, in_file_hashes)
                 WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, low, high, hashes,
-                                      footer_hash, file_hash, i)
+                                      end_hash, file_hash, i)
         ), moved AS (
             UPDATE weir_internal.segment_tail o
             SET tail_offset = o.tail_offset + m.events, tail_bytes = o.tail_bytes + m.bytes
@@ -370,9 +370,9 @@ BEGIN
             RETURNING events, bytes
         ), placed AS (
             INSERT INTO weir_internal.data_file (stream_id, stream_name, transaction_number, schema_version,
-                segment_id, start_offset, events, bytes, first_seq, last_seq, path, footer_hash, file_hash)
+                segment_id, start_offset, events, bytes, first_seq, last_seq, path, end_hash, file_hash)
             SELECT in_stream_id, s.stream_name, in_number, in_version, f.target, m.start_offset + f.before,
-                   f.events, f.bytes, f.first_seq, f.last_seq, f.path, f.footer_hash, f.file_hash
+                   f.events, f.bytes, f.first_seq, f.last_seq, f.path, f.end_hash, f.file_hash
             FROM file f JOIN moved m ON m.segment_id = f.target
         )
         SELECT sum(i.events), sum(i.bytes) INTO total_events, total_bytes FROM indexed i;

@@ -55,7 +55,7 @@ COMMENT ON FUNCTION weir_internal.begin_compaction(bigint, double precision) IS 
 -- Each new file takes the place of the files with its offsets, if these are still the ones that it was made of.
 CREATE OR REPLACE FUNCTION weir_internal.swap_files(
     in_stream_id bigint, in_number bigint, in_segments bigint[], in_starts bigint[], in_events bigint[],
-    in_bytes bigint[], in_paths text[], in_footer_hashes bigint[], in_first_seqs bigint[], in_last_seqs bigint[],
+    in_bytes bigint[], in_paths text[], in_end_hashes bigint[], in_first_seqs bigint[], in_last_seqs bigint[],
     in_old_paths text[], in_old_news integer[],
     OUT outcome text, OUT files_before bigint, OUT files_after bigint, OUT events bigint, OUT bytes_before bigint,
     OUT bytes_after bigint)
@@ -109,11 +109,11 @@ BEGIN
            jsonb_agg(to_jsonb(o)) AS rows INTO r
     FROM old o;
     INSERT INTO weir_internal.data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
-        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, footer_hash)
+        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, end_hash)
     SELECT in_stream_id, m.stream_name, in_segments[m.i], in_starts[m.i], in_events[m.i], in_bytes[m.i],
            CASE WHEN m.one THEN m.number END, CASE WHEN NOT m.one THEN m.first END,
            CASE WHEN NOT m.one THEN m.last END, in_first_seqs[m.i], in_last_seqs[m.i], m.version, in_paths[m.i],
-           in_footer_hashes[m.i]
+           in_end_hashes[m.i]
     FROM (
         SELECT o.i, min(o.stream_name) AS stream_name, min(o.schema_version) AS version,
                min(o.transaction_number) AS number,

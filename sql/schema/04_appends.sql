@@ -108,7 +108,7 @@ CREATE TABLE weir_internal.data_file (
     last_seq bigint NOT NULL,
     schema_version integer NOT NULL,
     path text NOT NULL,
-    footer_hash bigint,
+    end_hash bigint,
     file_hash bigint,
     PRIMARY KEY (stream_id, segment_id, start_offset),
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
@@ -133,7 +133,7 @@ COMMENT ON COLUMN weir_internal.data_file.first_seq IS 'The smallest _weir_seq i
 COMMENT ON COLUMN weir_internal.data_file.last_seq IS 'The largest _weir_seq in it.';
 COMMENT ON COLUMN weir_internal.data_file.schema_version IS 'The version in stream_schema that it was written with.';
 COMMENT ON COLUMN weir_internal.data_file.path IS 'Its path below the warehouse.';
-COMMENT ON COLUMN weir_internal.data_file.footer_hash IS 'XXH64 of what follows its pages, up to its end; null if it was not recorded.';
+COMMENT ON COLUMN weir_internal.data_file.end_hash IS 'XXH64 of its end: of all that follows its pages, and of its last 64 KiB at least; null if it was not recorded.';
 COMMENT ON COLUMN weir_internal.data_file.file_hash IS 'XXH64 of all its bytes, recorded when it was written with pyarrow, or first verified with it; else null.';
 
 CREATE TABLE weir_internal.time_index (

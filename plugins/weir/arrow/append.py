@@ -46,7 +46,7 @@ from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field, show, stored_name
 from weir.model.segment import Segment
 from weir.warehouse.filesystem import filesystem, make_folder, not_writable
-from weir.warehouse.footer import end_of_pages
+from weir.warehouse.footer import begin_of_end
 from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import SEGMENT, TASK
 
@@ -224,10 +224,11 @@ def _write(
     with system.open_output_stream(f"{base}/{path}") as out:
         out.write(whole)
     ranks = rows[SEQ]
+    file_hash, begin = hash_of(whole), begin_of_end(footers[0], whole.size)
     return StagedFile(
         segment.segment_id, path, rows.num_rows, whole.size, ranks[0].as_py(), ranks[-1].as_py(),
         hashes=sum_of_hashes(rows, [name for name in rows.column_names if name not in (SEQ, TIME)]),
-        footer_hash=hash_of(whole[end_of_pages(footers[0]) :]), file_hash=hash_of(whole),
+        end_hash=hash_of(whole[begin:]) if begin else file_hash, file_hash=file_hash,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
     path: str
     bytes: int
-    footer_hash: int
+    end_hash: int
     first_seq: int
     last_seq: int
     old: Sequence[Small]
@@ -140,7 +140,7 @@ def swap(
             "starts": [one.old[0].start_offset for one in written],
             "events": [sum(file.events for file in one.old) for one in written],
             "bytes": [one.bytes for one in written], "paths": [one.path for one in written],
-            "footers": [one.footer_hash for one in written],
+            "footers": [one.end_hash for one in written],
             "first": [one.first_seq for one in written], "last": [one.last_seq for one in written],
             "old": [file.path for one in written for file in one.old],
             "news": [i for i, one in enumerate(written, start=1) for _ in one.old],

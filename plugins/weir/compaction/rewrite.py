@@ -294,11 +294,11 @@ class _File:
         size = self._sink.tell()
         self._sink.close()
         with self._system.open_input_file(self._whole) as source:
-            footer, footer_hash = read_footer(source, size)
+            footer, end_hash = read_footer(source, size)
         rows = sum(file.events for file in self._old)
         if footer.num_rows != rows:
             raise OSError(f"{self._whole} has {footer.num_rows:,} of the {rows:,} rows written")
-        return [Written(self._path, size, footer_hash, self._first, self._last, self._old)]
+        return [Written(self._path, size, end_hash, self._first, self._last, self._old)]
 
     def drop(self) -> None:
         """Delete the file."""

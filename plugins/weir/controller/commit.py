@@ -41,7 +41,7 @@ _COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segme
     CAST(:rejected_files AS text[]), :rejected, CAST(:min_times AS bigint[]),
     CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text), CAST(:late AS bigint),
     CAST(:complete_until AS bigint), CAST(:stated AS bigint), CAST(:hashes AS bigint[]),
-    CAST(:footer_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), {durable})"""
+    CAST(:end_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), {durable})"""
 _ALONE = text(_COMMIT.format(durable="lock_for_commit(:s)"))
 _LOCKED = text(_COMMIT.format(durable="true"))
 _NEW = -1  # the columns that were written must be compared with the schema first
@@ -263,7 +263,7 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
         "complete_until": times and times.complete_until,
         "stated": attempt.stated_until,
         "hashes": [file.hashes for file in files],
-        "footer_hashes": [file.footer_hash for file in files],
+        "end_hashes": [file.end_hash for file in files],
         "file_hashes": [file.file_hash for file in files],
     }
 

@@ -34,7 +34,7 @@ class StagedFile:
     # The sum of the hashes of its rows; None if it was not computed. One file may have that of all
     # files of its segment, and the others 0.
     hashes: int | None = None
-    footer_hash: int | None = None  # of all that follows its pages
+    end_hash: int | None = None  # of its footer, and what is before it, 64 KiB at least
     file_hash: int | None = None  # of all its bytes; None if they were not at hand
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 # By what finds them: each look at a file, a look at its contents, the database, a list of files.
-OF_FILES = ("missing", "size", "unreadable", "footer", "rows", "commits")
+OF_FILES = ("missing", "size", "unreadable", "end", "rows", "commits")
 OF_CONTENTS = ("content", "order", "segment", "bytes")
 OF_OFFSETS = ("offsets",)
 OF_LISTS = ("unknown", "renamed")

@@ -47,6 +47,6 @@ def _file(new: Written) -> File:
     clocks = {old.clock for old in new.old}
     return File(
         first.segment_id, first.start_offset, sum(old.events for old in new.old), new.bytes,
-        new.first_seq, new.last_seq, first.schema_version, new.path, new.footer_hash, None,
+        new.first_seq, new.last_seq, first.schema_version, new.path, new.end_hash, None,
         clocks != {first.clock} or first.clock is None, 0.0, 1.0,
     )  # fmt: skip

@@ -23,7 +23,7 @@ class File(NamedTuple):
     last_seq: int
     schema_version: int
     path: str  # below the warehouse
-    footer_hash: int | None
+    end_hash: int | None
     file_hash: int | None
     compacted: bool  # of several commits, so that it has the clock of each row
     key_low: float
@@ -152,7 +152,7 @@ def commits_of(
 
 _FILES = text(
     """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
-        f.schema_version, f.path, f.footer_hash, f.file_hash, f.transaction_number IS NULL,
+        f.schema_version, f.path, f.end_hash, f.file_hash, f.transaction_number IS NULL,
         s.key_low, s.key_high
     FROM data_file f CROSS JOIN LATERAL (
         SELECT o.key_low, o.key_high FROM segment o
@@ -235,7 +235,7 @@ _OFFSETS = text(
             WHERE f.next IS NULL) AS tail OFFSET 0) z
     )
     SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
-        f.schema_version, f.path, f.footer_hash, f.file_hash, f.transaction_number IS NULL,
+        f.schema_version, f.path, f.end_hash, f.file_hash, f.transaction_number IS NULL,
         s.key_low, s.key_high, f.what
     FROM wrong f JOIN segment s USING (stream_id, segment_id) WHERE f.what IS NOT NULL
     ORDER BY f.segment_id, f.start_offset"""

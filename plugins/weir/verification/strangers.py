@@ -85,12 +85,12 @@ def _missing(connection: Connection) -> Missing:
     """Return the files that are known to be missing."""
     rows = connection.execute(
         text(
-            """SELECT f.bytes, f.footer_hash, f.path FROM found_damage d
+            """SELECT f.bytes, f.end_hash, f.path FROM found_damage d
             JOIN data_file f USING (stream_id, segment_id, start_offset)
-            WHERE d.kind = 'missing' AND d.path = f.path AND f.footer_hash IS NOT NULL"""
+            WHERE d.kind = 'missing' AND d.path = f.path AND f.end_hash IS NOT NULL"""
         )
     )
-    return {(row.bytes, row.footer_hash): row.path for row in rows}
+    return {(row.bytes, row.end_hash): row.path for row in rows}
 
 
 def _renamed(
@@ -105,9 +105,9 @@ def _renamed(
         if size not in sizes:
             continue
         with suppress(*DAMAGED), system.open_input_file(f"{base}/{path}") as source:
-            footer_hash = read_footer(source, size)[1]
-            if (size, footer_hash) in missing:
-                renamed[path] = missing[size, footer_hash]
+            end_hash = read_footer(source, size)[1]
+            if (size, end_hash) in missing:
+                renamed[path] = missing[size, end_hash]
     return renamed
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from weir.controller.locks import read_stream
@@ -36,7 +36,8 @@ from weir.verification.strangers import look_for_strangers
 from weir.warehouse.filesystem import filesystem
 
 FILES = 5_000  # looked at between two statements
-THREADS = 16  # that wait for footers
+THREADS = 16  # that wait for the ends of files
+_TOGETHER = 32  # files: to hand each to a thread of its own would cost as much as to read its end
 # Reads the contents of files: what was seen, of each.
 Contents = Callable[[Columns, Sequence[Unit]], list[list[Seen]]]
 
@@ -300,9 +301,14 @@ def by_pyarrow(app: Installation, *, contents: bool) -> Contents:
     def look(columns: Columns, units: Sequence[Unit]) -> list[list[Seen]]:
         reader = Reader(*filesystem(app.settings.warehouse), columns)
         of = [(file, unit.commits) for unit in units for file in unit.files]
-        threads = (os.cpu_count() or 4) if contents else THREADS
+        threads, together = ((os.cpu_count() or 4), 1) if contents else (THREADS, _TOGETHER)
+
+        def look_at_some(begin: int) -> list[Seen]:
+            some = of[begin : begin + together]
+            return [look_at(reader, file, commits, contents=contents) for file, commits in some]
+
         with ThreadPoolExecutor(threads) as pool:
-            seen = pool.map(lambda one: look_at(reader, *one, contents=contents), of)
+            seen = chain.from_iterable(pool.map(look_at_some, range(0, len(of), together)))
             return [[next(seen) for _ in unit.files] for unit in units]
 
     return look

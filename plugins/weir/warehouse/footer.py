@@ -1,33 +1,48 @@
-"""The end of a Parquet file: its footer, and a hash of all that follows its pages."""
+"""The end of a Parquet file: its footer, and a hash by which the file is known again."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weir.model.digest import hash_of
 
-_AT_ONCE = 1 << 16  # bytes: with most footers, what is before them after the pages
+_END = 1 << 16  # bytes: with most footers, more than follows the pages
 
 
-def read_footer(source: pa.NativeFile, size: int) -> tuple[pq.FileMetaData, int]:
-    """Return the footer of a file of `size` bytes, and the hash of all that follows its pages:
-    bloom filters, the indexes of pages, and the footer itself. Mostly reads once.
+def read_end(source: pa.NativeFile, size: int) -> bytes:
+    """Return the last 64 KiB of a file of `size` bytes. With one read."""
+    begin = max(0, size - _END)
+    return bytes(source.read_at(size - begin, begin))
+
+
+def read_footer(
+    source: pa.NativeFile, size: int, end: bytes | None = None
+) -> tuple[pq.FileMetaData, int]:
+    """Return the footer of a file of `size` bytes, and the hash of its end (`begin_of_end`). `end`:
+    its last 64 KiB, if they were read. Mostly reads once.
 
     Raises OSError or ArrowInvalid if it has no footer.
     """
-    begin = max(0, size - _AT_ONCE)
-    end = source.read_at(size - begin, begin)
+    end = read_end(source, size) if end is None else end
     length = int.from_bytes(end[-8:-4], "little") + 8
     if len(end) < length <= size:
-        begin = size - length
-        end = source.read_at(length, begin)
+        end = source.read_at(length, size - length)
     footer = pq.read_metadata(pa.BufferReader(end))
-    after = end_of_pages(footer)
-    if after < begin:
-        end, begin = source.read_at(size - after, after), after
-    return footer, hash_of(end[after - begin :])
+    begin = begin_of_end(footer, size)
+    if begin != size - len(end):
+        end = source.read_at(size - begin, begin)
+    return footer, hash_of(end)
 
 
-def end_of_pages(footer: pq.FileMetaData) -> int:
+def begin_of_end(footer: pq.FileMetaData, size: int) -> int:
+    """Return where the end of a file of `size` bytes begins, whose hash is recorded: it has all
+    that follows the pages (bloom filters, the indexes of pages, the footer), and 64 KiB at least.
+
+    So a file that is small, or has not changed, is known by one read, and nothing is parsed.
+    """
+    return min(_end_of_pages(footer), max(0, size - _END))
+
+
+def _end_of_pages(footer: pq.FileMetaData) -> int:
     """Return the byte after the last page of a file; columns lie in the order of the schema."""
     if footer.num_row_groups == 0:
         return 4  # after the letters with which a file begins

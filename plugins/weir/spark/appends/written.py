@@ -42,7 +42,7 @@ def read_footers(warehouse: str, folder: str, time: TimeColumn | None = None) ->
         if match is None:
             return None
         with system.open_input_file(info.path) as source:
-            footer, footer_hash = read_footer(source, info.size)
+            footer, end_hash = read_footer(source, info.size)
         if footer.num_rows == 0:
             return None
         # By their paths, because a nested field may have the same name.
@@ -54,7 +54,7 @@ def read_footers(warehouse: str, folder: str, time: TimeColumn | None = None) ->
         segment_id, path = int(match[1]), info.path[len(base) + 1 :]
         found = StagedFile(
             segment_id, path, footer.num_rows, info.size, min(s.min for s in statistics),
-            max(s.max for s in statistics), footer_hash=footer_hash,
+            max(s.max for s in statistics), end_hash=end_hash,
         )  # fmt: skip
         if time is None or segment_id == REJECTED_SEGMENT:
             return found
