@@ -1,5 +1,5 @@
 """Writes docs/python.md: what programs use, as its signatures and docstrings describe it; and the
-stub by which type checkers and editors see the methods that are made of forms.
+stubs by which type checkers and editors see the methods and operators that are made of forms.
 
 `python -m docs.generate_python` needs no server. tests/programs/test_public_api.py holds both.
 """
@@ -14,7 +14,7 @@ from typing import Any, get_type_hints, is_typeddict
 
 import weir
 import weir.spark
-from weir import errors
+from weir import airflow, errors
 from weir.actions import FORMS
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
@@ -25,6 +25,7 @@ from weir.reader_groups.batches.reading import Options
 
 TARGET = Path(__file__).parent / "python.md"
 STUB = Path(methods.__file__).with_suffix(".pyi")
+OPERATORS = Path(airflow.__file__).with_name("actions.pyi")
 
 INTRODUCTION = """\
 # Python
@@ -181,20 +182,63 @@ def stub() -> str:
         "class Actions(Acting):",
     ]
     for action, form in FORMS.items():
-        known = inspect.signature(getattr(methods.Actions, action))
-        arguments, named = ["self"], False
-        for one in list(known.parameters.values())[1:]:
-            if one.kind is one.KEYWORD_ONLY and not named:
-                arguments, named = [*arguments, "*"], True
-            simple = isinstance(one.default, (str, int, float, type(None)))
-            default = repr(one.default) if simple else "..."
-            given = "" if one.default is one.empty else f" = {default}"
-            arguments.append(f"{one.name}: {_type(one.annotation)}{given}")
-        parts.append(f"    def {action}({', '.join(arguments)}) -> dict[str, Any]:")
-        lines = inspect.cleandoc(form.__doc__ or "").splitlines()
-        parts.append("\n        ".join(['        """' + lines[0], *lines[1:]]) + '"""')
+        arguments = ", ".join(_stubbed(action))
+        parts.append(f"    def {action}({arguments}) -> dict[str, Any]:")
+        parts.append(_documented(form, 8))
+    return _formatted(STUB, parts)
+
+
+def operators() -> str:
+    """Return actions.pyi."""
+    parts = [
+        '"""Made by `make docs` from weir.actions; actions.py makes the operators."""',
+        "from typing import Any, Literal\n",
+        "from airflow.sdk import XComArg\n",
+        "from weir.airflow.operators import WeirJobOperator\n",
+        "class ActionOperator(WeirJobOperator): ...\n",
+    ]
+    for action, form in FORMS.items():
+        own = [] if "engine" in form.__dataclass_fields__ else ["engine: str = 'auto'"]
+        taken = [one for one in _stubbed(action) if one not in ("self", "*")]
+        taken = [re.sub("^retries:", "batch_retries:", one) for one in taken]
+        known = [re.sub(r"( = |$)", r" | XComArg\1", one, count=1) for one in taken]
+        arguments = [
+            "self",
+            "*",
+            "task_id: str",
+            *known,
+            *own,
+            "spark_conn_id: str = 'spark_default'",
+        ]
+        parts.append(f"class {airflow.operator_name(action)}(ActionOperator):")
+        parts.append(_documented(form, 4))
+        parts.append(f"    def __init__({', '.join(arguments)}, **kwargs: Any) -> None: ...\n")
+    return _formatted(OPERATORS, parts)
+
+
+def _stubbed(action: str) -> list[str]:
+    """Return the arguments of an action's method as a stub has them."""
+    known = inspect.signature(getattr(methods.Actions, action))
+    arguments, named = ["self"], False
+    for one in list(known.parameters.values())[1:]:
+        if one.kind is one.KEYWORD_ONLY and not named:
+            arguments, named = [*arguments, "*"], True
+        simple = isinstance(one.default, (str, int, float, type(None)))
+        default = repr(one.default) if simple else "..."
+        given = "" if one.default is one.empty else f" = {default}"
+        arguments.append(f"{one.name}: {_type(one.annotation)}{given}")
+    return arguments
+
+
+def _documented(form: type[Any], indented: int) -> str:
+    lines = inspect.cleandoc(form.__doc__ or "").splitlines()
+    blanks = " " * indented
+    return f"\n{blanks}".join([f'{blanks}"""{lines[0]}', *lines[1:]]) + '"""'
+
+
+def _formatted(path: Path, parts: list[str]) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(STUB), "-"],
+        [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"],
         input="\n".join(parts) + "\n", capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stdout
@@ -202,8 +246,9 @@ def stub() -> str:
 
 def main() -> None:
     STUB.write_text(stub())
+    OPERATORS.write_text(operators())
     TARGET.write_text(document())
-    print(f"{TARGET} and {STUB} are up to date")
+    print(f"{TARGET}, {STUB} and {OPERATORS} are up to date")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from dataclasses import fields
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.actions import ACTIONS, FORMS
 from weir.actions.process import Process
+from weir.airflow.announcing import announce, appended_by
 from weir.airflow.assets import APPENDED
 from weir.airflow.dags import weir_dags
 from weir.airflow.forms import form
@@ -28,6 +28,7 @@ from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
 from weir.operations.runner import JOB_FILE
 from weir.reader_groups.groups.consumers import declare_consumer
+from weir.settings import Settings, load
 
 FOLDER = Path(__file__).parents[2] / "dags"
 # Minutes of the hour at which they start: not all at once.
@@ -149,8 +150,8 @@ def test_a_consumer_announces_the_streams_to_which_it_has_appended() -> None:
         events = OutletEventAccessors()
         commits = [{"stream": name, "transaction_number": 7, "events": 3} for name in streams]
         report = {"batches": [{"streams": [one]} for one in commits]}
-        context = {"outlet_events": events, "ti": SimpleNamespace(try_number=tries)}
-        task._tell_assets(context, parsed, report)
+        appended = appended_by(Settings(), parsed, report, tries)
+        announce({"outlet_events": events}, task.outlets, appended)
         made = events[APPENDED].asset_alias_events
         names = [one.dest_asset_key.name for one in made]
         wanted = streams if told is None else told
@@ -166,12 +167,7 @@ def test_a_retried_consumer_announces_the_streams_that_were_declared_for_it(
     name = Group.made(Lane.made(database)).name
     outputs = ["stream:s/late", "parquet:late"]
     declare_consumer(database, name, {"function": "a:b", "outputs": outputs}, request_id="r")
-    task = WeirJobOperator(task_id="late", job="process", outlets=APPENDED)
-    events = OutletEventAccessors()
-    context = {"outlet_events": events, "ti": SimpleNamespace(try_number=2)}
-    task._tell_assets(context, Process(name), {"batches": []})
-    [told] = events[APPENDED].asset_alias_events
-    assert told.dest_asset_key.name == "weir s/late"
+    assert appended_by(load(), Process(name), {"batches": []}, 2) == {"s/late": []}
 
 
 def test_a_consumer_has_a_task_for_each_of_its_readers(

@@ -9,8 +9,7 @@ import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 
 from weir.actions import FORMS
-from weir.airflow.assets import stream_asset
-from weir.airflow.operators import WeirJobOperator
+from weir.airflow import ProcessOperator, stream_asset
 from weir.operations.form import parse
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +33,10 @@ def dags(page: str) -> list[str]:
 
 def arguments_of(task: Any) -> list[Any]:
     """Of a task, or of each that it is mapped to."""
-    return task.expand_input.value["arguments"] if task.is_mapped else [task.arguments]
+    if not task.is_mapped:
+        return [task.arguments]
+    [(name, values)] = task.expand_input.value.items()
+    return [task.unmap({name: value}).arguments for value in values]
 
 
 @pytest.mark.parametrize("page", SHOWN)
@@ -50,7 +52,7 @@ def test_the_dags_that_are_shown_are_read_and_their_arguments_taken(
         [dag] = bag.dags.values()
         assert stream_asset(stream).uri in str(dag.timetable.asset_condition)
         [task] = dag.tasks
-        assert (task.operator_class if task.is_mapped else type(task)) is WeirJobOperator
+        assert (task.operator_class if task.is_mapped else type(task)) is ProcessOperator
         for arguments in arguments_of(task):
             parse(FORMS["process"], arguments)
         assert all(one["readers"] == len(arguments_of(task)) for one in arguments_of(task)

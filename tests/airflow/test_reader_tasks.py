@@ -64,16 +64,16 @@ def test_a_task_that_ends_gives_up_its_lease_but_not_that_of_its_next_try(
     begun(database, first)
     reader = group.reader(str(first))
     reader.must_open()
-    ReaderTask(group.name, first).ended()
+    ReaderTask(group.name, first, settings).ended()
     [row] = group.rows("SELECT lease_expired FROM readers WHERE :g > 0")
     assert row.lease_expired
     again = group.reader(str(second))
     begun(database, second)
     assert again.must_open().attempt == 2
-    ReaderTask(group.name, first).ended()
+    ReaderTask(group.name, first, settings).ended()
     [row] = group.rows("SELECT lease_expired FROM readers WHERE :g > 0")
     assert not row.lease_expired, "an orphan of the first try says nothing of the second"
-    ReaderTask(group.name, second).ended()
+    ReaderTask(group.name, second, settings).ended()
     [row] = group.rows("SELECT lease_expired FROM readers WHERE :g > 0")
     assert row.lease_expired
-    ReaderTask(group.name, PLAIN).ended()  # one that never joined
+    ReaderTask(group.name, PLAIN, settings).ended()  # one that never joined

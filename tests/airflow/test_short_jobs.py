@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.crash.jobs import write_config
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
 from weir.actions import FORMS
@@ -15,13 +14,12 @@ from weir.settings import Settings
 def test_a_job_is_short_that_changes_metadata_or_reads_few_events(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
-    assert operators.is_short("retention", None)
-    assert not operators.is_short("ingest", None)
+    assert operators.is_short("retention", None, settings)
+    assert not operators.is_short("ingest", None, settings)
     lane = Lane.made(database, name=f"test/{unique('stream')}")
     lane.append({"0.0": 5})
     form = parse(FORMS["process"], {"reader_group": Group.made(lane).name})
     monkeypatch.setattr(operators, "SHORT_EVENTS", 5)
-    assert operators.is_short("process", form)
+    assert operators.is_short("process", form, settings)
     lane.append({"0.0": 1})
-    assert not operators.is_short("process", form)
+    assert not operators.is_short("process", form, settings)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import weir
-from docs.generate_python import STUB, TARGET, document, signature, stub
+from docs.generate_python import OPERATORS, STUB, TARGET, document, operators, signature, stub
 from tests.programs.public_api import SNAPSHOT, snapshot
 
 
@@ -28,8 +28,11 @@ def test_a_signature_shows_each_kind_of_argument() -> None:
     assert signature("one", one) == shown + "**d: int) -> Path"
 
 
-@pytest.mark.parametrize(("path", "made"), [(TARGET, document), (STUB, stub)], ids=["page", "stub"])
-def test_page_and_stub_are_those_of_the_code(path: Path, made: object) -> None:
+@pytest.mark.parametrize(
+    ("path", "made"), [(TARGET, document), (STUB, stub), (OPERATORS, operators)],
+    ids=["page", "methods", "operators"],
+)  # fmt: skip
+def test_page_and_stubs_are_those_of_the_code(path: Path, made: object) -> None:
     assert callable(made)
     assert path.read_text() == made(), f"run `make docs`: {path.name} is of other signatures"
 

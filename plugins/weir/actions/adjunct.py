@@ -48,4 +48,4 @@ def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
     return complete({"built": built, "expired": expired}, [*built, *expired])
 
 
-ACTION = Action(Adjunct, run, UPKEEP, schedule="1-59/5 * * * *")
+ACTION = Action(Adjunct, run, UPKEEP, schedule="1-59/5 * * * *", uses_spark=True)

@@ -127,4 +127,4 @@ def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
     return [load for some in loads.values() for load in some]
 
 
-ACTION = Action(BackTest, run, STREAMS)
+ACTION = Action(BackTest, run, STREAMS, uses_spark=True)

@@ -75,4 +75,4 @@ def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(DefineAdjunctStore, run, STREAMS)
+ACTION = Action(DefineAdjunctStore, run, STREAMS, uses_spark=True)

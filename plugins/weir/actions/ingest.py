@@ -160,4 +160,4 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     return appender.append_files(name, inputs, again=again, complete_until=until).report()
 
 
-ACTION = Action(Ingest, run, DATA, moves_data=True)
+ACTION = Action(Ingest, run, DATA, moves_data=True, uses_spark=True)

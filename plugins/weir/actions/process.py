@@ -268,4 +268,4 @@ def check_consumer(
     database.transaction(there)
 
 
-ACTION = Action(Process, run, DATA, moves_data=True)
+ACTION = Action(Process, run, DATA, moves_data=True, uses_spark=True)

@@ -64,4 +64,4 @@ def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
     )
 
 
-ACTION = Action(PutBack, run, DATA, moves_data=True)
+ACTION = Action(PutBack, run, DATA, moves_data=True, uses_spark=True)

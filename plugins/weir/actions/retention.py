@@ -66,4 +66,4 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     return complete(report, decisions, failed=(deleted or {}).get("failed", ()))
 
 
-ACTION = Action(Retention, run, UPKEEP, schedule="*/30 * * * *")
+ACTION = Action(Retention, run, UPKEEP, schedule="*/30 * * * *", uses_spark=True)

@@ -60,4 +60,4 @@ def run(job: Job, arguments: Scale) -> dict[str, Any]:
     return complete({"decisions": decisions}, decisions)
 
 
-ACTION = Action(Scale, run, UPKEEP, schedule="4-59/5 * * * *")
+ACTION = Action(Scale, run, UPKEEP, schedule="4-59/5 * * * *", uses_spark=True)

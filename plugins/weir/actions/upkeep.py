@@ -98,4 +98,4 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
     return complete(report, tried, done=deleted["deleted"], failed=failed)
 
 
-ACTION = Action(Upkeep, run, UPKEEP, schedule="17 * * * *")
+ACTION = Action(Upkeep, run, UPKEEP, schedule="17 * * * *", uses_spark=True)

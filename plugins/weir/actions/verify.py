@@ -119,4 +119,4 @@ def _bytes(units: Sequence[Unit]) -> int:
     return sum(file.bytes for unit in units for file in unit.files)
 
 
-ACTION = Action(Verify, run, UPKEEP)
+ACTION = Action(Verify, run, UPKEEP, uses_spark=True)

@@ -1,4 +1,41 @@
-"""Weir in Airflow: the operator, the forms, the assets, readers as mapped tasks, and OpenLineage.
+"""Weir in Airflow: operators, forms, assets, readers as mapped tasks, and OpenLineage.
 
-Imports no pyspark.
+    from weir.airflow import AppendOperator, stream_asset
+
+Imports no pyspark. What DAG files use is loaded when it is first used.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir.airflow.actions import *  # noqa: F403
+    from weir.airflow.assets import stream_asset as stream_asset
+
+_OFFERED = {"stream_asset": "weir.airflow.assets"}
+# The operators that have another name than their action.
+_NAMED = {
+    "ingest": "AppendOperator", "checkpoint_reader_group": "CheckpointOperator",
+    "stream_cuts": "CaptureOperator", "scale_stream": "ScaleOperator",
+    "truncate_stream": "TruncateOperator", "scale": "ScaleByPolicyOperator",
+}  # fmt: skip
+
+
+def operator_name(action: str) -> str:
+    """Return the name of the operator of an action, such as ProcessOperator."""
+    return _NAMED.get(action) or f"{action.title().replace('_', '')}Operator"
+
+
+def __getattr__(name: str) -> Any:
+    """Return what DAG files use: see `__dir__`."""
+    where = "weir.airflow.actions" if name.endswith("Operator") else _OFFERED.get(name)
+    found = where and getattr(importlib.import_module(where), name, None)
+    if not found:
+        raise AttributeError(f"module 'weir.airflow' has no attribute {name!r}")
+    return found
+
+
+def __dir__() -> list[str]:
+    from weir.actions import ACTIONS
+
+    return sorted([*_OFFERED, *map(operator_name, ACTIONS)])

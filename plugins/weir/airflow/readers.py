@@ -23,7 +23,7 @@ from weir.front_ends import speaking
 from weir.history.job_runs import RunId
 from weir.operations.form import parse
 from weir.reader_groups.groups.readers import leave
-from weir.settings import load
+from weir.settings import Settings, load
 
 log = logging.getLogger("weir.airflow")
 
@@ -43,7 +43,7 @@ def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
         with speaking("form", FORMS, "process"):
             form = parse(Process, dict(params))
             given = {"reader_group": form.reader_group, **changed_settings(form)}
-            with _database() as (database, _):
+            with _database(load()) as (database, _):
                 readers = database.transaction(lambda c: with_declared(c, given)).readers
             return [given] * readers
     except InvalidInput as error:
@@ -52,15 +52,16 @@ def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ReaderTask:
-    """The Airflow task of a reader, and its reader group."""
+    """The Airflow task of a reader, its reader group, and the settings of its installation."""
 
     group: str
     run: RunId
+    settings: Settings
 
     def ended(self) -> None:
         """End the reader's lease because its task failed or was killed, unless a later try has
         begun."""
-        with _database() as (database, lease):
+        with _database(self.settings) as (database, lease):
             token = database.transaction(self._token)
             if token is not None:
                 leave(database, self.group, str(self.run), token, lease)
@@ -97,7 +98,7 @@ class ReaderTask:
 
     def end_leases_of_ended(self, states: States) -> int:
         """Poll once. Return how many other readers the group has."""
-        with _database() as (database, lease):
+        with _database(self.settings) as (database, lease):
             # Tokens are read first: a token that is given out later belongs to a task that runs.
             tokens = database.transaction(self._others)
             others = {run: t for reader, t in tokens.items() if (run := RunId.of(reader))}
@@ -138,9 +139,9 @@ def over(runs: Sequence[RunId], answer: Answer) -> list[RunId]:
 
 
 @contextmanager
-def _database() -> Iterator[tuple[Database, float]]:
+def _database(settings: Settings) -> Iterator[tuple[Database, float]]:
     """Yield connections with a short patience, because a hint is not worth waiting for, and the
     configured lease in seconds."""
-    settings = replace(load(), outage_patience=5.0, connect_patience=5.0)
+    settings = replace(settings, outage_patience=5.0, connect_patience=5.0)
     with Database.of(settings) as database:
         yield database, settings.reader_lease

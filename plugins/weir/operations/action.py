@@ -129,7 +129,8 @@ class Action(Generic[F]):
     `form`: its arguments, of which forms, commands and methods are made. `run`: does it in a job,
     and returns its report. `subject`: what it is about. `schedule`: when Airflow runs it by itself,
     as cron; None: people start it. `irreversible`: whether its effect can't be undone.
-    `moves_data`: whether it appends events to streams, in a job that takes long.
+    `moves_data`: whether it appends events to streams, in a job that takes long. `uses_spark`:
+    whether its run usually needs Spark, so that an operator submits it unless it is told otherwise.
     """
 
     form: type[F]
@@ -138,6 +139,7 @@ class Action(Generic[F]):
     schedule: str | None = None
     irreversible: bool = False
     moves_data: bool = False
+    uses_spark: bool = False
 
     @property
     def page(self) -> str:

@@ -22,7 +22,7 @@ from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
 from weir.spark.base.java import java_class
-from weir.spark.base.session import active, moved, private_session
+from weir.spark.base.session import active, moved, private_session, start_jvm
 from weir.spark.users.declared_types import check_type, check_types
 from weir.spark.users.expression_growth import check_growth
 
@@ -108,7 +108,7 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
             f"the {what} {text!r} contains '${{', which Spark may replace by a setting or an "
             "environment variable; leave it out.",
         )
-    SparkContext._ensure_initialized()
+    start_jvm()
     jvm: Any = SparkContext._jvm
     parser = java_class(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")()
     try:
