@@ -1,6 +1,8 @@
 """What is said while Spark works, before any task of it has ended."""
 
 import re
+import threading
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
@@ -24,3 +26,47 @@ def test_one_long_task_says_how_many_rows_and_bytes_it_is_at(
     moments = sorted(set(written))
     assert len(moments) >= 3, weir.said  # the files of its segments, one after the other
     assert len(set(zip(rows, written, strict=True))) >= 4, weir.said
+
+
+def test_progress_asks_as_little_of_spark_after_many_queries(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway: Any = weir.spark.sparkContext._gateway
+    send, sent = gateway._gateway_client.send_command, list[str]()
+
+    def counted(command: str, *more: Any, **named: Any) -> Any:
+        sent.append(command)
+        return send(command, *more, **named)
+
+    monkeypatch.setattr(gateway._gateway_client, "send_command", counted)
+
+    def asked() -> int:
+        for _ in range(25):
+            weir.spark.range(1).collect()
+        sent.clear()
+        progress._so_far(weir.spark, None)
+        return len([command for command in sent if not command.startswith("m\nd\n")])
+
+    assert asked() == asked()
+
+
+def test_nothing_is_said_of_work_that_has_ended(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting, ended = threading.Event(), threading.Event()
+
+    def slowly(*_: object) -> str:
+        counting.set()
+        ended.wait(10)
+        return "5 rows read"
+
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.setattr(progress, "_so_far", slowly)
+    said: list[str] = []
+    with progress.watched(weir.spark, "writing", said.append):
+        assert counting.wait(10)
+    ended.set()
+    for thread in threading.enumerate():
+        if thread.name == "weir-progress":
+            thread.join(10)
+    assert said == []

@@ -13,6 +13,9 @@ from weir.warehouse.filesystem import filesystem
 
 EVERY = 10.0  # seconds, the interval at which Spark's executors report running tasks to the driver
 _ROWS = "number of output rows"  # the name of this metric in each step of Spark's plan
+# Spark keeps a thousand queries that have ended. Python asks for each by round trips to the JVM,
+# which took longer than the work that it reports; those that run are among the newest.
+_NEWEST = 20
 
 
 @contextmanager
@@ -27,12 +30,19 @@ def watched(
     `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
 
+    going = True
+
     def step() -> float:
-        say(f"{what}: {_so_far(spark, written)}")
+        line = f"{what}: {_so_far(spark, written)}"
+        if going:  # or the work has ended while this was counted, and its end was said
+            say(line)
         return EVERY
 
     with repeating("progress", step, first=EVERY, patience=EVERY):
-        yield
+        try:
+            yield
+        finally:
+            going = False
 
 
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
@@ -72,7 +82,7 @@ def _rows(spark: SparkSession) -> int:
     The counts of a stage include only finished tasks; those of a query include all tasks.
     """
     store: Any = spark._jsparkSession.sharedState().statusStore()
-    queries = store.executionsList()
+    queries = store.executionsList(max(0, store.executionsCount() - _NEWEST), _NEWEST)
     rows = 0
     for i in range(queries.length()):
         query = queries.apply(i)
