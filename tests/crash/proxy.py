@@ -12,13 +12,15 @@ COMMIT = b"COMMIT\x00"
 
 
 class Proxy:
-    """Listens on a port of its own. `cut(number)` says what becomes of each COMMIT.
+    """Listens on a port of its own. `fates` say what becomes of each message that holds `at`, one
+    after the other.
 
     "before": the connection goes before the server hears of it; "after": the server commits, but
     its answer is lost; anything else: all goes well.
     """
 
-    def __init__(self, port: int, fates: Iterator[str]) -> None:
+    def __init__(self, port: int, fates: Iterator[str], at: bytes) -> None:
+        self._at = at
         self._target = ("127.0.0.1", port)
         self._fates = fates
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -52,7 +54,7 @@ class Proxy:
     ) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(1 << 16):
-                fate = next(self._fates) if data.endswith(COMMIT) else ""
+                fate = next(self._fates) if self._at in data else ""
                 if fate in ("before", "after"):
                     self.cuts.append(fate)
                     lost.set()
@@ -88,12 +90,12 @@ def _end(one: socket.socket) -> None:
 
 
 @contextmanager
-def failing_network(dsn: str, fates: list[str]) -> Iterator[tuple[str, Proxy]]:
-    """Yield a dsn that leads through a proxy, and the proxy. The fates of its COMMITs come round
-    and round."""
+def failing_network(dsn: str, fates: list[str], at: bytes = COMMIT) -> Iterator[tuple[str, Proxy]]:
+    """Yield a dsn that leads through a proxy, and the proxy. The fates of its COMMITs, or of the
+    messages that hold `at`, come round and round."""
     port = re.search(r"port=(\d+)", dsn)
     assert port is not None
-    proxy = Proxy(int(port[1]), itertools.cycle(fates))
+    proxy = Proxy(int(port[1]), itertools.cycle(fates), at)
     try:
         yield dsn.replace(port[0], f"port={proxy.port}"), proxy
     finally:

@@ -13,6 +13,7 @@ from tests.crash.proxy import Proxy, failing_network
 from tests.spark.installation import Installation
 from weir.database.connection import Database
 from weir.model.names import stream_name
+from weir.programs.store import StreamStore
 from weir.settings import Settings
 
 # What becomes of one COMMIT after another, round and round.
@@ -96,3 +97,27 @@ def test_append_whose_session_is_ended_in_the_middle_of_its_commit_commits_again
         committed = append.result(60)
     assert (committed.events, committed.repeated) == (2, False), "the first was rolled back"
     assert sorted(weir.check(stream_name("s/events"))["n"]) == [1, 2]
+
+
+def test_an_append_whose_answer_is_lost_is_not_called_repeated(
+    test_database: TestDatabase, settings: Settings
+) -> None:
+    def rows(n: int) -> list[dict[str, object]]:
+        return [{"k": "a", "n": n}]
+
+    direct = test_database.open()
+    store = StreamStore(settings, direct, "direct")
+    store.create_stream("s/answers", "k")
+    store.append("s/answers", rows(0))  # makes the schema, so that one statement is a commit
+    fates = ["after", "before", "fine"]
+    with failing_network(test_database.dsn, fates, at=b"commit_append") as (dsn, proxy):
+        database = Database(dsn, patience=30.0, connect_patience=10.0)
+        behind = StreamStore(settings, database, "behind a network that fails")
+        for n in range(1, 4):
+            identity = {"writer_id": "w", "batch_id": str(n)}
+            assert not behind.append("s/answers", rows(n), **identity).repeated
+            assert behind.append("s/answers", rows(n), **identity).repeated
+        assert proxy.cuts.count("after") > 1
+        database.dispose()
+    assert store.read("s/answers")["n"].to_pylist() == [0, 1, 2, 3]
+    direct.dispose()

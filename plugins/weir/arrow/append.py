@@ -31,7 +31,7 @@ from weir.arrow.event_time import (
 from weir.arrow.row_hash import sum_of_hashes
 from weir.arrow.schema import absent, cast_column, from_arrow, to_arrow, to_read
 from weir.controller.attempts import writing
-from weir.controller.commit import commit
+from weir.controller.commit import commit_begun
 from weir.controller.staged import Staged, StagedFile, check_written
 from weir.controller.transactions import Attempt, Committed, begin
 from weir.errors import BadRows, InvalidInput
@@ -96,7 +96,7 @@ def append_table(
         except OSError as error:
             raise not_writable(settings.warehouse, error) from error
         check_written(settings.warehouse, [staged])
-        return commit(database, staged)[0]
+        return commit_begun(database, staged)[0]
 
 
 def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:

@@ -77,6 +77,12 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
         time.sleep(_GATHER)
 
 
+def commit_begun(database: Database, *staged: Staged) -> list[Committed]:
+    """Commit attempts that the caller has begun, once. Returns and raises like `commit`, but says
+    `repeated` of none: what is found committed is what this call did, and the answer was lost."""
+    return [replace(done, repeated=False) for done in commit(database, *staged)]
+
+
 def commit_in(
     connection: Connection, locked: Sequence[LockedStream], staged: Sequence[Staged]
 ) -> list[Committed]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
-from weir.controller.commit import commit
+from weir.controller.commit import commit_begun
 from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
@@ -204,7 +204,7 @@ class Appender:
         `weir.controller.commit.commit`."""
         app = self.installation
         check_written(app.settings.warehouse, staged)
-        committed = commit(app.database, *staged)[0]
+        committed = commit_begun(app.database, *staged)[0]
         app.say(
             f"committed {counted(committed.events, 'event')} in {counted(committed.files, 'file')} "
             f"({committed.bytes:,} bytes) to {committed.stream}"

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from weir.controller.commit import commit
+from weir.controller.commit import commit_begun
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed
 from weir.errors import counted
@@ -62,7 +62,7 @@ def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterato
         yield whole
         if whole._staged:
             check_written(app.settings.warehouse, whole._staged)
-            whole.committed += commit(app.database, *whole._staged)
+            whole.committed += commit_begun(app.database, *whole._staged)
     app.say(
         f"committed {counted(sum(one.events for one in whole.committed), 'event')} to "
         + ", ".join(sorted({one.stream for one in whole.committed}))
