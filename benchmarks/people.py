@@ -92,6 +92,7 @@ def declared(setting: Setting) -> Figure:
         lambda *event_time: None,
         lambda *definition: None,
         lambda *consumer: None,
+        lambda allow_named: lambda *change: [],
     )
 
     def file(count: int) -> Declared:

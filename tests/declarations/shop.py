@@ -6,6 +6,7 @@ import yaml
 
 from tests.world.streams import rows
 from weir.actions.apply import read_text
+from weir.consumers.column_users import allowing
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, apply
 from weir.declarations.differences import Difference
@@ -44,14 +45,14 @@ def columns(text: str, key: str | None) -> list[Field] | None:
     """What Spark makes of columns of two words."""
     if not text:
         return None
-    kinds = {"STRING": "string", "BIGINT": "long", "INT": "integer"}
+    kinds = {"STRING": "string", "BIGINT": "long", "INT": "integer", "DOUBLE": "double"}
     named = [one.split() for one in text.split(",")]
     return [{"name": n, "type": kinds[t], "nullable": True, "metadata": {}} for n, t in named]
 
 
 CHECKS = Checks(
     columns, lambda *event_time: None, lambda *definition: None,
-    lambda *consumer: None,
+    lambda *consumer: None, lambda allow_named: allowing(allow_named, ()),
 )  # fmt: skip
 
 

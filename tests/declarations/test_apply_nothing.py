@@ -97,7 +97,7 @@ def test_a_file_of_which_a_part_is_wrong_changes_nothing(database: Database, wha
         if "wrong" in declared["function"]:
             raise InvalidInput("function_not_allowed", "wrong")
 
-    checks = Checks(checked_columns, event_time, definition, consumer)
+    checks = Checks(checked_columns, event_time, definition, consumer, CHECKS.allowing)
     before = everything(database)
     text, says = HALF_WRONG[what]
     for dry_run in (True, False):

@@ -19,23 +19,29 @@ from weir.actions.create_stream import CreateStream
 from weir.actions.define_adjunct_store import DefineAdjunctStore
 from weir.actions.process import Process, changed_settings, check_consumer
 from weir.actions.update_reader_group import UpdateReaderGroup
+from weir.actions.update_stream import UpdateStream
 from weir.adjunct.stores import StoreSettings
+from weir.consumers.column_users import allowing
+from weir.controller.update import Allowing
 from weir.declarations.apply import Checks, Planned, apply, compare
+from weir.declarations.columns import DeclaredColumns
 from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream, is_declaring
 from weir.errors import InvalidInput, WeirError
-from weir.front_ends import give
+from weir.front_ends import called, give
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.amounts import parse_age
 from weir.model.names import (
     FUNCTION_PATTERN,
     StreamName,
     adjunct_store_name,
+    check_user_columns,
     reader_group_name,
     stream_name,
 )
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
 from weir.operations.action import DATA, Action, Job
+from weir.operations.column_settings import defaults, renames
 from weir.operations.expressions import check_time, key_columns
 from weir.operations.form import (
     argument,
@@ -53,6 +59,7 @@ _NAMED_BY = {
     "reader_groups": {"reader_group"}, "consumers": {"reader_group"},
 }  # fmt: skip
 SECTIONS = tuple(_NAMED_BY)
+_LATER = ("defaults", "rename_columns", "drop_columns")
 _EXAMPLE = "streams: {shop/orders: {routing_key: customer}}"
 A = TypeVar("A")
 
@@ -87,6 +94,13 @@ class Apply:
         section="More",
     )
     allow_truncated: bool = truncated_argument("More")
+    allow_named: bool = argument(
+        "Allow named",
+        "Rename, drop and widen columns even if consumers, their functions or outputs name them, "
+        "or may. Without it such a file is refused, and a dry run lists them.",
+        False,
+        section="More",
+    )
 
 
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
@@ -102,7 +116,8 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
     else:
         found = apply(
             job.database, declared, checks=checks, allow_loss=arguments.allow_loss,
-            allow_truncated=arguments.allow_truncated, request_id=job.request_id, say=job.say,
+            allow_truncated=arguments.allow_truncated, allow_named=arguments.allow_named,
+            request_id=job.request_id, say=job.say,
         )  # fmt: skip
     count = sum(map(len, (declared.streams, declared.stores, declared.groups, declared.consumers)))
     job.say(
@@ -143,7 +158,10 @@ def _checks(job: Job) -> Checks:
     ) -> None:
         check_consumer(job.database, job.settings, group, declared, streams, made)
 
-    return Checks(columns, event_time, definition, consumer)
+    def asks(allow_named: bool) -> Allowing:
+        return allowing(allow_named, job.settings.function_path)
+
+    return Checks(columns, event_time, definition, consumer, asks)
 
 
 def _declaring(job: Job, name: str) -> Callable[[], Any]:
@@ -274,8 +292,25 @@ def _has_names(entry: Any) -> bool:
 def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     if type(most := given.get("max_segments")) is int:  # the form has a text, which may be none
         given = {**given, "max_segments": str(most)}
-    form = parse(CreateStream, {"stream": str(stream_name(name, reserved=False)), **given})
-    return DeclaredStream(form.configuration, form.segments, form.schema.strip())
+    # A stream is created without these, so the form that changes one has them.
+    later = {one: given[one] for one in _LATER if one in given}
+    rest = {one: value for one, value in given.items() if one not in later}
+    form = parse(CreateStream, {"stream": str(stream_name(name, reserved=False)), **rest})
+    change = parse(UpdateStream, {"stream": name, **later})
+    renamed = renames(change.rename_columns)
+    for stored in renamed:
+        check_user_columns([stored])
+    lower = [one.lower() for one in (*renamed, *change.drop_columns)]
+    if len(set(lower)) < len(lower) or len(set(renamed.values())) < len(renamed):
+        raise InvalidInput(
+            "column_changed_twice",
+            f"{called('rename_columns')} and {called('drop_columns')} name a column twice; name "
+            "each once.",
+        )
+    columns = DeclaredColumns(
+        form.schema.strip(), defaults(change.defaults), renamed, tuple(change.drop_columns)
+    )
+    return DeclaredStream(form.configuration, form.segments, columns)
 
 
 def _store(name: str, given: dict[str, Any]) -> StoreSettings:

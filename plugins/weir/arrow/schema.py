@@ -110,6 +110,16 @@ def with_default(field: Field, text: str) -> Field:
     return {**field, "default": text}
 
 
+def same_default(there: Field, wanted: Field) -> bool:
+    """Return whether a column of the same or a narrower type has the default of another one. A
+    double that was a float may have the value that the text had as a float."""
+    if DEFAULT not in there:
+        return False
+    kinds = {_column(wanted)} | ({pa.float32()} if wanted["type"] == "double" else set())
+    texts = [pa.scalar(one[DEFAULT]) for one in (there, wanted)]
+    return any(texts[0].cast(kind).equals(texts[1].cast(kind)) for kind in kinds)
+
+
 def from_arrow(schema: pa.Schema) -> list[Field]:
     """Return the columns of a pyarrow schema in Spark's JSON form. Raises InvalidInput naming the
     column."""

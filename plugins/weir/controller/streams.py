@@ -29,15 +29,16 @@ def create_stream(
     *,
     segments: int,
     fields: list[Field] | None = None,
+    dropped: Sequence[str] = (),
     request_id: str,
     **configuration: Any,
 ) -> dict[str, Any]:
     """Create a stream of `segments` equal ranges in epoch 0.
 
-    `fields`: the schema as Spark's JSON fields; None: that of the first append. `configuration`:
-    the settings of `Configuration`; `weir.spark.users.expressions` must have checked the routing
-    key. A name that was used before continues with the segment numbers of the deleted stream
-    (semantics 1.2).
+    `fields`: the schema as Spark's JSON fields; None: that of the first append. `dropped`: names
+    that no column gets in files, as if one had been dropped. `configuration`: the settings of
+    `Configuration`; `weir.spark.users.expressions` must have checked the routing key. A name that
+    was used before continues with the segment numbers of the deleted stream (semantics 1.2).
 
     Returns `stream`, `stream_id`, `epoch`, `segments` (name, low and high key of each) and
     `deletes` (a line that says what retention will delete). Raises Conflict if the stream exists,
@@ -46,14 +47,15 @@ def create_stream(
     wanted = Configuration(**configuration)
     request = Request(
         request_id, "create_stream", str(name),
-        {**asdict(wanted), "segments": segments, "fields": fields},
+        {**asdict(wanted), "segments": segments, "fields": fields}
+        | ({"dropped": list(dropped)} if dropped else {}),
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
         if (before := request.result(connection)) is not None:
             return before
         try:
-            create_in(connection, name, wanted, segments, fields, request_id)
+            create_in(connection, name, wanted, segments, fields, request_id, dropped)
         except Conflict:
             # Another process may have done the same request while this one waited for its insert.
             if (before := request.result(connection)) is not None:
@@ -73,6 +75,7 @@ def create_in(
     segments: int,
     fields: list[Field] | None,
     request_id: str,
+    dropped: Sequence[str] = (),
 ) -> int:
     """Create a stream within a transaction and return its id. Raises like `create_stream`."""
     configuration.check()
@@ -117,8 +120,9 @@ def create_in(
                        'the stream was created', :request_id
                 FROM made
             ), first_schema AS (
-                INSERT INTO stream_schema (stream_id, version, fields)
-                SELECT stream_id, 1, CAST(:fields AS jsonb) FROM made WHERE :version = 1
+                INSERT INTO stream_schema (stream_id, version, fields, dropped)
+                SELECT stream_id, 1, CAST(:fields AS jsonb), CAST(:dropped AS text[])
+                FROM made WHERE :version = 1
             ), first_segments AS (
                 INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
                 SELECT made.stream_id, :scope || '/' || :name, made.first + s.number - 1,
@@ -144,6 +148,7 @@ def create_in(
             "version": 0 if fields is None else 1,
             "request_id": request_id,
             "fields": json.dumps(fields or []),
+            "dropped": list(dropped),
             "lows": [r.low for r in ranges],
             "highs": [r.high for r in ranges],
         },

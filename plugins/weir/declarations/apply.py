@@ -4,22 +4,24 @@ all streams, stores, groups and consumers are changed in one transaction."""
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from sqlalchemy import Connection
 
 from weir.adjunct.stores import define_store, update_store
-from weir.controller.locks import lock_streams
-from weir.controller.streams import create_stream
-from weir.controller.update import update_stream
+from weir.controller.locks import lock_streams, read_stream
+from weir.controller.streams import create_stream, schema_by_id
+from weir.controller.update import Allowing, update_stream
 from weir.database.connection import Database
+from weir.declarations.columns import Columns
 from weir.declarations.declared import Declared, DeclaredGroup
-from weir.declarations.differences import Columns, Difference, differences
+from weir.declarations.differences import Difference, differences
 from weir.declarations.state import Known, read_known
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.front_ends import give
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
-from weir.model.schema import Field, same_type, show
+from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
 from weir.reader_groups.groups.consumers import declare_consumer
 from weir.reader_groups.groups.lifecycle import create_in, create_reader_group
@@ -39,13 +41,14 @@ class Allowed(NamedTuple):
 
 @dataclass(frozen=True)
 class Checks:
-    """What only Spark can check. `columns`: returns declared columns, and checks the routing key of
-    a new stream; with an empty text, only that. `event_time`: checks an event time of a stream with
-    these columns, if they are known.
+    """What only Spark can check, or rooms above. `columns`: returns declared columns, and checks
+    the routing key of a new stream; with an empty text, only that. `event_time`: checks an event
+    time of a stream with these columns, if they are known.
     `definition`: checks what the adjunct store of a name makes of the events of a stream, as it is
     or as it is planned.
     `consumer`: checks the arguments of the consumer of a group, given the settings of the
-    streams that it reads, and the streams that need not exist yet."""
+    streams that it reads, and the streams that need not exist yet. `allowing`: returns what
+    `update_stream` asks before columns change, given whether they may if others name them."""
 
     columns: Columns
     event_time: Callable[[StreamName, str, list[Field] | None], object]
@@ -53,6 +56,7 @@ class Checks:
     consumer: Callable[
         [str, Mapping[str, Any], Mapping[str, Configuration], Collection[str]], object
     ]
+    allowing: Callable[[bool], Allowing]
 
 
 def compare(
@@ -61,32 +65,29 @@ def compare(
     """Return what `apply` would change. Changes nothing. Raises as `differences`, and InvalidInput
     naming the stream or store whose expressions are wrong, or the consumer whose function or
     outputs are."""
-    return _compare(database, declared, checks, allow_truncated)[0]
+    return _compare(database, declared, checks, allow_truncated)
 
 
 def _compare(
     database: Database, declared: Declared, checks: Checks, allow_truncated: bool
-) -> tuple[list[Difference], dict[str, list[Field] | None]]:
-    """Return what differs, and by stream the columns that are declared and not there. Everything
-    that can be checked before it is done is checked here."""
+) -> list[Difference]:
+    """Return what differs. Everything that can be checked before it is done is checked here."""
     known = database.snapshot(lambda c: read_known(c, declared))
     found = differences(declared, known, checks.columns)
     both = [{name: one.configuration for name, one in some.items()}
             for some in (known.streams, declared.streams)]  # fmt: skip
     streams = both[0] | both[1]
-    columns: dict[str, list[Field] | None] = {}
     planned: dict[str, Planned] = {}
     for one in found:
         if one.kind == "stream":
             stream = declared.streams[one.name].configuration
-            written = declared.streams[one.name].columns if "columns" in one.changes else ""
-            more = None
-            if one.new or written:
-                more = checks.columns(written, stream.routing_key if one.new else None)
-            columns[one.name] = more
-            whole = _with_more(one.name, one.columns, more or [])
-            if one.new or more:
+            whole = one.columns
+            if one.column_changes:
+                whole, _ = one.column_changes.applied(one.name, one.columns or None, [])
+            if one.new or one.column_changes:
                 planned[one.name] = (stream.routing_key, whole)
+            if one.column_changes and not one.new:
+                one.named_by.extend(_try_columns(database, one, checks.allowing(True)))
             if stream.event_time and "event_time" in one.changes:
                 checks.event_time(stream_name(one.name), stream.event_time, whole or None)
         if one.kind == "reader group" and "start" in one.changes:
@@ -106,23 +107,17 @@ def _compare(
                 raise InvalidInput(
                     "declarations_invalid", f"in consumers, {one.name}: {error.sentence}"
                 ) from None
-    return found, columns
+    return found
 
 
-def _with_more(stream: str, there: list[Field], more: list[Field]) -> list[Field]:
-    """Return the columns of a stream with those that are declared. Raises InvalidInput for one that
-    has another type."""
-    types = {field["name"]: field["type"] for field in there}
-    for field in more:
-        name = field["name"]
-        if name in types and not same_type(types[name], field["type"]):
-            raise InvalidInput(
-                "column_type_differs",
-                f"column {name!r} is declared as {show(field['type'])}, but it is "
-                f"{show(types[name])} in stream {stream}; correct the file (a column's type can't "
-                "change).",
-            )
-    return [*there, *(field for field in more if field["name"] not in types)]
+def _try_columns(database: Database, one: Difference, allowing: Allowing) -> list[str]:
+    """Change the columns of a stream, and undo that. Returns who names them. Raises what changing
+    them would."""
+    done = update_stream(
+        database, stream_name(one.name), _settings(one), column_changes=one.column_changes,
+        keep_segments=True, allowing=allowing, dry_run=True, request_id=str(uuid4()),
+    )  # fmt: skip
+    return list(done.get("named_by", []))
 
 
 def _try_group(
@@ -158,6 +153,7 @@ def apply(
     checks: Checks,
     allow_loss: bool = False,
     allow_truncated: bool = False,
+    allow_named: bool = False,
     request_id: str,
     say: Callable[[str], None] = print,
 ) -> list[Difference]:
@@ -166,11 +162,12 @@ def apply(
     If nothing differs, nothing is written. All changes are made, or none: of a file of which a
     part is wrong, after a kill, and if somebody else changes the same thing meanwhile.
 
-    Raises Conflict for changes that may lose data, unless `allow_loss`, and Truncated for a new
-    group of which events were truncated, unless `allow_truncated`; then nothing is changed.
+    Raises Conflict for changes that may lose data, unless `allow_loss`, and of columns that others
+    name, unless `allow_named`, and Truncated for a new group of which events were truncated, unless
+    `allow_truncated`; then nothing is changed.
     """
     allowed = Allowed(allow_loss, allow_truncated)
-    found, columns = _compare(database, declared, checks, allow_truncated)
+    found = _compare(database, declared, checks, allow_truncated)
     if not allow_loss and (losing := [one for one in found if one.loses]):
         first = losing[0]
         raise Conflict(
@@ -182,14 +179,15 @@ def apply(
     if not found:
         return found
 
+    asks = checks.allowing(allow_named)
+
     def change(database: Database) -> list[str]:
         database.transaction(lambda c: lock_streams(c, names=_concerned(declared, found)))
         lines = []
         for one in found:
             lines.append(str(one))
             if one.kind == "stream":
-                more = columns[one.name]
-                lines += _stream(database, declared, one, more, request_id, allowed)
+                lines += _stream(database, declared, one, asks, request_id, allowed)
             else:
                 lines += _CHANGE[one.kind](database, declared, one, request_id, allowed)
         return lines
@@ -217,7 +215,7 @@ def _stream(
     database: Database,
     declared: Declared,
     one: Difference,
-    fields: list[Field] | None,
+    allowing: Allowing,
     request_id: str,
     allowed: Allowed,
 ) -> list[str]:
@@ -225,16 +223,34 @@ def _stream(
     if one.new:
         settings = wanted.configuration.__dict__
         made = create_stream(
-            database, name, segments=wanted.segments, fields=fields, request_id=request_id,
-            **settings,
+            database, name, segments=wanted.segments, fields=list(one.column_changes.add) or None,
+            dropped=one.column_changes.reserve, request_id=request_id, **settings,
         )  # fmt: skip
         return list(made["deletes"])
-    changes = {name: new for name, (_, new) in one.changes.items() if name != "columns"}
+    if one.column_changes:
+        database.transaction(lambda c: _check_columns(c, one))
     done = update_stream(
-        database, name, changes, fields=fields, keep_segments=True,
-        choosing=choosing(allowed.allow_loss), request_id=request_id,
+        database, name, _settings(one), column_changes=one.column_changes, allowing=allowing,
+        keep_segments=True, choosing=choosing(allowed.allow_loss), request_id=request_id,
     )  # fmt: skip
     return list(done["deletes"])
+
+
+def _settings(one: Difference) -> dict[str, Any]:
+    """Return what changes in the settings of a stream."""
+    return {name: new for name, (_, new) in one.changes.items() if name != "columns"}
+
+
+def _check_columns(connection: Connection, one: Difference) -> None:
+    """Check that a locked stream has the columns with which the file was compared: two that swap
+    their names must do so once."""
+    stream = read_stream(connection, stream_name(one.name))
+    if schema_by_id(connection, stream.stream_id) != one.columns:
+        raise Conflict(
+            "schema_changed",
+            f"the columns of stream {one.name} changed since the file was compared with them; "
+            "apply it again.",
+        )
 
 
 def _store(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from weir.adjunct.stores import StoreSettings
+from weir.declarations.columns import DeclaredColumns
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
 from weir.reader_groups.groups.pins import Pin
@@ -19,7 +20,7 @@ class DeclaredStream:
 
     configuration: Configuration
     segments: int
-    columns: str
+    columns: DeclaredColumns
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,25 @@
 """Compare what is declared with what exists: what is to be changed, and what that may lose."""
 
-import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from weir.adjunct.stores import AdjunctStore, StoreSettings, bound_to_another
+from weir.declarations.columns import Columns
 from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream
 from weir.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.column_changes import NOTHING, ColumnChanges, followed
 from weir.model.new_columns import AUTOMATIC
 from weir.model.schema import Field
-
-# Reads the columns that a text declares, with Spark; those of a routing key must be among them.
-Columns = Callable[[str, str | None], list[Field] | None]
-# Simple types as Spark's JSON names them, by the names that people write.
-_TYPES = {
-    "bigint": "long", "long": "long", "int": "integer", "integer": "integer", "smallint": "short",
-    "short": "short", "tinyint": "byte", "byte": "byte", "float": "float", "real": "float",
-    "double": "double", "boolean": "boolean", "string": "string", "binary": "binary",
-    "date": "date", "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz",
-}  # fmt: skip
+from weir.model.stream_configuration import Configuration
 
 
 @dataclass(frozen=True)
 class Difference:
     """What differs of a stream, an adjunct store, a reader group or a consumer. `new`: it does not
     exist yet. `changes`: from a setting to its old and its new value. `loses`: why the change may
-    lose data."""
+    lose data. `named_by`: who names the columns that it changes."""
 
     kind: str
     name: str
@@ -36,14 +27,16 @@ class Difference:
     changes: dict[str, tuple[Any, Any]]
     loses: list[str] = field(default_factory=list)
     columns: list[Field] = field(default_factory=list)  # that a stream has before the change
+    column_changes: ColumnChanges = NOTHING
+    named_by: list[str] = field(default_factory=list)
 
     def report(self) -> dict[str, Any]:
-        """Return `kind`, `name`, `action` (create or change), `changes` (by setting: from, to) and
-        `loses`, for the job's report."""
+        """Return `kind`, `name`, `action` (create or change), `changes` (by setting: from, to),
+        `loses` and `named_by`, for the job's report."""
         shown = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
         action = "create" if self.new else "change"
         return {"kind": self.kind, "name": self.name, "action": action, "changes": shown,
-                "loses": self.loses}  # fmt: skip
+                "loses": self.loses, "named_by": self.named_by}  # fmt: skip
 
     def __str__(self) -> str:
         """Return it in one line."""
@@ -52,7 +45,8 @@ class Difference:
             for name, (old, new) in self.changes.items()
         )
         loses = f" (may lose data: {'; '.join(self.loses)})" if self.loses else ""
-        return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}"
+        named = f" ({'; '.join(self.named_by)})" if self.named_by else ""
+        return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}{named}"
 
 
 def differences(declared: Declared, known: Known, columns: Columns) -> list[Difference]:
@@ -102,46 +96,52 @@ def _stream(
     name: str, wanted: DeclaredStream, known: KnownStream | None, columns: Columns
 ) -> Difference:
     if known is None:
-        settings = asdict(wanted.configuration.created(declared=bool(wanted.columns)))
+        written = wanted.columns.written
+        settings = asdict(wanted.configuration.created(declared=bool(written)))
         given = {"segments": wanted.segments, **{k: v for k, v in settings.items() if v}}
-        given |= {"columns": wanted.columns} if wanted.columns else {}
-        return Difference("stream", name, True, {k: (None, v) for k, v in given.items()})
+        given |= {"columns": written} if written else {}
+        fields = wanted.columns.created(name, columns, wanted.configuration.routing_key)
+        made = ColumnChanges(add=fields or [], reserve=wanted.columns.drop)
+        shown = {k: (None, v) for k, v in given.items()}
+        return Difference("stream", name, True, shown, column_changes=made)
     settings = asdict(wanted.configuration)
     if wanted.configuration.on_new_column == AUTOMATIC:  # was decided when it was created
         settings["on_new_column"] = known.configuration.on_new_column
-    changes = _changes(asdict(known.configuration), settings)
+    more = wanted.columns.changes(name, known.fields, known.dropped, columns)
+    now = _followed(name, wanted, known, more)
+    changes = _changes(asdict(now), settings)
     if "routing_key" in changes:
         raise InvalidInput(
             "routing_key_fixed",
-            f"stream {name} has the routing key {known.configuration.routing_key}, and "
+            f"stream {name} has the routing key {now.routing_key}, and "
             f"{wanted.configuration.routing_key} is declared; the routing key of a stream can't "
             "change, so correct the file, or declare another stream.",
         )
-    if wanted.columns and (more := _more_columns(wanted.columns, known.fields, columns)):
-        changes["columns"] = ([one["name"] for one in known.fields], more)
+    if more:
+        told = [*(one["name"] for one in more.add),
+                *(f"{column} {what}" for column, what in more.touched.items())]  # fmt: skip
+        changes["columns"] = ([one["name"] for one in known.fields], told)
     if changes and known.state != "active":
         raise Conflict(
             "stream_not_active",
             f"stream {name} is {known.state}, so {', '.join(changes)} can't change; take the "
             "stream out of the file.",
         )
-    return Difference("stream", name, False, changes, _loses_events(changes), known.fields)
+    return Difference("stream", name, False, changes, _loses_events(changes), known.fields, more)
 
 
-def _more_columns(text: str, fields: list[Field], columns: Columns) -> list[str]:
-    """Return the columns of a declaration that a stream does not have, or has in another type.
-
-    Simple types are compared here; Spark reads only what is not simple or not there.
-    """
-    there = {one["name"]: one["type"] for one in fields}
-    simple = [re.fullmatch(r"\s*(\w+)\s+([A-Za-z_]+)\s*", part) for part in text.split(",")]
-    if all(
-        match and match[1] in there and there[match[1]] == _TYPES.get(match[2].lower())
-        for match in simple
-    ):
-        return []
-    found = columns(text, None) or []
-    return [one["name"] for one in found if there.get(one["name"]) != one["type"]]
+def _followed(
+    name: str, wanted: DeclaredStream, known: KnownStream, more: ColumnChanges
+) -> Configuration:
+    """Return the settings of a stream after changes of its columns, before others. Raises
+    InvalidInput if a setting can't follow them; an event time need not, if another is declared."""
+    types = {one["name"]: one["type"] for one in known.fields}
+    try:
+        return followed(name, known.configuration, more, types, new_time=False)
+    except InvalidInput:
+        if wanted.configuration.event_time in (None, known.configuration.event_time):
+            raise
+        return followed(name, known.configuration, more, types, new_time=True)
 
 
 def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:

@@ -18,11 +18,13 @@ from weir.reader_groups.groups.pins import Pin
 
 @dataclass(frozen=True)
 class KnownStream:
-    """A stream that exists: its settings, and its columns as Spark's JSON fields."""
+    """A stream that exists: its settings, its columns as Spark's JSON fields, and the names in
+    files of columns that it had."""
 
     configuration: Configuration
     state: str
     fields: list[Field]
+    dropped: list[str]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def read_known(connection: Connection, declared: Declared) -> Known:
     }
     streams = connection.execute(
         text(
-            f"""SELECT s.stream_name, s.state, {_of("s", Configuration)}, c.fields
+            f"""SELECT s.stream_name, s.state, {_of("s", Configuration)}, c.fields,
+                c.dropped
             FROM stream s LEFT JOIN stream_schema c
                 ON c.stream_id = s.stream_id AND c.version = s.schema_version
             WHERE s.state <> 'deleted' AND (s.stream_name = ANY (CAST(:names AS text[]))
@@ -91,7 +94,8 @@ def _of(table: str, described: type) -> str:
 def _stream(row: dict[str, Any]) -> KnownStream:
     settings = columns.taken(Configuration, row)
     settings["tags"] = tuple(settings["tags"])
-    return KnownStream(Configuration(**settings), row["state"], row["fields"] or [])
+    fields, dropped = row["fields"] or [], row["dropped"] or []
+    return KnownStream(Configuration(**settings), row["state"], fields, dropped)
 
 
 def _group(row: dict[str, Any]) -> KnownGroup:

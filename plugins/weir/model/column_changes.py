@@ -17,12 +17,14 @@ from weir.model.stream_configuration import Configuration
 @dataclass(frozen=True)
 class ColumnChanges:
     """Changes of a stream's columns, by the names that these have before: columns to add, new names
-    by name, columns to drop, and columns with the wider types that they get."""
+    by name, columns to drop, and columns with the wider types that they get. `reserve`: names that
+    no column gets in files from now on, as if one had been dropped."""
 
     add: Sequence[Field] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     drop: Sequence[str] = ()
     widen: Sequence[Field] = ()
+    reserve: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.add or self.rename or self.drop or self.widen)
@@ -54,11 +56,11 @@ class ColumnChanges:
                 f"{stream} has the columns that Weir gives it; change those of another stream.",
             )
         if fields is None and not self.touched:
-            return merge(stream, None, list(self.add)), []
+            return merge(stream, None, list(self.add), self.reserve), list(self.reserve)
         fields = fields or []
         self._check(stream, [one["name"] for one in fields])
         wide = {one["name"]: one["type"] for one in plain(list(self.widen))} if self.widen else {}
-        kept, gone = [], list(dropped)
+        kept, gone = [], [*dropped, *(name for name in self.reserve if name not in dropped)]
         for one in fields:
             name = one["name"]
             if name in self.drop:

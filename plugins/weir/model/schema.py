@@ -58,7 +58,7 @@ def merge(
             "no_columns", f"the rows for stream {stream} have no columns; append at least one."
         )
     if current is None:
-        return [{**field, "nullable": True} for field in given]
+        return _stored([{**field, "nullable": True} for field in given], [], dropped)
     known = {field["name"]: field for field in current}
     by_lower = {name.lower(): name for name in known}
     added = []
@@ -98,17 +98,17 @@ def merge(
 
 
 def _stored(added: list[Field], current: list[Field], dropped: Collection[str]) -> list[Field]:
-    """Return new columns with their names in files. Spark finds a column of a file whatever the
-    case of its letters."""
+    """Return new columns with their names in files; those that name theirs choose first. Spark
+    finds a column of a file whatever the case of its letters."""
     taken = {name.lower() for name in (*dropped, *map(stored_name, current))}
-    found = []
-    for field in added:
-        stored, number = stored_name(field), 2
+    found = {}
+    for field in sorted(added, key=lambda one: "stored" not in one):
+        name, stored, number = field["name"], stored_name(field), 2
         while stored.lower() in taken:
-            stored, number = f"{field['name']}#{number}", number + 1
+            stored, number = f"{name}#{number}", number + 1
         taken.add(stored.lower())
-        found.append(field if stored == field["name"] else {**field, "stored": stored})
-    return found
+        found[name] = field if stored == name else {**field, "stored": stored}
+    return [found[field["name"]] for field in added]
 
 
 def fitted(

@@ -30,14 +30,29 @@ def renames(written: Sequence[str]) -> dict[str, str]:
 def with_defaults(fields: Sequence[Field], written: Sequence[str]) -> list[Field]:
     """Return columns with their defaults, of texts such as `gate = unknown`. Raises InvalidInput
     for one that is not among the columns, or no value of its type."""
-    found = {field["name"]: field for field in fields}
+    given = defaults(written)
+    if unknown := given.keys() - {field["name"] for field in fields}:
+        raise _wrong_default(next(one for one in written if defaults([one]).keys() <= unknown))
+    return [
+        with_default(field, given[field["name"]]) if field["name"] in given else field
+        for field in fields
+    ]
+
+
+def defaults(written: Sequence[str]) -> dict[str, str]:
+    """Return the defaults by column, of texts such as `gate = unknown`. Raises InvalidInput."""
+    found: dict[str, str] = {}
     for one in written:
         match = _DEFAULT.fullmatch(one)
-        if match is None or match[1] not in found or "default" in found[match[1]]:
-            raise InvalidInput(
-                "default_without_column",
-                f"{called('defaults')} holds {one!r}; write each column that is added once, as "
-                "column = value.",
-            )
-        found[match[1]] = with_default(found[match[1]], match[2])
-    return list(found.values())
+        if match is None or match[1] in found:
+            raise _wrong_default(one)
+        found[match[1]] = match[2]
+    return found
+
+
+def _wrong_default(written: str) -> InvalidInput:
+    return InvalidInput(
+        "default_without_column",
+        f"{called('defaults')} holds {written!r}; write each column that is added once, as "
+        "column = value.",
+    )

@@ -229,6 +229,7 @@ class Actions(Acting):
         dry_run: bool = False,
         allow_loss: bool = False,
         allow_truncated: bool = False,
+        allow_named: bool = False,
     ) -> dict[str, Any]:
         """Make streams, adjunct stores, reader groups and consumers what a file declares. Nothing is
         deleted, and what the file does not name is left alone."""
