@@ -12,12 +12,15 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_publisher') THEN
         CREATE ROLE weir_publisher NOLOGIN;
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_watcher') THEN
+        CREATE ROLE weir_watcher NOLOGIN;
+    END IF;
     IF NOT pg_has_role(current_user, 'weir_publisher', 'SET') THEN  -- to give it what it owns
         EXECUTE format('GRANT weir_publisher TO %I WITH INHERIT FALSE, SET TRUE', current_user);
     END IF;
 END $$;
-REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader;
+REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader, weir_watcher;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader, weir_watcher;
 
 GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA weir TO weir_jobs, weir_reader;
@@ -46,6 +49,11 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
     END LOOP;
 END $$;
+
+-- A triggerer asks what is to be announced and what has come about, and records what was announced.
+GRANT USAGE ON SCHEMA weir_internal TO weir_watcher;
+GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced
+TO weir_watcher;
 
 -- These two run with the rights of weir_publisher, which needs CREATE for as long as it is given them.
 GRANT USAGE ON SCHEMA weir_staging TO weir_publisher;

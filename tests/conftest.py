@@ -164,7 +164,7 @@ def _copy(server: EmbeddedPostgres, template: str, name: str) -> None:
     _as_superuser(
         server,
         f"CREATE DATABASE {name} TEMPLATE {template} OWNER weir_owner STRATEGY FILE_COPY",
-        f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view",
+        f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view, weir_watch",
     )
 
 

@@ -133,7 +133,7 @@ def types(weir: Path, home: Path, **variables: str) -> dict[str, str]:
 
 
 @pytest.mark.airflow
-@pytest.mark.parametrize("version", ["3.2.0", "3.3.2"])
+@pytest.mark.parametrize("version", ["3.3.0", "3.3.2"])
 def test_an_airflow_gets_all_dags_by_a_file_of_three_lines(
     version: str, wheel: Path, tmp_path: Path
 ) -> None:

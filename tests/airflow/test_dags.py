@@ -12,23 +12,18 @@ import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
-from airflow.sdk.execution_time.context import OutletEventAccessors
 
 import weir.actions
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.actions import ACTIONS, FORMS
-from weir.actions.process import Process
-from weir.airflow.announcing import announce, appended_by
-from weir.airflow.assets import APPENDED
 from weir.airflow.dags import weir_dags
 from weir.airflow.forms import form
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
 from weir.operations.runner import JOB_FILE
 from weir.reader_groups.groups.consumers import declare_consumer
-from weir.settings import Settings, load
 
 FOLDER = Path(__file__).parents[2] / "dags"
 # Minutes of the hour at which they start: not all at once.
@@ -137,37 +132,7 @@ def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> N
     assert task.application == JOB_FILE
     assert Path(task.application).is_file()
     assert task.arguments is None, "the job takes what the form gives"
-    assert (APPENDED in (task.outlets or [])) == (task.job in ("ingest", "process", "put_back"))
-
-
-def test_a_consumer_announces_the_streams_to_which_it_has_appended() -> None:
-    outputs = ["stream:s/late", "parquet:late places=yes"]
-    task = WeirJobOperator(task_id="late", job="process", outlets=APPENDED)
-    assert task.outlets == [APPENDED]
-    parsed = Process("late", "a:b", outputs)
-    for tries, streams, told in ((1, [], []), (1, ["s/late", "s/in.rejected"], None),
-                                 (2, [], ["s/late"])):  # fmt: skip
-        events = OutletEventAccessors()
-        commits = [{"stream": name, "transaction_number": 7, "events": 3} for name in streams]
-        report = {"batches": [{"streams": [one]} for one in commits]}
-        appended = appended_by(Settings(), parsed, report, tries)
-        announce({"outlet_events": events}, task.outlets, appended)
-        made = events[APPENDED].asset_alias_events
-        names = [one.dest_asset_key.name for one in made]
-        wanted = streams if told is None else told
-        extra = {"transactions": [7], "events": 3} if streams else {"transactions": [], "events": 0}
-        assert all(one.extra == extra for one in made)
-        assert sorted(names) == sorted(f"weir {name}" for name in wanted)
-
-
-def test_a_retried_consumer_announces_the_streams_that_were_declared_for_it(
-    database: Database, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WEIR_DATABASE", test_database.dsn)
-    name = Group.made(Lane.made(database)).name
-    outputs = ["stream:s/late", "parquet:late"]
-    declare_consumer(database, name, {"function": "a:b", "outputs": outputs}, request_id="r")
-    assert appended_by(load(), Process(name), {"batches": []}, 2) == {"s/late": []}
+    assert not task.outlets, "the triggerer announces what is committed"
 
 
 def test_a_consumer_has_a_task_for_each_of_its_readers(

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from airflow.sdk import DAG, BaseOperator, task
+from airflow.sdk import DAG, Asset, BaseOperator, task
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import weir
@@ -29,7 +29,6 @@ from weir.airflow import (
     operator_name,
     stream_asset,
 )
-from weir.airflow.assets import APPENDED
 from weir.database.connection import Database
 from weir.settings import Settings
 
@@ -50,8 +49,7 @@ def execute(
             dag_id="mine", run_id="r", task_id=operator.task_id, map_index=map_index,
             try_number=try_number, stats_tags={}, get_task_states=lambda **_: {},
         )  # fmt: skip
-        context: dict[str, Any] = {"ti": ti, "run_id": "r", "outlet_events": {}, "params": {}}
-        context["outlet_events"] |= {one: SimpleNamespace() for one in operator.outlets}
+        context: dict[str, Any] = {"ti": ti, "run_id": "r", "params": {}}
         operator.render_template_fields(context)
         return operator.execute(context)
 
@@ -88,15 +86,25 @@ def test_what_is_missing_unknown_or_wrong_is_told_when_the_file_is_read() -> Non
                                "separator": ""}  # fmt: skip
 
 
-def test_a_task_that_appends_has_the_asset_of_its_stream_as_outlet() -> None:
-    asset = stream_asset("shop/orders")
+def test_a_task_that_appends_shows_its_stream_as_outlet_and_makes_no_event_of_it(
+    execute: Callable[..., Any], database: Database
+) -> None:
+    asset, other = stream_asset("shop/orders"), Asset("mine")
     with DAG("mine", schedule=None):
         one = AppendOperator(task_id="a", stream="shop/orders", files=["a"], inlets=[asset])
         two = AppendOperator(task_id="b", stream="{{ x }}", files=["a"], outlets=asset)
         three = ProcessOperator(task_id="c", reader_group="g")
     assert (one.outlets, one.inlets) == ([asset], [asset])
-    assert two.outlets == [asset, APPENDED]
-    assert three.outlets == [APPENDED]
+    assert two.outlets == [asset]
+    assert three.outlets == []
+    lane = Lane.made(database, name=f"test/{unique('stream')}")
+    with DAG("mine", schedule=None):
+        done = ScaleOperator(
+            task_id="s", stream=str(lane.name), segments=["0.0"], parts=2,
+            outlets=[stream_asset(str(lane.name)), other],
+        )  # fmt: skip
+    execute(done)
+    assert done.outlets == [other], "the triggerer announces streams"
 
 
 def test_what_another_task_returns_is_an_argument() -> None:

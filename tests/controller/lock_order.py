@@ -35,7 +35,8 @@ OWNER = {
     # No row of another table guards these, such as the queues of what is to be looked at.
     **dict.fromkeys(
         """garbage request job_run installation alembic_version capture_queue
-        retention_queue scale_evaluation scale_measurement verification found_damage""".split(),
+        retention_queue scale_evaluation scale_measurement verification found_damage watch
+        announcement""".split(),
         "",
     ),
 }

@@ -33,6 +33,7 @@ from weir.compaction import records
 from weir.compaction import run as compaction
 from weir.controller import (
     absent_files,
+    announcements,
     attempts,
     commit,
     completeness,
@@ -145,7 +146,16 @@ def do_everything(watch: Watch, folder: Path) -> None:
     lane.opened(lease=0.0)
     watch(expiry.expire, 0.0)
     timed = Lane.made(database, event_time="at", retention="consumed")
+    watch(announcements.watch, "airflow", [("hours", str(timed.name)), ("events", str(lane.name))])
     watch(completeness.state_completeness, timed.name, "w", 1)
+    lane.append({lane.active()[0]: 1})
+    [told] = [
+        one
+        for one in watch(announcements.to_announce, "airflow", [])
+        if one["stream"] == str(lane.name)
+    ]
+    watch(announcements.announced, "airflow", [(str(lane.name), told["transactions"][0])])
+    watch(announcements.forget, 0.0)
     watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")
     columns = [*FIELDS, {**FIELDS[0], "name": "more"}]
     changes = {"min_segments": 3}
@@ -382,6 +392,9 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "commit_append",
         "stated",
         "state_completeness",
+        "queue_announcements",
+        "watch_streams",
+        "announced",
         "prune_below",
         "measure_disorder",
         "begin_compaction",

@@ -159,6 +159,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "stream_subscriber": (_STREAM, _GROUP),
     "damage": (_STREAM,),
     "verified": (_STREAM,),
+    "announcements": (_STREAM, "true"),
 }
 
 # The views that show the rows of a table as they are.

@@ -1,11 +1,11 @@
-"""Abort transactions whose lease has expired, sweep garbage, prune and pack old metadata, and
-compact.
+"""Abort expired transactions, sweep garbage, prune and pack old metadata, and compact files.
 
 The run cleans up what killed appends and consumers left behind: it aborts their transactions,
 deletes garbage files after the grace period, and drops their staging tables. It prunes the metadata
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
+It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.
 Then it puts neighbouring small files of streams together, of the stream with the most first, as
@@ -24,6 +24,7 @@ from weir.adjunct.expiry import prune_versions
 from weir.compaction.pack import pack
 from weir.compaction.records import prune_compactions
 from weir.compaction.run import Budget, compact
+from weir.controller.announcements import forget
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.history.job_runs import prune_runs
@@ -74,6 +75,7 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
         "pruned_runs": prune_runs(job.database, job.settings.job_history),
         "pruned_compactions": prune_compactions(job.database, job.settings.job_history),
         "dropped": dropped,
+        "forgotten": forget(job.database),
     }
     report["packed"] = packed = []
     if job.settings.pack_after:

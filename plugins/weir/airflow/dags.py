@@ -5,7 +5,6 @@ from typing import Any
 from airflow.sdk import DAG, get_parsing_context
 
 from weir.actions import ACTIONS
-from weir.airflow.assets import APPENDED
 from weir.airflow.forms import IRREVERSIBLE, form, manual, periodic
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
@@ -29,7 +28,7 @@ def dag_of(name: str) -> DAG:
         task: dict[str, Any] = {"task_id": name, "job": name}
         task["doc_md"] = f"Runs `weir.actions.{name}`:\n\n```python\n{action.source}```\n"
         if name == "process":
-            mapped = WeirJobOperator.partial(**task, outlets=[APPENDED])
+            mapped = WeirJobOperator.partial(**task)
             mapped.expand(arguments=form_per_reader())
         else:
             WeirJobOperator(**task)

@@ -22,7 +22,7 @@ from airflow.sdk import BaseHook
 
 from weir.actions import ACTIONS, FORMS
 from weir.actions.process import changed_settings
-from weir.airflow.announcing import announce, appended_by, with_outlets
+from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.database.connection import Database
@@ -132,7 +132,7 @@ class WeirJobOperator(SparkSubmitOperator):
         if "retries" not in chosen:
             kwargs.update({name: value for name, value in RETRIES.items() if name not in chosen})
         if ACTIONS[job].moves_data:
-            kwargs["outlets"] = with_outlets(kwargs.get("outlets"), arguments)
+            kwargs["outlets"] = with_stream(kwargs.get("outlets"), arguments)
         for ending in ("on_failure_callback", "on_retry_callback"):
             given = kwargs.get(ending) or []
             kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
@@ -161,10 +161,7 @@ class WeirJobOperator(SparkSubmitOperator):
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         run = self._run = run_of(context["ti"])
         report = self._run_somewhere(context, run, settings, parsed, arguments)
-        if ACTIONS[self.job].moves_data:
-            with failing():
-                appended = appended_by(settings, parsed, report, run.try_number)
-            announce(context, self.outlets or [], appended)
+        self.outlets = without_streams(self.outlets)
         return report
 
     def _run_somewhere(

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from weir import settings
 from weir.errors import NotFound, Unavailable, WeirError
 from weir.local import airflow_environment, ports, processes
 from weir.local.airflow_api import AirflowApi
@@ -193,13 +194,21 @@ class AirflowStack:
         with open(self.log_file(name), "ab", opener=_private) as output:
             process = subprocess.Popen(
                 self._command(name),
-                env=self.environment(),
+                env=self._environment_of(name),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C must reach only us; we stop them in order
             )
         self._remember(pids=self._stack()["pids"] | {name: process.pid})
+
+    def _environment_of(self, name: str) -> dict[str, str]:
+        """Return the environment of a component. The triggerer, where triggers of others run, too,
+        may do no more than to watch streams."""
+        environ = self.environment()
+        if name == "triggerer" and settings.load(environ).database == settings.Settings.database:
+            environ["WEIR_DATABASE"] = "service=weir_watcher"
+        return environ
 
     def _command(self, name: str) -> list[str]:
         if name != "log-server":

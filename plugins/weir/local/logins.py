@@ -1,7 +1,8 @@
 """The databases and logins of a local installation, and the files with which libpq uses them.
 
-`weir_owner` owns and migrates the database `weir`, jobs use `weir_app`, and `weir_view` may read
-views. `airflow` has a database of its own and may not connect to `weir`.
+`weir_owner` owns and migrates the database `weir`, jobs use `weir_app`, `weir_view` may read views,
+and `weir_watch` is what Airflow's triggerer needs. `airflow` has a database of its own and may not
+connect to `weir`.
 """
 
 import base64
@@ -15,6 +16,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 SERVICES = {
     "weir": ("weir", "weir_app"),
     "weir_reader": ("weir", "weir_view"),
+    "weir_watcher": ("weir", "weir_watch"),
     "weir_owner": ("weir", "weir_owner"),
     "airflow": ("airflow", "airflow"),
 }
@@ -55,11 +57,13 @@ def make_users(postgres: EmbeddedPostgres) -> None:
     repeated."""
     _make_login(postgres, "weir_app")
     _make_login(postgres, "weir_view")
+    _make_login(postgres, "weir_watch")
     postgres.psql(
         "GRANT CONNECT, TEMPORARY ON DATABASE weir TO weir_jobs;"
-        "GRANT CONNECT ON DATABASE weir TO weir_reader;"
+        "GRANT CONNECT ON DATABASE weir TO weir_reader, weir_watcher;"
         "GRANT weir_jobs TO weir_app;"
         "GRANT weir_reader TO weir_view;"
+        "GRANT weir_watcher TO weir_watch;"
         # Whoever looks must not take the connections of those who work, nor hold rows for ever.
         "ALTER ROLE weir_view CONNECTION LIMIT 20;"
         "ALTER ROLE weir_view SET statement_timeout = '10min';"

@@ -98,6 +98,7 @@ def _delete(connection: Connection, stream_id: int) -> int:
             record AS (DELETE FROM stream_cut WHERE stream_id = :s),
             moved AS (DELETE FROM capture_queue WHERE stream_id = :s),
             due AS (DELETE FROM retention_queue WHERE stream_id = :s),
+            told AS (DELETE FROM announcement WHERE stream_id = :s),
             decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
             scaling AS (DELETE FROM scale_decision WHERE stream_id = :s),
             evaluation AS (DELETE FROM scale_evaluation WHERE stream_id = :s),

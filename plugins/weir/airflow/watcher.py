@@ -1,0 +1,212 @@
+"""How Airflow learns of commits: one poll of Weir's database per triggerer, for all streams by
+which DAGs are scheduled, whoever appended to them (docs/decisions/0075).
+
+A transaction counts as announced once Airflow has said that its event is in Airflow's database.
+Until then it is announced again, by whichever triggerer runs.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow.configuration import conf
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
+
+from weir.controller.announcements import announced, to_announce, watch
+from weir.database.connection import Database
+from weir.errors import WeirError
+from weir.model.names import stream_name
+from weir.settings import load
+
+log = logging.getLogger("weir.airflow")
+
+EVERY = 2.0  # seconds between two polls
+SEEN_EVERY = 3600.0  # seconds after which a triggerer says again what it watches
+AGAIN = 60.0  # seconds after which partitions that nobody has fetched are announced again
+
+# What the triggers of this process wait for: pairs of kind and stream.
+_wanted: Counter[tuple[str, str]] = Counter()
+
+
+@dataclass
+class Found:
+    """What one poll has found, and which of it the triggers have handed to Airflow."""
+
+    rows: dict[tuple[str, str], dict[str, Any]]
+    begun: float = field(default_factory=time.monotonic)
+    told: list[tuple[str, int]] = field(default_factory=list)
+
+
+class StreamTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's is untyped
+    """Fires when events are committed to a stream, whoever appended them.
+
+    For `kind` `hours` or `days` it never fires: it says that somebody wants these partitions, and
+    the DAG `weir_partitions` announces them.
+    """
+
+    def __init__(self, stream: str, kind: str = "events") -> None:
+        super().__init__()
+        self.stream = str(stream_name(stream))
+        self.kind = kind
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.StreamTrigger", {"stream": self.stream, "kind": self.kind}
+
+    def shared_stream_key(self) -> tuple[str, ...]:
+        return ("weir",)
+
+    @classmethod
+    def create_shared_stream_producer(cls, _kwargs: dict[str, Any]) -> SharedStreamProducer:
+        return Announcer()
+
+    async def filter_shared_stream(
+        self, shared_stream: AsyncIterator[Any]
+    ) -> AsyncIterator[TriggerEvent]:
+        with _waiting((self.kind, self.stream)):
+            async for found in shared_stream:
+                row = found.rows.get((self.kind, self.stream))
+                if self.kind == "events" and row is not None and row["transactions"]:
+                    yield TriggerEvent(payload_of(row))
+                    # Airflow comes back for more once it has the event in its hands. If it is
+                    # stopped before, this is not reached, and the event will be announced again.
+                    found.told += [(self.stream, number) for number in row["transactions"]]
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
+        yield  # makes it a generator, as Airflow expects
+
+
+class PartitionsTrigger(BaseEventTrigger):  # type: ignore[misc]
+    """Fires when hours or days of streams that somebody wants may have become complete."""
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.PartitionsTrigger", {}
+
+    def shared_stream_key(self) -> tuple[str, ...]:
+        return ("weir",)
+
+    @classmethod
+    def create_shared_stream_producer(cls, _kwargs: dict[str, Any]) -> SharedStreamProducer:
+        return Announcer()
+
+    async def filter_shared_stream(
+        self, shared_stream: AsyncIterator[Any]
+    ) -> AsyncIterator[TriggerEvent]:
+        fired: dict[tuple[str, str], float] = {}
+        async for found in shared_stream:
+            now = time.monotonic()
+            due = {one for one in found.rows if one[0] != "events" and _wanted[one]}
+            fired = {one: at for one, at in fired.items() if one in due}
+            if any(now - fired.get(one, -AGAIN) >= AGAIN for one in due):
+                fired = dict.fromkeys(due, now)
+                yield TriggerEvent({"partitions": [list(one) for one in sorted(due)]})
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
+        yield
+
+
+def payload_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what an event of Airflow says about the commits to a stream."""
+    return {
+        "transactions": row["transactions"],
+        "events": row["events"],
+        "bytes": row["bytes"],
+        "cut": row["cut"],
+        "epoch": row["epoch"],
+        "run": row["runs"],
+    }
+
+
+class Announcer(SharedStreamProducer):  # type: ignore[misc]
+    """Polls for what is to be announced, one statement for all streams, and records what was.
+
+    The next poll waits until Airflow has said what became of the last one, so nothing is under way
+    twice.
+    """
+
+    def __init__(self) -> None:
+        settings = load()
+        self._airflow = settings.airflow_name
+        # A triggerer has other things to do than to wait for a database: it asks again.
+        self._database = Database.of(
+            replace(settings, outage_patience=0.0, connect_patience=0.0, pool_size=1)
+        )
+        self._seen: dict[tuple[str, str], float] = {}
+        self._idle: set[tuple[str, str]] = set()  # what is queued though nobody here waits for it
+        self._owed: list[tuple[str, int]] = []
+        self._settled = asyncio.Event()
+        self._outage = False
+
+    async def open_stream(self) -> AsyncIterator[tuple[Any, Any]]:
+        while True:
+            if (found := await asyncio.to_thread(self._look)) is not None:
+                self._settled.clear()
+                yield found, found
+                await self._settled.wait()
+            await asyncio.sleep(EVERY)
+
+    async def advance(self, batch: Sequence[AdvanceItem]) -> None:
+        """Record what is in Airflow's database. If Airflow gave up waiting for that, nothing is
+        known to be there."""
+        given_up = conf.getfloat("triggerer", "shared_stream_ack_timeout") * 0.9
+        for item in batch:
+            found: Found = item.broker_payload
+            if not item.outcome.failed or time.monotonic() - found.begun < given_up:
+                self._owed += found.told
+        await asyncio.to_thread(self._trying, self._settle)
+        self._settled.set()
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._database.dispose)
+
+    def _look(self) -> Found | None:
+        """Return what is to be announced now; None if nothing is, or Postgres is away."""
+        return self._trying(self._poll)
+
+    def _trying(self, work: Any) -> Any:
+        try:
+            done = work()
+        except WeirError as error:
+            if not self._outage:
+                log.warning("streams are not watched until the database is back: %s", error)
+            self._outage = True
+            return None
+        if self._outage:
+            log.info("streams are watched again")
+        self._outage = False
+        return done
+
+    def _settle(self) -> None:
+        owed = self._owed
+        announced(self._database, self._airflow, owed)
+        self._owed = self._owed[len(owed) :]
+
+    def _poll(self) -> Found | None:
+        self._settle()
+        now, wanted = time.monotonic(), {one for one, count in list(_wanted.items()) if count}
+        unseen = [one for one in wanted if now - self._seen.get(one, -SEEN_EVERY) >= SEEN_EVERY]
+        watch(self._database, self._airflow, unseen)
+        self._seen.update(dict.fromkeys(unseen, now))
+        self._idle -= wanted
+        rows = to_announce(self._database, self._airflow, self._idle)
+        found = {(row.pop("kind"), row.pop("stream")): row for row in rows}
+        self._idle |= found.keys() - wanted
+        found = {one: row for one, row in found.items() if one in wanted}
+        return Found(found) if found else None
+
+
+@contextmanager
+def _waiting(one: tuple[str, str]) -> Iterator[None]:
+    """Count a trigger among those that wait, while the block runs."""
+    _wanted[one] += 1
+    try:
+        yield
+    finally:
+        _wanted[one] -= 1
