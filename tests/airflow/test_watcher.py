@@ -2,7 +2,7 @@
 is in Airflow's database, by Airflow's own shared streams and a login that may do nothing else."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import psycopg2
@@ -42,8 +42,8 @@ def watched(database: Database, count: int) -> Callable[[], bool]:
     return lambda: len(rows(database, "SELECT FROM watch")) == count
 
 
-def in_a_loop(play: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(play(), 60))  # type: ignore[arg-type]
+def in_a_loop(play: Callable[[], Coroutine[None, None, None]]) -> None:
+    asyncio.run(asyncio.wait_for(play(), 60))
 
 
 def test_a_stream_is_an_asset_that_is_watched() -> None:
@@ -185,9 +185,7 @@ def test_several_airflows_are_told_each_and_one_that_is_gone_is_forgotten(
             monkeypatch.setenv("WEIR_AIRFLOW_NAME", name)
             triggerer = Triggerer()
             triggerer.start(StreamTrigger(str(lane.name)))
-            await triggerer.until(
-                lambda n=name: rows(database, "SELECT FROM watch WHERE airflow = :a", a=n)
-            )
+            await triggerer.until(watched(database, 1 if name == "one" else 2))
             await triggerer.stop()
         lane.append({"0.0": 1})
         assert [(one.airflow, one.announced) for one in drifting(database)] == [

@@ -161,7 +161,7 @@ class WeirJobOperator(SparkSubmitOperator):
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         run = self._run = run_of(context["ti"])
         report = self._run_somewhere(context, run, settings, parsed, arguments)
-        self.outlets = without_streams(self.outlets)
+        self.outlets: list[Any] = without_streams(self.outlets)
         return report
 
     def _run_somewhere(

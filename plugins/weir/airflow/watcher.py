@@ -43,7 +43,7 @@ class Found:
     told: list[tuple[str, int]] = field(default_factory=list)
 
 
-class StreamTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's is untyped
+class StreamTrigger(BaseEventTrigger):
     """Fires when events are committed to a stream, whoever appended them.
 
     For `kind` `hours` or `days` it never fires: it says that somebody wants these partitions, and
@@ -82,7 +82,7 @@ class StreamTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's is unt
         yield  # makes it a generator, as Airflow expects
 
 
-class PartitionsTrigger(BaseEventTrigger):  # type: ignore[misc]
+class PartitionsTrigger(BaseEventTrigger):
     """Fires when hours or days of streams that somebody wants may have become complete."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -124,7 +124,7 @@ def payload_of(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Announcer(SharedStreamProducer):  # type: ignore[misc]
+class Announcer(SharedStreamProducer):
     """Polls for what is to be announced, one statement for all streams, and records what was.
 
     The next poll waits until Airflow has said what became of the last one, so nothing is under way
@@ -168,7 +168,8 @@ class Announcer(SharedStreamProducer):  # type: ignore[misc]
 
     def _look(self) -> Found | None:
         """Return what is to be announced now; None if nothing is, or Postgres is away."""
-        return self._trying(self._poll)
+        found: Found | None = self._trying(self._poll)
+        return found
 
     def _trying(self, work: Any) -> Any:
         try:
