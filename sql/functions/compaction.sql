@@ -103,7 +103,9 @@ BEGIN
         SELECT '', o.path, in_stream_id, 'compacted', o.bytes FROM old o
         UNION ALL
         SELECT '', in_paths[n.i], in_stream_id, 'aborted', in_bytes[n.i]
-        FROM generate_subscripts(in_paths, 1) AS n (i) WHERE n.i <> ALL (whole)
+        FROM generate_subscripts(in_paths, 1) AS n (i)
+        -- What a recovery found is not its own.
+        WHERE n.i <> ALL (whole) AND starts_with(in_paths[n.i], in_stream_id || '/_weir_tx=' || in_number || '/')
     )
     SELECT count(*) AS files, sum(o.events)::bigint AS events, sum(o.bytes)::bigint AS bytes,
            jsonb_agg(to_jsonb(o)) AS rows INTO r

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from weir.compaction.description import description_in, without_description
 from weir.compaction.rewrite import rewrite
 from weir.model.compaction import FEWEST, GROWTH, ROWS, Small, groups_of
 from weir.model.schema import CLOCK, SEQ
@@ -95,7 +96,8 @@ def test_every_type_comes_out_as_it_was_stored(tmp_path: Path, way: str) -> None
     assert found.equals(pa.concat_tables([old.read()] * 4))
     assert whole.read([CLOCK])[CLOCK].to_pylist() == [100 + i for i in range(4) for _ in range(3)]
     notes = whole.metadata.metadata
-    assert {k: v for k, v in notes.items() if k != b"ARROW:schema"} == {
+    assert description_in(notes) == (0, 0, 12, 1)
+    assert {k: v for k, v in without_description(notes).items() if k != b"ARROW:schema"} == {
         k.encode(): v.encode() for k, v in SPARK.items()
     }
     assert whole.metadata.row_group(0).column(0).compression.lower() == WAYS[way].get(

@@ -17,6 +17,7 @@ from weir.operations.form import (
     argument,
 )
 from weir.recovery.recover import recover
+from weir.verification.new_files import checking
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def run(job: Job, arguments: Recover) -> dict[str, Any]:
         job.settings.warehouse,
         unknown_files=arguments.unknown_files,
         second_name=arguments.second_name,
+        check=checking(job.installation),
         request_id=job.request_id,
     )
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from weir.compaction.description import Description, without_description
 from weir.compaction.records import Written
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, SEQ
@@ -66,19 +67,57 @@ def rewrite(
                 source = _opened(system, base, file, data)
                 form = _form(source)
                 if out is not None and not out.takes(form):
-                    written += out.end()
+                    written += _ended(out)
                     out = None
                 if out is None and _kept(form):
                     out = _File(system, base, folder, next(tasks), form, file.segment_id)
                 if out is not None:
                     out.add(file, source)
-        return written + (out.end() if out is not None else [])
+        return written + (_ended(out) if out is not None else [])
     except BaseException:
         if out is not None:
             out.drop()
         for one in written:
             system.delete_file(f"{base}/{one.path}")
         raise
+
+
+def _ended(out: "_File") -> list[Written]:
+    """End a file, and return it; if it has the rows of one old file only, drop it."""
+    if out.one:
+        out.drop()
+        return []
+    return [out.end()]
+
+
+def put_in_one(
+    system: fs.FileSystem, base: str, folder: str, task: int, files: Sequence[Small],
+    old: Sequence[Small],
+) -> Written | None:  # fmt: skip
+    """Write the rows of files that follow one another into one, of each the first `events`.
+
+    `old`: recorded files with the same events, whose place it is to take. Returns None, and leaves
+    nothing behind, if the files have different forms. Raises Unreadable and OSError as `rewrite`.
+    """
+    out: _File | None = None
+    try:
+        for file in files:
+            source = _opened(system, base, file, None, part=True)
+            form = _form(source)
+            if out is None and _kept(form):
+                out = _File(system, base, folder, task, form, file.segment_id)
+            if out is None or not out.takes(form):
+                break
+            out.add(file, source)
+        else:
+            return None if out is None else out.end()._replace(old=old)
+    except BaseException:
+        if out is not None:
+            out.drop()
+        raise
+    if out is not None:
+        out.drop()
+    return None
 
 
 def _ahead(
@@ -111,7 +150,10 @@ def _ahead(
         yield file, data
 
 
-def _opened(system: fs.FileSystem, base: str, file: Small, data: bytes | None) -> pq.ParquetFile:
+def _opened(
+    system: fs.FileSystem, base: str, file: Small, data: bytes | None, *, part: bool = False
+) -> pq.ParquetFile:
+    """Open a file of which all rows are wanted, or a `part`."""
     try:
         source = (
             pa.BufferReader(data) if data is not None
@@ -119,8 +161,9 @@ def _opened(system: fs.FileSystem, base: str, file: Small, data: bytes | None) -
         )  # fmt: skip
         # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
         found = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-        if found.metadata.num_rows != file.events:
-            raise pa.ArrowInvalid(f"it has {found.metadata.num_rows:,} of {file.events:,} rows")
+        rows = found.metadata.num_rows
+        if rows < file.events or (rows > file.events and not part):
+            raise pa.ArrowInvalid(f"it has {rows:,} of {file.events:,} rows")
     except (OSError, pa.ArrowInvalid) as error:
         raise Unreadable(file, error) from error
     return found
@@ -131,7 +174,8 @@ def _form(file: pq.ParquetFile) -> _Form:
     arrow = file.schema_arrow
     if CLOCK in arrow.names:
         arrow = arrow.remove(arrow.get_field_index(CLOCK))
-    notes = {k: v for k, v in (metadata.metadata or {}).items() if k != _ARROW}
+    notes = without_description(metadata.metadata or {})
+    notes.pop(_ARROW, None)
     codec = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "SNAPPY"
     return _Form(
         arrow.remove_metadata(), _leaves(schema), tuple(sorted(notes.items())), codec.lower()
@@ -236,12 +280,17 @@ class _File:
         return True
 
     def add(self, file: Small, source: pq.ParquetFile) -> None:
-        """Add the rows of a file, a row group at a time."""
+        """Add the rows of a file, a row group at a time, and of the first ones as many as it is to
+        have."""
+        left = file.events
         for i in range(source.num_row_groups):
+            if left <= 0:
+                break
             try:
-                rows = source.read_row_group(i, use_threads=False)
+                rows = source.read_row_group(i, use_threads=False).slice(0, left)
             except (OSError, pa.ArrowInvalid) as error:
                 raise Unreadable(file, error) from error
+            left -= rows.num_rows
             if file.clock is not None:
                 if CLOCK in rows.column_names:
                     rows = rows.drop_columns([CLOCK])
@@ -283,22 +332,26 @@ class _File:
         ]
         return pa.table(values, schema=self._schema.remove_metadata())
 
-    def end(self) -> list[Written]:
-        """End the file, and return it; if it has the rows of one old file only, drop it."""
-        if len(self._old) < 2:
-            self.drop()
-            return []
+    @property
+    def one(self) -> bool:
+        """Whether it has the rows of one old file only, and so nobody needs it."""
+        return len(self._old) < 2
+
+    def end(self) -> Written:
+        """End the file, and return it."""
         self._flush()
         assert self._writer is not None
+        first, rows = self._old[0], sum(file.events for file in self._old)
+        described = Description(first.segment_id, first.start_offset, rows, first.schema_version)
+        self._writer.add_key_value_metadata(described.notes)
         self._writer.close()
         size = self._sink.tell()
         self._sink.close()
         with self._system.open_input_file(self._whole) as source:
             footer, end_hash = read_footer(source, size)
-        rows = sum(file.events for file in self._old)
         if footer.num_rows != rows:
             raise OSError(f"{self._whole} has {footer.num_rows:,} of the {rows:,} rows written")
-        return [Written(self._path, size, end_hash, self._first, self._last, self._old)]
+        return Written(self._path, size, end_hash, self._first, self._last, self._old)
 
     def drop(self) -> None:
         """Delete the file."""

@@ -6,6 +6,8 @@ and with them the folders, offsets and clocks, must be higher than those it gave
 names of the folders show the highest ones; since some left no folder, a million more are skipped.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,8 +22,16 @@ from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.key_space import KeyRange
-from weir.recovery.inventory import Found, discard_unknown, known_files, list_files, unknown_in
+from weir.recovery.inventory import (
+    Found,
+    Known,
+    discard_unknown,
+    known_files,
+    list_files,
+    unknown_in,
+)
 from weir.recovery.lost_events import lost_in
+from weir.recovery.substitutes import Check, Substitute, find_substitutes, substitute
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
 
 UNKNOWN_FILES = ("report", "keep", "delete")
@@ -34,6 +44,7 @@ def recover(
     *,
     unknown_files: str = "report",
     second_name: bool = False,
+    check: Check | None = None,
     request_id: str,
 ) -> dict[str, Any]:
     """Compare the database with its warehouse and report the differences. With `unknown_files`
@@ -43,15 +54,18 @@ def recover(
     where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
     `second_name`: this place is another name of the folder that is known, so both stay right.
     Otherwise it was moved, or copied with the database, and the old place is refused from then on.
+    `check`: reads files that are to take the place of missing ones, and raises InvariantViolation
+    if their events are not those that were committed.
 
     Returns `restored` (whether the database may have been restored), `moved` (whether the warehouse
     was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
     files only the warehouse or only the database has), `unknown` and `missing` (up to 20 of their
-    paths), and `lost`: as `lost_in`. If it reconciled them, also `streams`: of each its name
-    (`stream`), how many open appends it ended (`aborted`), and the new `segments`; none if only the
-    place of the warehouse is another, which disturbs nothing that runs. Raises
-    InvalidInput for another value of `unknown_files`, and InvariantViolation if the warehouse
-    belongs to another installation.
+    paths), `found` (of how many missing files others have the events, by a compaction; to reconcile
+    puts these in their place) and `lost`: as `lost_in`, of those that nothing replaces. If it
+    reconciled them, also `streams`: of each its name (`stream`), how many open appends it ended
+    (`aborted`), and the new `segments`; none if only the place of the warehouse is another, which
+    disturbs nothing that runs. Raises InvalidInput for another value of `unknown_files`, and
+    InvariantViolation if the warehouse belongs to another installation.
     """
     check_choice("unknown_files", unknown_files, UNKNOWN_FILES)
     marker = read_marker(warehouse)  # first: see check_warehouse_ownership
@@ -68,6 +82,7 @@ def recover(
     unknown = {s: unknown_in(found, known) for s, found in there.items()}
     on_disk = {path for found in there.values() for path in found.files}
     missing = sorted((before.files & known.files) - on_disk)
+    chosen = _substitutes(database, warehouse, missing, there, known)
     report: dict[str, Any] = {
         "restored": installation.may_be_restored(marker),
         "moved": not marker.is_at(warehouse),
@@ -75,7 +90,7 @@ def recover(
         "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
         "missing_files": len(missing),
         "missing": missing[:_EXAMPLES],
-        "lost": database.snapshot(lambda c: lost_in(c, missing)),
+        **_found(database, missing, chosen),
     }
     if unknown_files == "report":
         return report
@@ -84,19 +99,33 @@ def recover(
     accepted = Marker(installation.installation_id, sweeps)
     elsewhere = report["moved"] and not second_name
     left_behind = installation.sweep_count - marker.sweep_count >= RECOVERY_GAP
-    if unknown_files == "keep" and report["moved"] and not report["restored"] and not left_behind:
+    nothing_lost = not report["restored"] and not left_behind and not chosen
+    if unknown_files == "keep" and report["moved"] and nothing_lost:
         # The database knows everything, so nothing that runs need be disturbed.
         write_marker(warehouse, accepted, moved=elsewhere)
         database.transaction(lambda c: _count_sweeps(c, marker.sweep_count, incarnation))
         return {**report, "streams": []}
     skipped = []
     for stream_id in known.streams:
+        found, substitutes = there.get(stream_id, Found()), chosen.get(stream_id, [])
+        needed = {file.path for one in substitutes for file in one.files}
+        deleted = [path for path in unknown.get(stream_id, []) if path not in needed]
         one = partial(
-            _skip, stream_id=stream_id, found=there.get(stream_id, Found()),
-            unknown=unknown.get(stream_id, []) if unknown_files == "delete" else None,
-            request_id=request_id,
+            _skip, stream_id=stream_id, found=found,
+            unknown=deleted if unknown_files == "delete" else None, request_id=request_id,
         )  # fmt: skip
         skipped.append(database.transaction(one))
+        if substitutes:
+            done = substitute(database, warehouse, stream_id, substitutes, check)
+            chosen[stream_id] = done
+            copied = {file.path for one in done if one.itself is None for file in one.files}
+            if unknown_files == "delete":
+                more = [path for path in unknown.get(stream_id, []) if path in copied]
+                database.transaction(
+                    partial(_discard, stream_id=stream_id, paths=more, found=found)
+                )
+    if chosen:
+        report |= _found(database, missing, chosen)
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([s for s in there if s is not None] + [0])
     deleted = strangers if unknown_files == "delete" else []
@@ -104,6 +133,44 @@ def recover(
     write_marker(warehouse, accepted, moved=elsewhere)
     database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
     return {**report, "streams": skipped}
+
+
+def _substitutes(
+    database: Database,
+    warehouse: str,
+    missing: Sequence[str],
+    there: Mapping[int | None, Found],
+    known: Known,
+) -> dict[int, list[Substitute]]:
+    """Return by stream what can take the place of missing files."""
+    of_stream: dict[int, list[str]] = defaultdict(list)
+    for path in missing:
+        folder = path.partition("/")[0]
+        if folder.isdigit() and int(folder) in known.streams:
+            of_stream[int(folder)].append(path)
+    chosen = {
+        s: find_substitutes(database, warehouse, s, paths, there.get(s, Found()), known)
+        for s, paths in of_stream.items()
+    }
+    return {s: some for s, some in chosen.items() if some}
+
+
+def _found(
+    database: Database, missing: Sequence[str], chosen: Mapping[int, Sequence[Substitute]]
+) -> dict[str, Any]:
+    """Return what a report says of missing files: how many of them others replace, and what is lost
+    with the rest."""
+    replaced = {file.path for some in chosen.values() for one in some for file in one.old}
+    lost = [path for path in missing if path not in replaced]
+    return {
+        "found": len(missing) - len(lost),
+        "lost": database.snapshot(lambda c: lost_in(c, lost)),
+    }
+
+
+def _discard(connection: Connection, stream_id: int, paths: list[str], found: Found) -> None:
+    lock_streams(connection, ids=[stream_id])
+    discard_unknown(connection, stream_id, paths, found)
 
 
 def _skip(
