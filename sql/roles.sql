@@ -52,7 +52,8 @@ END $$;
 
 -- A triggerer asks what is to be announced and what has come about, and records what was announced.
 GRANT USAGE ON SCHEMA weir_internal TO weir_watcher;
-GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced
+GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
+    weir_internal.progress_of
 TO weir_watcher;
 
 -- These two run with the rights of weir_publisher, which needs CREATE for as long as it is given them.

@@ -58,7 +58,7 @@ def execute(
 
 def test_every_action_has_an_operator_with_its_arguments() -> None:
     own = {"engine", "spark_conn_id"}
-    assert set(dir(weir.airflow)) == {*map(operator_name, ACTIONS), "stream_asset"}
+    assert set(dir(weir.airflow)) == {*map(operator_name, ACTIONS), *weir.airflow._OFFERED}
     taken = set(inspect.signature(BaseOperator.__init__).parameters) - {"self", "kwargs"}
     for name, operator in OPERATORS.items():
         known = inspect.signature(operator).parameters

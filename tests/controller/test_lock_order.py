@@ -54,6 +54,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
+from weir.reader_groups import progress
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import alignment, halves_by_rank, splits
 from weir.reader_groups.batches import history as batch_history
@@ -156,6 +157,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     ]
     watch(announcements.announced, "airflow", [(str(lane.name), told["transactions"][0])])
     watch(announcements.forget, 0.0)
+    watch(progress.progress_of, [("stream", str(lane.name)), ("group", "none")])
     watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")
     columns = [*FIELDS, {**FIELDS[0], "name": "more"}]
     changes = {"min_segments": 3}

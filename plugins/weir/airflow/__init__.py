@@ -1,4 +1,4 @@
-"""Weir in Airflow: operators, forms, assets, readers as mapped tasks, and OpenLineage.
+"""Weir in Airflow: operators, sensors, forms, assets, readers as mapped tasks, and OpenLineage.
 
     from weir.airflow import AppendOperator, stream_asset
 
@@ -11,8 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir.airflow.actions import *  # noqa: F403
     from weir.airflow.assets import stream_asset as stream_asset
+    from weir.airflow.sensors import GroupReadSensor as GroupReadSensor
+    from weir.airflow.sensors import NewEventsSensor as NewEventsSensor
+    from weir.airflow.sensors import NothingUnreadSensor as NothingUnreadSensor
+    from weir.airflow.sensors import StoreFreshSensor as StoreFreshSensor
+    from weir.airflow.sensors import StreamCompleteSensor as StreamCompleteSensor
+    from weir.airflow.sensors import UnreadEventsSensor as UnreadEventsSensor
 
-_OFFERED = {"stream_asset": "weir.airflow.assets"}
+_SENSORS = (
+    "GroupReadSensor", "NewEventsSensor", "NothingUnreadSensor", "StoreFreshSensor",
+    "StreamCompleteSensor", "UnreadEventsSensor",
+)  # fmt: skip
+_OFFERED = {
+    "stream_asset": "weir.airflow.assets",
+    **dict.fromkeys(_SENSORS, "weir.airflow.sensors"),
+}
 # The operators that have another name than their action.
 _NAMED = {
     "ingest": "AppendOperator", "checkpoint_reader_group": "CheckpointOperator",

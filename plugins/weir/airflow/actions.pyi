@@ -375,6 +375,7 @@ class ApplyOperator(ActionOperator):
         dry_run: bool | XComArg = False,
         allow_loss: bool | XComArg = False,
         allow_truncated: bool | XComArg = False,
+        allow_named: bool | XComArg = False,
         engine: str = "auto",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,

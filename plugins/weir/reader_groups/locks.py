@@ -148,12 +148,17 @@ def lock_stream_and_groups(
 def _group(connection: Connection, statement: TextClause, name: str) -> LockedGroup:
     row = connection.execute(statement, {"name": name}).mappings().one_or_none()
     if row is None:
-        raise NotFound(
-            "group_not_found",
-            f"there is no reader group {name}; check the name, or "
-            f"{do('create_reader_group', reader_group=name, streams=['STREAM'])}.",
-        )
+        raise no_such_group(name)
     return _group_of(dict(row))
+
+
+def no_such_group(name: str) -> NotFound:
+    """Return the error for a reader group that does not exist."""
+    return NotFound(
+        "group_not_found",
+        f"there is no reader group {name}; check the name, or "
+        f"{do('create_reader_group', reader_group=name, streams=['STREAM'])}.",
+    )
 
 
 def _group_of(row: dict[str, Any]) -> LockedGroup:

@@ -71,11 +71,18 @@ def times_of(
     if (event_time := event_time_of(written)) is not None:
         found = commits_at(connection, streams, event_time, as_end=as_end)
         return {stream_id: commit.at for stream_id, commit in found.items()}
+    if (at := time_of(written)) is None:
+        return {}
+    return dict.fromkeys((stream.stream_id for stream in streams), at)
+
+
+def time_of(written: str) -> datetime | None:
+    """Return the time that a starting point is; None if it is something else. Raises InvalidInput
+    for what is no time after the word `time`."""
     word, _, rest = written.strip().partition(" ")
     if word != "time" and not _BEGINS_AS_A_TIME.match(written.strip()):
-        return {}
-    at = parse_time(rest if word == "time" else written)
-    return dict.fromkeys((stream.stream_id for stream in streams), at)
+        return None
+    return parse_time(rest if word == "time" else written)
 
 
 def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -> Cuts:
