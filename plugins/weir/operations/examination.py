@@ -1,0 +1,131 @@
+"""Examine an installation: does its database answer, may its login do what jobs do, and is the
+warehouse its own."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from weir.controller.ownership import check_location, check_owner, read_installation
+from weir.database.connection import Database
+from weir.database.refusals import LAYOUT, MIGRATE, STANDING
+from weir.errors import WeirError
+from weir.settings import Settings
+from weir.warehouse.filesystem import filesystem, needs_hadoop
+from weir.warehouse.marker import read_marker
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was checked, and what came of it. `ok` None: not good, but nothing fails for it."""
+
+    what: str
+    ok: bool | None
+    found: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        verdict = {True: "ok", False: "WRONG", None: "note"}[self.ok]
+        line = f"{verdict:6} {self.what:11} {self.found}"
+        return line + (f"\n{'':18} -> {self.remedy}" if self.remedy else "")
+
+
+Step = Callable[[Settings, Database], Check]
+
+
+def examine(
+    settings: Settings, database: Database, more: Mapping[str, Step] | None = None
+) -> Iterator[Check]:
+    """Check database, rights and warehouse, and by name what else is given; no further if the
+    database is not usable."""
+    steps = {"database": _server, "rights": _rights, "warehouse": _warehouse, **(more or {})}
+    for name, step in steps.items():
+        try:
+            check = step(settings, database)
+        except WeirError as error:
+            check = wrong(name, error)
+        yield check
+        if name == "database" and not check.ok:
+            return
+
+
+def wrong(what: str, error: WeirError) -> Check:
+    """Return the check that an error is about."""
+    found, _, remedy = error.sentence.partition("; ")
+    return Check(what, False, found, remedy)
+
+
+def _one(database: Database, statement: str, **given: Any) -> Any:
+    return database.transaction(lambda c: c.execute(text(statement), given).one())
+
+
+def _server(_: Settings, database: Database) -> Check:
+    """Check that the database answers and has the layout that this program knows."""
+    from weir.database.migrate import check_server, newest_layout  # which loads Alembic
+
+    row = _one(database, STANDING)
+    check_server(row.version)
+    version = f"{row.version // 10_000}.{row.version % 10_000}"
+    found = f"Postgres {version}, {database.describe()}, as {row.login}"
+    if row.usable is False:
+        return Check("database", False, f"{found}: this login may not use Weir",
+                     "log in as a member of weir_jobs")  # fmt: skip
+    if not row.migrated:
+        return Check("database", False, f"{found}: Weir's schema is missing", MIGRATE)
+    layout = _one(database, LAYOUT).version_num
+    if layout != newest_layout():
+        return Check("database", False, f"{found}: its layout is {layout}, this program's is "
+                     f"{newest_layout()}", f"{MIGRATE}, or use the program of its version"
+                     )  # fmt: skip
+    return Check("database", True, f"{found}, layout {layout}")
+
+
+def _rights(_: Settings, database: Database) -> Check:
+    """Check that the login may do what jobs do, and no more."""
+    row = _one(
+        database,
+        """SELECT current_user AS login, pg_has_role('weir_jobs', 'USAGE') AS jobs,
+            has_table_privilege('weir_internal.stream', 'INSERT, UPDATE, DELETE') AS writes,
+            has_schema_privilege('weir_internal', 'CREATE') AS creates""",
+    )
+    if not (row.jobs and row.writes):
+        return Check("rights", False, f"{row.login} may not write Weir's tables",
+                     f"as the owner: GRANT weir_jobs TO {row.login}")  # fmt: skip
+    if row.creates:
+        return Check("rights", None, f"{row.login} may also change Weir's tables",
+                     "let jobs use a login that is only a member of weir_jobs")  # fmt: skip
+    return Check("rights", True, f"{row.login} is a member of weir_jobs")
+
+
+def _warehouse(settings: Settings, database: Database) -> Check:
+    """Check that the warehouse is this database's and can be written."""
+    if needs_hadoop(settings.warehouse):
+        return Check("warehouse", None, f"{settings.warehouse} (not tried: only Hadoop opens it)",
+                     "run `weir upkeep`, a job, which says what is wrong")  # fmt: skip
+    marker, known = read_marker(settings.warehouse), read_installation(database)
+    check_owner(settings.warehouse, known, marker)
+    check_location(settings.warehouse, known, marker)
+    if known.may_be_restored(marker):
+        return Check("warehouse", False, "the database was restored from a backup, moved, or "
+                     "replaced by a standby", "run `weir recover` once")  # fmt: skip
+    if "://" not in settings.warehouse and (problem := not_writable(settings.warehouse)):
+        return Check("warehouse", False, problem, "make it, or let this user write it")
+    try:
+        system, base = filesystem(settings.warehouse)
+        system.get_file_info(base)
+    except OSError as error:
+        return Check("warehouse", False, f"{settings.warehouse}: {str(error).splitlines()[0]}",
+                     "check its address and the credentials")  # fmt: skip
+    return Check("warehouse", True, settings.warehouse)
+
+
+def not_writable(folder: str) -> str:
+    """Return what is wrong with a folder that is to be written, or nothing. A folder that is
+    missing is made by the first job if the one above it can be written."""
+    path = Path(folder)
+    while not path.exists():
+        path = path.parent
+    return "" if os.access(path, os.W_OK | os.X_OK) else f"{path} can't be written"
