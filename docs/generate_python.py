@@ -26,6 +26,7 @@ from weir.reader_groups.batches.reading import Options
 TARGET = Path(__file__).parent / "python.md"
 STUB = Path(methods.__file__).with_suffix(".pyi")
 OPERATORS = Path(airflow.__file__).with_name("actions.pyi")
+DAG_FUNCTIONS = Path(airflow.__file__).with_name("dag_functions.pyi")
 
 INTRODUCTION = """\
 # Python
@@ -198,22 +199,39 @@ def operators() -> str:
         "class ActionOperator(WeirJobOperator): ...\n",
     ]
     for action, form in FORMS.items():
-        own = [] if "engine" in form.__dataclass_fields__ else ["engine: str = 'auto'"]
-        taken = [one for one in _stubbed(action) if one not in ("self", "*")]
-        taken = [re.sub("^retries:", "batch_retries:", one) for one in taken]
-        known = [re.sub(r"( = |$)", r" | XComArg\1", one, count=1) for one in taken]
-        arguments = [
-            "self",
-            "*",
-            "task_id: str",
-            *known,
-            *own,
-            "spark_conn_id: str = 'spark_default'",
-        ]
+        arguments = ", ".join(_operator_arguments(action))
         parts.append(f"class {airflow.operator_name(action)}(ActionOperator):")
         parts.append(_documented(form, 4))
-        parts.append(f"    def __init__({', '.join(arguments)}, **kwargs: Any) -> None: ...\n")
+        parts.append(f"    def __init__({arguments}, **kwargs: Any) -> None: ...\n")
     return _formatted(OPERATORS, parts)
+
+
+def _operator_arguments(action: str) -> list[str]:
+    own = [] if "engine" in FORMS[action].__dataclass_fields__ else ["engine: str = 'auto'"]
+    taken = [one for one in _stubbed(action) if one not in ("self", "*")]
+    taken = [re.sub("^retries:", "batch_retries:", one) for one in taken]
+    known = [re.sub(r"( = |$)", r" | XComArg\1", one, count=1) for one in taken]
+    connections = ["conn_id: str = ''", "spark_conn_id: str = 'spark_default'"]
+    return ["self", "*", "task_id: str", *known, *own, *connections]
+
+
+def dag_functions() -> str:
+    """Return dag_functions.pyi."""
+    known = [one for one in _operator_arguments("process") if "function:" not in one]
+    known = [one for one in known if not one.startswith(("self", "task_id:", "parameters:"))]
+    known = [one.replace("= 'auto'", "= 'pyarrow'") for one in known]
+    parts = [
+        '"""Made by `make docs` from weir.actions.process."""',
+        "from collections.abc import Callable",
+        "from typing import Any, Literal\n",
+        "from airflow.sdk import XComArg",
+        "from airflow.sdk.bases.decorator import TaskDecorator\n",
+        "def weir_process(python_callable: Callable[..., Any] | None = None, "
+        f"{', '.join(known)}, **kwargs: Any) -> TaskDecorator:",
+        '    """Call a function of the DAG file with what a reader group has not read yet, exactly '
+        'once."""',
+    ]
+    return _formatted(DAG_FUNCTIONS, parts)
 
 
 def _stubbed(action: str) -> list[str]:
@@ -247,8 +265,9 @@ def _formatted(path: Path, parts: list[str]) -> str:
 def main() -> None:
     STUB.write_text(stub())
     OPERATORS.write_text(operators())
+    DAG_FUNCTIONS.write_text(dag_functions())
     TARGET.write_text(document())
-    print(f"{TARGET}, {STUB} and {OPERATORS} are up to date")
+    print(f"{TARGET} and the stubs are up to date")
 
 
 if __name__ == "__main__":

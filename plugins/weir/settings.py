@@ -57,6 +57,7 @@ class Settings:
     verify_bytes: int = 256 * 2**20  # of files that weir_upkeep verifies in a run (0: none)
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
     airflow_name: str = "airflow"  # of several Airflows with one database, each has its own
+    functions_of_dags: bool = True  # whether @task.weir_process may call functions of DAG files
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:
@@ -113,6 +114,39 @@ def of_program(database: str, warehouse: str) -> Settings:
             )
     given = {"WEIR_DATABASE": database, "WEIR_WAREHOUSE": warehouse}
     return _made({}, Path("weir.toml").resolve(), {**os.environ, **given})
+
+
+def of_connection(config: str, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of a file (none if empty) with those that are given in place of its own.
+    Variables of the environment do not count: they are those of another installation. Raises
+    InvalidInput as `load` does, and if there is neither a file nor a database and a warehouse."""
+    path = Path(config).resolve() if config else Path("weir.toml").resolve()
+    if config:
+        environ = {"WEIR_CONFIG": config}
+        load(environ)  # for its refusals
+        values = {**tomllib.loads(path.read_text()), **given}
+    else:
+        for name in ("database", "warehouse"):
+            if not given.get(name):
+                raise InvalidInput(
+                    "argument_missing",
+                    f"{name} is missing; give a settings file, or both a database and a warehouse.",
+                )
+        values = dict(given)
+    return _made(values, path, {})
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """Return the variables that say the same as these settings, for another process."""
+    texts = {}
+    for one in fields(Settings):
+        value = getattr(settings, one.name)
+        if isinstance(value, tuple):
+            value = ",".join(value)
+        elif isinstance(value, bool):
+            value = str(value).lower()
+        texts[f"WEIR_{one.name.upper()}"] = str(value)
+    return texts
 
 
 def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Settings:

@@ -5,7 +5,15 @@ import importlib
 import logging
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from weir.settings import Settings
 
 REPOSITORY = Path(__file__).parents[2]
 _home = tempfile.TemporaryDirectory(prefix="weir-airflow-")
@@ -26,3 +34,26 @@ _handlers, _level = list(_root.handlers), _root.level
 importlib.import_module("airflow.dag_processing.dagbag")
 _root.handlers[:] = _handlers
 _root.setLevel(_level)
+
+
+@pytest.fixture
+def execute(
+    settings: "Settings", monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any] | None]:
+    """Return `execute(operator, try_number, map_index)`, which does what Airflow does with a task
+    instance: templates are filled in, then the operator is executed."""
+    from tests.crash.jobs import write_config
+
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    monkeypatch.setenv("PATH", "/nowhere")  # nothing here may submit anything
+
+    def execute(operator: Any, try_number: int = 1, map_index: int = -1) -> Any:
+        ti = SimpleNamespace(
+            dag_id="mine", run_id="r", task_id=operator.task_id, map_index=map_index,
+            try_number=try_number, stats_tags={}, get_task_states=lambda **_: {},
+        )  # fmt: skip
+        context: dict[str, Any] = {"ti": ti, "run_id": "r", "params": {}}
+        operator.render_template_fields(context)
+        return operator.execute(context)
+
+    return execute

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import weir
 import weir.airflow
-from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
@@ -35,29 +33,8 @@ from weir.settings import Settings
 OPERATORS = {name: getattr(weir.airflow, operator_name(name)) for name in ACTIONS}
 
 
-@pytest.fixture
-def execute(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., dict[str, Any] | None]:
-    """Return `execute(operator, try_number, map_index)`, which does what Airflow does with a task
-    instance: templates are filled in, then the operator is executed."""
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
-    monkeypatch.setenv("PATH", "/nowhere")  # nothing here may submit anything
-
-    def execute(operator: Any, try_number: int = 1, map_index: int = -1) -> Any:
-        ti = SimpleNamespace(
-            dag_id="mine", run_id="r", task_id=operator.task_id, map_index=map_index,
-            try_number=try_number, stats_tags={}, get_task_states=lambda **_: {},
-        )  # fmt: skip
-        context: dict[str, Any] = {"ti": ti, "run_id": "r", "params": {}}
-        operator.render_template_fields(context)
-        return operator.execute(context)
-
-    return execute
-
-
 def test_every_action_has_an_operator_with_its_arguments() -> None:
-    own = {"engine", "spark_conn_id"}
+    own = {"engine", "conn_id", "spark_conn_id"}
     assert set(dir(weir.airflow)) == {*map(operator_name, ACTIONS), *weir.airflow._OFFERED}
     taken = set(inspect.signature(BaseOperator.__init__).parameters) - {"self", "kwargs"}
     for name, operator in OPERATORS.items():

@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 import weir
-from docs.generate_python import OPERATORS, STUB, TARGET, document, operators, signature, stub
+from docs.generate_python import (
+    DAG_FUNCTIONS,
+    OPERATORS,
+    STUB,
+    TARGET,
+    dag_functions,
+    document,
+    operators,
+    signature,
+    stub,
+)
 from tests.programs.public_api import SNAPSHOT, snapshot
 
 
@@ -29,8 +39,9 @@ def test_a_signature_shows_each_kind_of_argument() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "made"), [(TARGET, document), (STUB, stub), (OPERATORS, operators)],
-    ids=["page", "methods", "operators"],
+    ("path", "made"),
+    [(TARGET, document), (STUB, stub), (OPERATORS, operators), (DAG_FUNCTIONS, dag_functions)],
+    ids=["page", "methods", "operators", "dag_functions"],
 )  # fmt: skip
 def test_page_and_stubs_are_those_of_the_code(path: Path, made: object) -> None:
     assert callable(made)

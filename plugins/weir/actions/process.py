@@ -158,6 +158,9 @@ def run(job: Job, _arguments: Process) -> dict[str, Any]:
     engine, in_memory = engine_of(job.installation, arguments.engine)
     if not in_memory:
         from weir.spark.base.progress import wait_for_cores
+        from weir.spark.users.functions import send_by_value
+
+        send_by_value(job.own.values())
 
         # Wait before this reader joins: the group's other readers keep their cores until all of
         # them have ended.

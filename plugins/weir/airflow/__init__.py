@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir.airflow.actions import *  # noqa: F403
     from weir.airflow.assets import stream_asset as stream_asset
+    from weir.airflow.connection import WeirHook as WeirHook
+    from weir.airflow.dag_functions import weir_process as weir_process
+    from weir.airflow.decorators import weir_append as weir_append
     from weir.airflow.sensors import GroupReadSensor as GroupReadSensor
     from weir.airflow.sensors import NewEventsSensor as NewEventsSensor
     from weir.airflow.sensors import NothingUnreadSensor as NothingUnreadSensor
@@ -23,7 +26,10 @@ _SENSORS = (
     "StreamCompleteSensor", "UnreadEventsSensor",
 )  # fmt: skip
 _OFFERED = {
+    "WeirHook": "weir.airflow.connection",
     "stream_asset": "weir.airflow.assets",
+    "weir_append": "weir.airflow.decorators",
+    "weir_process": "weir.airflow.dag_functions",
     **dict.fromkeys(_SENSORS, "weir.airflow.sensors"),
 }
 # The operators that have another name than their action.

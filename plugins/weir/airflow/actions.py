@@ -7,15 +7,13 @@ from typing import Any
 
 from weir.actions import ACTIONS, FORMS
 from weir.airflow import operator_name
-from weir.airflow.operators import WeirJobOperator
+from weir.airflow.operators import RENAMED, WeirJobOperator
 from weir.front_ends import speaking
 from weir.operations.form import parse
 from weir.programs.actions import method_of
 
-# Arguments of an action that have another name here, because every task of Airflow has the first.
-RENAMED = {"retries": "batch_retries"}
 # What all operators take beside the arguments of their action; other keywords are Airflow's.
-OWN = {"engine": "auto", "spark_conn_id": "spark_default"}
+OWN = {"engine": "auto", "conn_id": "", "spark_conn_id": "spark_default"}
 
 
 class ActionOperator(WeirJobOperator):
@@ -23,6 +21,8 @@ class ActionOperator(WeirJobOperator):
 
     :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
         JVM; "auto" submits what usually needs Spark, and what turns out to need it.
+    :param conn_id: a connection of type Weir, which names the installation. Default: that of
+        WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.
     """
 

@@ -24,6 +24,7 @@ class BackTestOperator(ActionOperator):
         scale_cooldown: str | XComArg = "10 min",
         read_files: bool | XComArg = True,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -57,6 +58,7 @@ class CreateStreamOperator(ActionOperator):
         tags: list[str] | XComArg = ...,
         schema: str | XComArg = "",
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -85,6 +87,7 @@ class DefineAdjunctStoreOperator(ActionOperator):
         history: str | XComArg = "",
         time_out: str | XComArg = "",
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -97,6 +100,7 @@ class DeleteAdjunctStoreOperator(ActionOperator):
         task_id: str,
         adjunct_store: str | XComArg,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -110,6 +114,7 @@ class DeleteStreamOperator(ActionOperator):
         stream: str | XComArg,
         unread_too: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -126,6 +131,7 @@ class ScaleOperator(ActionOperator):
         boundaries: list[float] | XComArg = ...,
         reason: str | XComArg = "",
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -138,6 +144,7 @@ class SealStreamOperator(ActionOperator):
         task_id: str,
         stream: str | XComArg,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -153,6 +160,7 @@ class TruncateOperator(ActionOperator):
         reader_group: str | XComArg = "",
         dry_run: bool | XComArg = True,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -180,6 +188,7 @@ class UpdateAdjunctStoreOperator(ActionOperator):
         history: str | XComArg = "",
         time_out: str | XComArg = "",
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -220,6 +229,7 @@ class UpdateStreamOperator(ActionOperator):
         allow_loss: bool | XComArg = False,
         dry_run: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -236,6 +246,7 @@ class CheckpointOperator(ActionOperator):
         patience: int | XComArg = 3600,
         cancel: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -260,6 +271,7 @@ class CreateReaderGroupOperator(ActionOperator):
         allow_loss: bool | XComArg = False,
         allow_truncated: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -272,6 +284,7 @@ class DeleteReaderGroupOperator(ActionOperator):
         task_id: str,
         reader_group: str | XComArg,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -289,6 +302,7 @@ class ForkReaderGroupOperator(ActionOperator):
         allow_loss: bool | XComArg = False,
         allow_truncated: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -303,6 +317,7 @@ class ReaderOfflineOperator(ActionOperator):
         reader: str | XComArg,
         position: str | XComArg = "",
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -317,6 +332,7 @@ class ReleaseReaderGroupOperator(ActionOperator):
         at: str | XComArg = "position",
         generation: int | XComArg = -1,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -333,6 +349,7 @@ class ResetReaderGroupOperator(ActionOperator):
         allow_loss: bool | XComArg = False,
         allow_truncated: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -359,6 +376,7 @@ class UpdateReaderGroupOperator(ActionOperator):
         allow_loss: bool | XComArg = False,
         allow_truncated: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -377,6 +395,7 @@ class ApplyOperator(ActionOperator):
         allow_truncated: bool | XComArg = False,
         allow_named: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -407,6 +426,7 @@ class AppendOperator(ActionOperator):
         complete_until: str | XComArg = "",
         allow_repeated_files: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -433,6 +453,7 @@ class ProcessOperator(ActionOperator):
         batch_retries: int | XComArg = 0,
         adjuncts: list[str] | XComArg = ...,
         manager: str | XComArg = "",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -450,6 +471,7 @@ class PutBackOperator(ActionOperator):
         outputs: list[str] | XComArg = ...,
         parameters: dict[str, Any] | XComArg = ...,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -462,6 +484,7 @@ class AdjunctOperator(ActionOperator):
         task_id: str,
         adjunct_stores: list[str] | XComArg = ...,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -474,6 +497,7 @@ class CheckpointsOperator(ActionOperator):
         *,
         task_id: str,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -488,6 +512,7 @@ class CompactOperator(ActionOperator):
         at_most: str | XComArg = "",
         seconds: int | XComArg = 0,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -502,6 +527,7 @@ class RecoverOperator(ActionOperator):
         unknown_files: Literal["report", "keep", "delete"] | XComArg = "report",
         second_name: bool | XComArg = False,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -515,6 +541,7 @@ class RetentionOperator(ActionOperator):
         dry_run: bool | XComArg = False,
         streams: list[str] | XComArg = ...,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -528,6 +555,7 @@ class ScaleByPolicyOperator(ActionOperator):
         dry_run: bool | XComArg = False,
         streams: list[str] | XComArg = ...,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -539,6 +567,7 @@ class CaptureOperator(ActionOperator):
         *,
         task_id: str,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -552,6 +581,7 @@ class UpkeepOperator(ActionOperator):
         task_id: str,
         compact: bool | XComArg = True,
         engine: str = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...
@@ -569,6 +599,7 @@ class VerifyOperator(ActionOperator):
         until: str | XComArg = "",
         at_most: str | XComArg = "",
         engine: Literal["auto", "spark", "pyarrow"] | XComArg = "auto",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None: ...

@@ -12,15 +12,10 @@ from typing import Any
 from airflow.sdk import Param
 
 from weir.actions import FORMS
+from weir.airflow.tasks import RETRIES
 from weir.operations.form import form_schema
 
 POOL = "weir"
-RETRIES: dict[str, Any] = {
-    "retries": 3,
-    "retry_delay": timedelta(seconds=10),
-    "retry_exponential_backoff": 2.0,
-    "max_retry_delay": timedelta(minutes=5),
-}
 IRREVERSIBLE = "irreversible"
 
 

@@ -9,7 +9,8 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -23,8 +24,9 @@ from airflow.sdk import BaseHook
 from weir.actions import ACTIONS, FORMS
 from weir.actions.process import changed_settings
 from weir.airflow.assets import with_stream, without_streams
-from weir.airflow.forms import RETRIES
+from weir.airflow.connection import settings_of
 from weir.airflow.readers import ReaderTask
+from weir.airflow.tasks import failing, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
 from weir.front_ends import give, speaking
@@ -40,35 +42,29 @@ from weir.operations.runner import (
     record_failure,
 )
 from weir.reader_groups.groups.lag import read_lag
-from weir.settings import Settings, load
+from weir.settings import Settings, as_environment
 
 log = logging.getLogger("weir.airflow")
 ENGINES = ("auto", "spark", "pyarrow")
+# Arguments of an action that have another name here, because every task of Airflow has the first.
+RENAMED = {"retries": "batch_retries"}
 SHORT_EVENTS = 1_000_000  # unread events up to which reading them is short
 
 
-def say_last(context: Any) -> None:
-    """Log why a task failed as the last line of its log, after Airflow's traceback."""
-    if (error := context.get("exception")) is not None:
-        log.info("::endgroup::")  # of Airflow's "Post Execute", which its UI shows folded
-        log.error("%s", error)
-
-
-def run_of(ti: Any) -> RunId:
-    """Return the run id of a task instance of Airflow."""
-    map_index = -1 if ti.map_index is None else ti.map_index
-    return RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
-
-
 @contextlib.contextmanager
-def failing() -> Iterator[None]:
-    """Fail the task for an error of Weir in the block; without a retry, if that could not mend
-    it."""
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process for the block. A child gets them; a command line would show
+    them."""
+    before = {name: os.environ.get(name) for name in more}
+    os.environ.update(more)
     try:
         yield
-    except WeirError as error:
-        kind = AirflowException if error.retryable else AirflowFailException
-        raise kind(str(error)) from None
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def is_short(job: str, parsed: Any, settings: Settings) -> bool:
@@ -97,6 +93,8 @@ class WeirJobOperator(SparkSubmitOperator):
         the filled-in form.
     :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
         JVM; "auto" does that if the action needs no Spark.
+    :param conn_id: a connection of type Weir, which names the installation. Default: that of
+        WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.
 
     An error that a retry cannot mend, such as a wrong argument, fails the task without a retry.
@@ -118,6 +116,7 @@ class WeirJobOperator(SparkSubmitOperator):
         job: str,
         arguments: dict[str, Any] | None = None,
         engine: str = "spark",
+        conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None:
@@ -128,23 +127,21 @@ class WeirJobOperator(SparkSubmitOperator):
             )
         check_choice("engine", engine, ENGINES)
         kwargs.setdefault("name", f"weir {job}")
-        chosen = {**(kwargs.get("default_args") or {}), **kwargs}
-        if "retries" not in chosen:
-            kwargs.update({name: value for name, value in RETRIES.items() if name not in chosen})
         if ACTIONS[job].moves_data:
             kwargs["outlets"] = with_stream(kwargs.get("outlets"), arguments)
-        for ending in ("on_failure_callback", "on_retry_callback"):
-            given = kwargs.get(ending) or []
-            kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
         # Not the job of an earlier try: what was committed is recorded by run and try, a second
         # driver is harmless, and to find the first one again fails on YARN and standalone clusters.
-        super().__init__(application=JOB_FILE, durable=False, conn_id=spark_conn_id, **kwargs)
+        super().__init__(
+            application=JOB_FILE, durable=False, conn_id=spark_conn_id, **with_retries(kwargs)
+        )
         self.job = job
         self.arguments = arguments
         self.engine = engine
+        self.conn_id = conn_id
         self._reader: ReaderTask | None = None
         self._run: RunId | None = None
         self._here = False  # whether its action runs in this process
+        self._own: dict[str, Callable[..., Any]] = {}  # functions of the DAG file, by name
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Check the arguments, run the action, and return its report."""
@@ -156,7 +153,7 @@ class WeirJobOperator(SparkSubmitOperator):
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         with failing():
             parsed = parse(FORMS[self.job], arguments)
-            settings = load()
+            settings = settings_of(self.conn_id)
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         run = self._run = run_of(context["ti"])
@@ -171,6 +168,9 @@ class WeirJobOperator(SparkSubmitOperator):
             if self.job == "process":
                 self._reader = ReaderTask(parsed.reader_group, run, settings)
                 meanwhile.enter_context(self._reader.watching(context["ti"].get_task_states))
+            if self._own and self.engine == "spark":  # which a driver elsewhere does not have
+                with _environment({"PYSPARK_SUBMIT_ARGS": self._session_arguments()}):
+                    return self._run_here(run, settings, arguments)
             if self.engine == "pyarrow" or (
                 self.engine == "auto" and not ACTIONS[self.job].uses_spark
             ):
@@ -186,7 +186,8 @@ class WeirJobOperator(SparkSubmitOperator):
         """Run the action in this process. Raises InvalidInput if it needs Spark and may have it,
         and for all else what Airflow has for it."""
         with Database.of(settings) as database:
-            job = Job(self.job, run, settings, database, start_spark=_no_spark)
+            start = None if self.engine == "spark" else _no_spark
+            job = Job(self.job, run, settings, database, start_spark=start, own=self._own)
             self._here = True
             try:
                 return perform(job, ACTIONS[self.job], arguments)
@@ -209,6 +210,12 @@ class WeirJobOperator(SparkSubmitOperator):
         self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
     ) -> dict[str, Any] | None:
         deploy_mode = self._check_connection()
+        if self.conn_id and deploy_mode == "cluster":
+            raise AirflowFailException(
+                f"connection {self.conn_id!r} names the installation, which a driver in the "
+                "cluster could be told only where its password would be shown; use the deploy mode "
+                "client, or WEIR_CONFIG in the cluster's environment."
+            )
         if deploy_mode != "cluster" and is_short(self.job, parsed, settings):
             # First, so that what somebody else says of it wins; in a cluster it is refused.
             options = f"{SHORT_JOB} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip()
@@ -218,7 +225,8 @@ class WeirJobOperator(SparkSubmitOperator):
             hand_over(database, run, self.job, arguments)
         failed: Exception | None = None
         try:
-            super().execute(context)
+            with _environment(as_environment(settings) if self.conn_id else {}):
+                super().execute(context)
         except Exception as error:  # of a driver in a cluster the provider raises others, too
             failed = error
             self._end_lease()
@@ -232,7 +240,7 @@ class WeirJobOperator(SparkSubmitOperator):
         run = self._run
         if run is None:
             return None
-        with failing(), Database.of(load()) as database:
+        with failing(), Database.of(settings_of(self.conn_id)) as database:
             return as_open_lineage(database.snapshot(lambda c: things_of(c, run)))
 
     def on_kill(self) -> None:
@@ -264,6 +272,16 @@ class WeirJobOperator(SparkSubmitOperator):
         if sentence and not retryable:
             raise AirflowFailException(sentence)
         raise AirflowException(sentence or f"the job is {state}")
+
+    def _session_arguments(self) -> str:
+        """Return what starts a session in this process as spark-submit would start the job."""
+        if self._check_connection() == "cluster":
+            raise AirflowFailException(
+                f"connection {self._conn_id!r} has the deploy mode cluster, whose drivers do not "
+                "have the function of this DAG file; use client, or engine='pyarrow'."
+            )
+        command = self._get_hook()._build_spark_submit_command("pyspark-shell")
+        return shlex.join(command[1:])
 
     def _check_connection(self) -> str:
         """Return the deploy mode, empty for the default. For a connection that does not exist,

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk.bases.sensor import BaseSensorOperator
 
-from weir.airflow.operators import failing
+from weir.airflow.tasks import failing
 from weir.airflow.waiting import ConditionTrigger, answered
 from weir.controller.locks import no_such_stream
 from weir.controller.times import parse_time

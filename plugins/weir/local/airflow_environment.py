@@ -61,6 +61,7 @@ def airflow_environment(
         "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "10",
         "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__FERNET_KEY": state.secret("fernet", 32) + "=",
         # Without this setting tasks call port 8080, whatever the port of the api-server is.

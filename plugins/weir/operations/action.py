@@ -2,7 +2,7 @@
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -35,6 +35,7 @@ class Job:
     functions: list[dict[str, str]] = field(default_factory=list)  # that it calls, for its report
     log: Callable[[str], None] = _print
     start_spark: "Callable[[], SparkSession] | None" = None
+    own: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # by name, of the program
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
 
@@ -64,13 +65,15 @@ class Job:
         )
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Load a function of a user as the settings allow it, and say and record its file and its
-        version. Raises InvalidInput as `load_function` does."""
+        """Load a function of a user as the settings allow it, or take that of this name in `own`.
+        Say and record its file and its version. Raises InvalidInput as `load_function` does."""
         from weir.consumers.function_source import source_file, source_of
         from weir.consumers.user_functions import load_function
 
         settings = self.settings
-        function = load_function(name, settings.function_packages, settings.function_path)
+        function = self.own.get(name) or load_function(
+            name, settings.function_packages, settings.function_path
+        )
         file, version = source_file(function), source_of(function).version
         self.functions.append({"name": name, "file": file, "version": version})
         self.say(f"function {name} of {file or 'no file'}, version {version or 'unknown'}")

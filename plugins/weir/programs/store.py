@@ -1,38 +1,29 @@
 """An opened installation: its streams are created, written and read by its methods."""
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 
 from weir.adjunct.lookup import look_up
-from weir.arrow.append import append_table
 from weir.arrow.read import count_events, read_table
-from weir.arrow.tables import as_table
 from weir.arrow.tail import tail_table
 from weir.consumers.engine import ENGINES
 from weir.consumers.reader import Reader
 from weir.controller.queries import Cut
 from weir.controller.times import Moment
 from weir.controller.transactions import Committed
-from weir.errors import InvalidInput, check_choice, check_text
+from weir.errors import check_choice
 from weir.history.lineage import Step, lineage_of
-from weir.installation.extras import naming_extras
 from weir.operations.engines import engine_of
+from weir.programs.appending import append_rows
 from weir.programs.checkpoints import checkpoint
 from weir.programs.methods import Actions
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.reading import Options, Reading
-
-
-class _Identity(TypedDict):
-    writer_id: str
-    batch_id: str
-    complete_until: datetime | str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,35 +88,10 @@ class StreamStore(Actions):
         written is gone; Unavailable if the warehouse takes no files; InvariantViolation if the
         warehouse is not this database's.
         """
-        for name, given in (("writer_id", writer_id), ("batch_id", batch_id)):
-            check_text(name, given)
-        of_writer = "complete_until" if complete_until is not None else batch_id and "batch_id"
-        if of_writer and not writer_id:
-            raise InvalidInput(
-                "argument_missing",
-                f"writer_id is missing: {of_writer} holds for one writer; name it, always the "
-                "same.",
-            )
-        identity = _Identity(
-            writer_id=writer_id or "program", batch_id=batch_id or uuid.uuid4().hex,
+        return append_rows(
+            self, stream, rows, writer_id=writer_id, batch_id=batch_id,
             complete_until=complete_until,
         )  # fmt: skip
-        if type(rows).__module__.startswith("pyspark."):
-            with naming_extras():
-                from weir.spark.appends.appender import Appender
-                from weir.spark.base.session import check_classic
-
-            check_classic(rows)
-            app = replace(self, start_spark=lambda: rows.sparkSession)
-            return Appender(app).append_frame(stream, rows, **identity)
-        table = as_table(rows)
-        if not table.column_names:
-            raise InvalidInput(
-                "rows_missing",
-                f"there is nothing to append to {stream}: the rows have no columns; leave such an "
-                "append out.",
-            )
-        return append_table(self, stream, table, **identity)
 
     def read(
         self,

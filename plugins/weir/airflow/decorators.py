@@ -1,0 +1,111 @@
+"""`@task.weir_append`: what a function returns is appended to a stream, in the worker."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow.providers.common.compat.sdk import (
+    DecoratedOperator,
+    TaskDecorator,
+    task_decorator_factory,
+)
+from airflow.providers.standard.operators.python import PythonOperator
+
+from weir.airflow.assets import with_stream, without_streams
+from weir.airflow.connection import settings_of
+from weir.airflow.tasks import failing, recorded, run_of, with_retries
+
+
+class _AppendOperator(DecoratedOperator, PythonOperator):
+    """Append what a function returns."""
+
+    custom_operator_name = "@task.weir_append"
+    template_fields: Sequence[str] = (
+        "op_args", "op_kwargs", "templates_dict", "stream", "complete_until", "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., Any],
+        stream: str,
+        complete_until: str = "",
+        conn_id: str = "",
+        op_args: Any = None,
+        op_kwargs: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs["outlets"] = with_stream(kwargs.get("outlets"), {"stream": stream})
+        kwargs["multiple_outputs"] = False  # a report is one
+        called = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
+        super().__init__(
+            kwargs_to_upstream=called, show_return_value_in_logs=False, **called,
+            **with_retries(kwargs),
+        )  # fmt: skip
+        self.stream = stream
+        self.complete_until = complete_until
+        self.conn_id = conn_id
+
+    def execute(self, context: Any) -> Any:
+        """Call the function, append what it returns, and return the report."""
+        from weir.database.connection import Database
+        from weir.installation.opened import Installation
+        from weir.programs.appending import append_rows
+
+        run = run_of(context["ti"])
+        rows = super().execute(context)
+        if inspect.isgenerator(rows):
+            rows = list(rows)
+        mapped = f"/{run.map_index}" if run.map_index >= 0 else ""
+        with failing(), Database.of(settings := settings_of(self.conn_id)) as database:
+            app = Installation(settings, database, str(run), self.log.info)
+            arguments = {"stream": self.stream, "complete_until": self.complete_until}
+            with recorded(database, run, "append", arguments) as report:
+                if rows is None or (isinstance(rows, (list, tuple)) and not rows):
+                    report |= {"stream": self.stream, "events": 0}
+                    self.log.info("the function returned no rows: nothing is appended")
+                else:
+                    report |= append_rows(
+                        app, self.stream, rows, writer_id=f"{run.dag_id}/{run.task_id}{mapped}",
+                        batch_id=run.run_id, complete_until=self.complete_until or None,
+                    ).report()  # fmt: skip
+                    self.log.info(_sentence(report))
+        self.outlets: list[Any] = without_streams(self.outlets)
+        return report
+
+
+def _sentence(report: dict[str, Any]) -> str:
+    what = f"transaction {report['transaction_number']} of stream {report['stream']}"
+    if report["repeated"]:
+        return (
+            f"nothing is appended: an earlier try of this task has committed {what}, with "
+            f"{report['events']:,} events"
+        )
+    return f"appended {report['events']:,} events as {what}"
+
+
+def weir_append(
+    python_callable: Callable[..., Any] | None = None,
+    *,
+    stream: str,
+    complete_until: str = "",
+    conn_id: str = "",
+    **kwargs: Any,
+) -> TaskDecorator:
+    """Append what a function returns to a stream, in one transaction, without a JVM.
+
+        @task.weir_append(stream="shop/orders")
+        def orders(ds=None):
+            return [{"customer": "ann", "amount": 3}]
+
+    The function returns what `weir.append` takes: dictionaries, or a table or DataFrame of pyarrow,
+    pandas, Polars or Spark; a generator of dictionaries; None or nothing for no rows. The task
+    returns the report. All tries of a task and what is cleared append once, even if the function
+    then returns other rows. `complete_until`: the event time before which this task has appended
+    everything. `conn_id`: a connection of type Weir. `stream`, `complete_until` and `conn_id` are
+    templated. `kwargs`: those of every task.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable, decorated_operator_class=_AppendOperator, stream=stream,
+        complete_until=complete_until, conn_id=conn_id, **kwargs,
+    )  # fmt: skip

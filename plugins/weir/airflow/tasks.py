@@ -1,0 +1,77 @@
+"""What all tasks of Weir have in common: their identity, their retries, how they fail and what is
+recorded of them."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from weir.database.connection import Database
+from weir.errors import WeirError
+from weir.history.job_runs import RunId, record_end, record_start
+
+log = logging.getLogger("weir.airflow")
+RETRIES: dict[str, Any] = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=10),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=5),
+}
+
+
+def say_last(context: Any) -> None:
+    """Log why a task failed as the last line of its log, after Airflow's traceback."""
+    if (error := context.get("exception")) is not None:
+        log.info("::endgroup::")  # of Airflow's "Post Execute", which its UI shows folded
+        log.error("%s", error)
+
+
+def with_retries(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task with Weir's retries, unless the task or its DAG says
+    otherwise, and with its sentence as the last line if it fails."""
+    chosen = {**(kwargs.get("default_args") or {}), **kwargs}
+    if "retries" not in chosen:
+        kwargs |= {name: value for name, value in RETRIES.items() if name not in chosen}
+    for ending in ("on_failure_callback", "on_retry_callback"):
+        given = kwargs.get(ending) or []
+        kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
+    return kwargs
+
+
+def run_of(ti: Any) -> RunId:
+    """Return the run id of a task instance of Airflow."""
+    map_index = -1 if ti.map_index is None else ti.map_index
+    return RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
+
+
+@contextlib.contextmanager
+def failing() -> Iterator[None]:
+    """Fail the task for an error of Weir in the block; without a retry, if that could not mend
+    it."""
+    try:
+        yield
+    except WeirError as error:
+        kind = AirflowException if error.retryable else AirflowFailException
+        raise kind(str(error)) from None
+
+
+@contextlib.contextmanager
+def recorded(
+    database: Database, run: RunId, job: str, arguments: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Record a run with what the block puts into the report that it gets, or with its error."""
+    report: dict[str, Any] = {}
+    database.transaction(lambda c: record_start(c, run, job, arguments))
+    try:
+        yield report
+    except Exception as error:
+        sentence, retryable = str(error), bool(getattr(error, "retryable", True))
+        with contextlib.suppress(WeirError):
+            database.transaction(
+                lambda c: record_end(c, run, "failed", error=sentence, retryable=retryable)
+            )
+        raise
+    database.transaction(lambda c: record_end(c, run, "succeeded", report=report))
