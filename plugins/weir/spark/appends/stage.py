@@ -34,7 +34,6 @@ from weir.spark.appends.written import (
     check_folders,
     read_footers,
     sums_of_hashes,
-    whole_sums,
     with_hashes,
 )
 from weir.spark.base.conversion import fit
@@ -284,7 +283,7 @@ def _write(
     # The query that is run has what it counted.
     counted = query.observedMetrics().apply(_COUNTED) if query else seen._jo.getRow()
     found = [int(counted.getLong(i)) for i in range(counted.length())]
-    hashes = dict(zip(ids, whole_sums(found[len(found) - len(sums) :]), strict=False))
+    hashes = dict(zip(ids, found[len(found) - len(sums) :], strict=False))
     return found[0], found[1] if late else 0, hashes, written
 
 

@@ -15,9 +15,9 @@ from weir.arrow.event_time import TimeColumn, range_in_footer, range_of, times_i
 from weir.controller.staged import StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
-from weir.model.digest import signed
 from weir.model.schema import SEQ
 from weir.spark.base.routing import REJECTED_SEGMENT
+from weir.spark.base.row_hash import sums_modulo
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import SEGMENT, TASK
@@ -79,20 +79,13 @@ def check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
 
 @lru_cache(maxsize=64)
 def sums_of_hashes(jvm: object, ordinal: str, segments: int) -> list[Column]:
-    """Return per segment, by its number in column `ordinal`, the sums of the upper and of the lower
-    halves of the hashes of its rows, which do not overflow. They are kept for the next append, as
-    each is a question to the JVM."""
-    halves = {"upper": f"shiftright({HASH}, 32)", "lower": f"{HASH} & 4294967295L"}
+    """Return per segment, by its number in column `ordinal`, the sum of the hashes of its rows,
+    modulo 2^64. They are kept for the next append, as each is several questions to the JVM."""
+    hashes = [F.expr(f"if({ordinal} = {i}, {HASH}, 0L)") for i in range(segments)]
     return [
-        F.expr(f"coalesce(sum(if({ordinal} = {i}, {half}, 0L)), 0L)").alias(f"{name}{i}")
-        for i in range(segments)
-        for name, half in halves.items()
+        F.coalesce(one, F.lit(0)).alias(f"hashes{i}")
+        for i, one in enumerate(sums_modulo(jvm, hashes))
     ]
-
-
-def whole_sums(halves: Sequence[int]) -> list[int]:
-    """Return the sums of hashes whose halves were added (`sums_of_hashes`), modulo 2^64."""
-    return [signed((halves[i] << 32) + halves[i + 1]) for i in range(0, len(halves), 2)]
 
 
 def with_hashes(files: Sequence[StagedFile], hashes: Mapping[int, int]) -> list[StagedFile]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from weir.model.digest import is_hashed, presence_of
 from weir.model.schema import SEQ, Field
+from weir.spark.base.java import java_class
 
 
 def row_hash(fields: Sequence[Field]) -> Column:
@@ -24,6 +25,25 @@ def row_hash(fields: Sequence[Field]) -> Column:
     presence = _xor([f"if({_quoted(n)} IS NULL, 0L, {_long(presence_of(n))})" for n, _ in columns])
     values = [_value(_quoted(name), kind) for name, kind in columns]
     return F.expr(f"xxhash64({', '.join([SEQ, presence, *values])})")
+
+
+def sums_modulo(jvm: Any, columns: Sequence[Column]) -> list[Column]:
+    """Return the sums of columns of longs, modulo 2^64.
+
+    They are Spark's sums of a session without ANSI arithmetic, in which a sum of longs wraps
+    around: a sum keeps the arithmetic of the session that is active when it is made.
+    """
+    sessions = java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
+    utils = java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
+    made = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.aggregate.Sum")
+    before = sessions.active()
+    wrapping = before.newSession()
+    wrapping.conf().set("spark.sql.ansi.enabled", "false")
+    sessions.setActiveSession(wrapping)
+    try:
+        return [Column(utils.column(made(utils.expression(one._jc)))) for one in columns]
+    finally:
+        sessions.setActiveSession(before)
 
 
 def _value(it: str, kind: Any, depth: int = 0) -> str:
