@@ -191,6 +191,18 @@ def test_a_stream_that_is_deleted_meanwhile_stays_deleted(world: World) -> None:
     assert on_disk(world) == set()
 
 
+def test_what_was_put_together_goes_with_its_stream(world: World) -> None:
+    compact(world.lane.database, world.settings, EVER, thorough=True)
+    every = sum((Path(world.settings.warehouse) / path).stat().st_size for path in on_disk(world))
+    sealed(world)
+    delete_stream(world.lane.database, world.lane.name, request_id="delete")
+    [(reason, size)] = world.lane.rows("SELECT reason, bytes FROM garbage")
+    assert (reason, size) == ("deleted", every)
+    grace = world.settings.compacted_grace
+    sweep(world.lane.database, world.settings.warehouse, 0.0, compacted_grace=grace)
+    assert on_disk(world) == set()
+
+
 def test_two_at_once_write_each_file_once(world: World) -> None:
     before = read(world)
     one = partial(compact, world.lane.database, world.settings, EVER, thorough=True)

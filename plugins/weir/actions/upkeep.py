@@ -29,7 +29,6 @@ from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import argument
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
 from weir.reader_groups.outputs.records import sweep_manifests
@@ -45,13 +44,8 @@ class Upkeep:
     """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
     small files."""
 
-    compact: bool = argument(
-        "Compact", "Also put small files of streams together, within the budget of the settings.",
-        True,
-    )  # fmt: skip
 
-
-def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
+def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
     needs. Compact last, because it takes longest, and fails if the disk is full."""
     from weir.spark.base.delete import deleter
@@ -83,7 +77,7 @@ def run(job: Job, arguments: Upkeep) -> dict[str, Any]:
     failed = deleted["failed"] + sweep_manifests(job.database)
     budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
     report["compacted"] = compacted = []
-    if arguments.compact and budget.bytes and budget.seconds:
+    if budget.bytes and budget.seconds:
         compacted += compact(
             job.database, job.settings, budget, check=checking(job.installation)
         )  # fmt: skip

@@ -579,7 +579,6 @@ class UpkeepOperator(ActionOperator):
         self,
         *,
         task_id: str,
-        compact: bool | XComArg = True,
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",

@@ -312,7 +312,7 @@ class Actions(Acting):
         """Scale the streams whose segments no longer fit their load, by their policies."""
     def stream_cuts(self) -> dict[str, Any]:
         """Record the tail of each stream that has moved."""
-    def upkeep(self, *, compact: bool = True) -> dict[str, Any]:
+    def upkeep(self) -> dict[str, Any]:
         """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
         small files."""
     def verify(

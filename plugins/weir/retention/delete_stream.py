@@ -81,9 +81,14 @@ def _delete(connection: Connection, stream_id: int) -> int:
     files = connection.execute(
         text(
             """WITH file AS (DELETE FROM data_file WHERE stream_id = :s RETURNING bytes),
+            old AS (  -- else they would count for as long as a restored database may need them
+                DELETE FROM garbage WHERE stream_id = :s AND root = '' AND reason = 'compacted'
+                RETURNING bytes
+            ),
             freed AS (
                 INSERT INTO garbage (root, path, stream_id, reason, bytes)
-                SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0) FROM file
+                SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0)
+                FROM (SELECT bytes FROM file UNION ALL SELECT bytes FROM old) every
             ),
             position AS (DELETE FROM reader_group_segment WHERE stream_id = :s),
             clock AS (DELETE FROM time_index WHERE stream_id = :s),
