@@ -1,8 +1,6 @@
 """Reading: every event with its segment, offset and clock, in the order that was asked for."""
 
 import random
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,15 +11,14 @@ from pyspark.sql import functions as F
 from tests.chance import random_for
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation, setting, to_pandas
-from tests.spark.xxh64 import position
-from weir.controller.read_plan import plan_of_bounds, plan_of_stream
+from weir.controller.read_plan import plan_of_bounds
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 from weir.spark.appends import stage
 from weir.spark.reads import tasks
 from weir.spark.reads.native import frame_of
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 ORDERS = ("segment", "stream", "none")
 
@@ -309,41 +306,6 @@ def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
                 assert read["_clock"].is_monotonic_increasing
 
 
-@pytest.mark.parametrize("folder", ["with space", "per%20cent", "[1]{2}*?", "häuser#1"])
-def test_the_warehouse_may_lie_in_a_folder_of_any_name(weir: Installation, folder: str) -> None:
-    settings = replace(weir.settings, warehouse=str(Path(weir.settings.warehouse) / folder))
-    weir = Installation(weir.spark, weir.database, settings)
-    stream = weir.create(segments=2)
-    weir.append(stream, rows(1, 50))
-    assert len(weir.check(stream)) == 50
-
-
-@pytest.mark.parametrize("ending", ["0123456789ab", "00000000c42", "0000c123456"])
-def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
-    weir: Installation, ending: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Spark names a file part-<task>-<uuid>.c<number>: in a tenth of all uuids the end looks like
-    # such a number, too.
-    monkeypatch.setattr(stage, "ROWS_PER_FILE", 10)
-    stream = weir.create(segments=2)
-    opened = weir.appender.begin_frame(stream, "test", "several files")
-    assert isinstance(opened, Attempt)
-    frame = weir.spark.createDataFrame(rows(1, 95), "k string, n long").coalesce(1)
-    (staged,) = weir.appender.stage_frame([opened], frame)
-    warehouse = Path(weir.settings.warehouse)
-    files = []
-    for file in staged.files:
-        folder, name = file.path.rsplit("/", 1)
-        uuid, rest = name.split(".", 1)
-        renamed = f"{folder}/{uuid[: -len(ending)]}{ending}.{rest}"
-        (warehouse / file.path).rename(warehouse / renamed)
-        files.append(replace(file, path=renamed))
-    weir.appender.commit([replace(staged, files=tuple(files))])
-    assert len(files) > 8
-    assert max(file.events for file in files) == 10
-    assert len(weir.check(stream)) == 95
-
-
 def test_reading_refuses_an_order_that_is_not_one(weir: Installation) -> None:
     stream = weir.create()
     with raises("argument_invalid 'newest'"):
@@ -360,47 +322,3 @@ def test_session_settings_are_as_before_after_reading_and_appending(weir: Instal
     weir.append(stream, rows(1, 10))
     weir.frame(stream).collect()
     assert settings() == before
-
-
-def test_a_segment_can_be_read_by_many_commits_at_once(weir: Installation) -> None:
-    stream = weir.create(segments=3)
-    for seed in range(12):
-        weir.append(stream, rows(seed, 9))
-    facts = weir.check(stream)
-    assert facts["_clock"].nunique() == 12
-    (_, slices, _) = weir.database.transaction(lambda c: plan_of_stream(c, stream))
-    assert {s.segment_id for s in slices} == {0, 1, 2}
-    assert all(
-        s.key_low <= position(k) < s.key_high
-        for s in slices
-        for k in [
-            facts[(facts["_segment"] == s.segment_id) & (facts["_offset"] == s.start_offset)][
-                "k"
-            ].item()
-        ]
-    )
-
-
-@pytest.mark.release
-def test_numbers_of_transactions_that_lie_far_apart_make_no_large_plan(weir: Installation) -> None:
-    """As they do after recoveries: each goes on a million further than what is known."""
-    stream = weir.create(segments=2)
-
-    def length() -> int:
-        plan = weir.frame(stream, "none")._jdf.queryExecution().analyzed()
-        return len(plan.toJSON())
-
-    for seed in range(12):
-        weir.append(stream, rows(seed, 30))
-    before = length()
-    for seed in range(12, 24):
-        if seed % 3 == 0:
-            weir.database.transaction(
-                lambda c: c.exec_driver_sql(
-                    "UPDATE stream SET next_transaction_number = next_transaction_number + 999999"
-                )
-            )
-        weir.append(stream, rows(seed, 30))
-    assert weir.value("SELECT max(transaction_number) FROM transaction") > 3_000_000
-    assert length() < 4 * before
-    assert len(weir.check(stream)) == 24 * 30
