@@ -53,6 +53,7 @@ CREATE TABLE weir_internal.adjunct_definition (
     value_columns text NOT NULL,
     delete_when text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    outdated text,
     PRIMARY KEY (store_id, definition)
 );
 COMMENT ON TABLE weir_internal.adjunct_definition IS 'How a store makes keys and values of events; each change of that is a row. A version keeps the definition with which it was built.';
@@ -63,6 +64,7 @@ COMMENT ON COLUMN weir_internal.adjunct_definition.value IS 'Spark SQL expressio
 COMMENT ON COLUMN weir_internal.adjunct_definition.value_columns IS 'The columns that a function returns, as SQL; else empty.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.delete_when IS 'Spark SQL condition; an event for which it is true deletes its key. Empty: none.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.created_at IS 'When it was defined.';
+COMMENT ON COLUMN weir_internal.adjunct_definition.outdated IS 'Which column that it names was renamed or dropped since; no version is built by it any more. Null: none was.';
 
 CREATE TABLE weir_internal.adjunct_version (
     store_id bigint NOT NULL REFERENCES weir_internal.adjunct_store ON DELETE CASCADE,

@@ -11,14 +11,18 @@ import pytest
 import weir
 from tests.raises import raises
 from tests.world.columns import column
-from tests.world.streams import unique
-from weir.adjunct.stores import define_store
+from tests.world.streams import rows, unique
+from weir.adjunct.builds import Build, begin_build
+from weir.adjunct.stores import define_store, update_store
+from weir.consumers.column_users import allowing
 from weir.controller.ownership import read_installation
 from weir.controller.streams import create_stream
+from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.installation.opened import close_shared
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
 from weir.reader_groups.groups.consumers import declare_consumer
 from weir.settings import Settings
@@ -96,17 +100,71 @@ def test_a_group_of_which_nobody_knows_what_it_uses_must_be_asked(
     ] == {"town": "renamed to city"}
 
 
-def test_a_stream_whose_events_a_store_keeps_is_not_changed_under_it(
+def test_a_store_that_does_not_name_a_column_is_no_hindrance_and_one_that_does_is_listed(
     store: weir.StreamStore, database: Database
 ) -> None:
-    define_store(
-        database, "shop/customers", stream_name(ORDERS), AdjunctConfiguration(),
-        AdjunctDefinition(value="named_struct('n', n)"), request_id=unique("define"),
-    )  # fmt: skip
-    with raises("store_keeps_columns shop/customers 'city' delete_adjunct_store"):
+    define(database, "shop/value", key="customer", value="named_struct('n', n)")
+    store.update_stream(ORDERS, drop_columns=["city"])
+    store.update_stream(ORDERS, rename_columns=["customer -> client"])  # which is the key
+    assert defined(database) == [("client", "named_struct('n', n)", "", None)]
+    said = "adjunct store shop/value is outdated, because column 'n'"
+    assert said in refused(store, rename_columns=["n -> m"])
+    assert said in refused(store, drop_columns=["n"])
+    plan = store.update_stream(ORDERS, rename_columns=["n -> m"], dry_run=True)
+    assert defined(database)[0][3] is None
+    done = store.update_stream(ORDERS, rename_columns=["n -> m"], allow_named=True)
+    assert done["named_by"] == plan["named_by"]
+    with raises("adjunct_definition_outdated shop/value 'n' value renamed to m"):
+        begin_build(database, "shop/value", builder="b", lease=9.0)
+    given = {"value": "named_struct('n', n)"}  # a column n that comes later may be meant
+    update_store(database, "shop/value", {}, given, request_id=unique("update"))
+    assert isinstance(begin_build(database, "shop/value", builder="b", lease=9.0), Build)
+
+
+def test_what_a_store_would_mix_with_what_it_has_is_refused_in_any_case(
+    store: weir.StreamStore, database: Database
+) -> None:
+    define(database, "shop/key", key="upper(city)", value="n", delete_when="city = ''")
+    with raises("store_keeps_columns shop/key 'city' dropped delete_adjunct_store"):
         store.update_stream(ORDERS, drop_columns=["city"], allow_named=True)
-    with raises("store_keeps_columns shop/customers 'n' delete_adjunct_store"):
-        store.update_stream(ORDERS, rename_columns=["n -> m"], allow_named=True)
+    for changes in (
+        ColumnChanges(widen=[column("n", "long")]),
+        ColumnChanges(add=[column("gate", "integer", "7")]),
+    ):
+        with raises("store_keeps_columns shop/key delete_adjunct_store"):
+            update_stream(
+                database, stream_name(ORDERS), {}, column_changes=changes,
+                allowing=allowing(True, ()), request_id=unique("update"),
+            )  # fmt: skip
+    store.update_stream(ORDERS, rename_columns=["n -> m"])
+    assert defined(database) == [("upper(city)", "m", "city = ''", None)]
+
+
+def test_a_store_of_whole_events_or_with_a_function_is_listed(
+    store: weir.StreamStore, database: Database
+) -> None:
+    define(database, "shop/whole")
+    assert "shop/whole keeps all columns, and has 'n' renamed to m" in refused(
+        store, rename_columns=["n -> m"]
+    )
+    store.update_stream(ORDERS, rename_columns=["n -> m"], allow_named=True)
+    define(database, "shop/f", value="test_column_users:totals", value_columns="n INT")
+    assert "shop/f is outdated, because column 'city'" in refused(store, drop_columns=["city"])
+    define(database, "shop/gone", value="elsewhere:f", value_columns="n INT")
+    said = refused(store, rename_columns=["customer -> client"])
+    assert "shop/gone is outdated, because column 'customer'" in said
+
+
+def define(database: Database, name: str, **definition: str) -> None:
+    define_store(
+        database, name, stream_name(ORDERS), AdjunctConfiguration(),
+        AdjunctDefinition(**definition), request_id=unique("define"),
+    )  # fmt: skip
+
+
+def defined(database: Database) -> list[Any]:
+    sql = "SELECT key, value, delete_when, outdated FROM adjunct_definition"
+    return [tuple(row) for row in rows(database, sql)]
 
 
 @pytest.mark.parametrize("written", ["a", "a -> ", "-> b", "a=b"])

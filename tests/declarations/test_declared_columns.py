@@ -201,6 +201,16 @@ def test_an_event_time_follows_its_column_and_completeness_goes_on(database: Dat
         run(database, text % ("since", "x") + ", drop_columns: [at]}}")
 
 
+def test_the_key_of_a_declared_store_follows_and_is_not_made_anew(database: Database) -> None:
+    text = """{streams: {s/s: {routing_key: k, schema: 'k STRING, %s INT', rename_columns: %s}},
+        adjunct_stores: {s/one: {stream: s/s, key: %s, value: k}}}"""
+    run(database, text % ("a", "[]", "a"))
+    [shown] = run(database, text % ("b", "[a -> b]", "b"))
+    assert (shown.kind, list(shown.changes)) == ("stream", ["columns"])
+    assert rows(database, "SELECT key, definition FROM adjunct_stores") == [("b", 1)]
+    assert run(database, text % ("b", "[a -> b]", "b")) == []
+
+
 def test_a_swap_that_somebody_else_makes_meanwhile_is_not_swapped_back(database: Database) -> None:
     name = stream_name("shop/orders")
     fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]

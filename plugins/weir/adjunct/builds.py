@@ -17,7 +17,7 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
 from weir.controller.missing import missing_after
 from weir.database.connection import Database
-from weir.errors import NotFound, Truncated
+from weir.errors import Conflict, NotFound, Truncated
 from weir.front_ends import do
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.stream_cut import StreamCut, at_or_before
@@ -78,8 +78,9 @@ def begin_build(
     hash of the files of the store's functions; other code counts as another definition. Returns the
     version if there is one already: also the newest one, whose cut moves forward, if no events lie
     between. If the `lease` (seconds) of a build has expired, begins the next attempt at that
-    version. Raises NotFound if the store or its stream does not exist, and Truncated if events were
-    truncated before the store read them, unless it is then rebuilt.
+    version. Raises NotFound if the store or its stream does not exist, Conflict if its definition
+    is outdated by a change of columns, and Truncated if events were truncated before the store read
+    them, unless it is then rebuilt.
     """
 
     def work(connection: Connection) -> Build | Running | AdjunctVersion:
@@ -100,6 +101,13 @@ def begin_build(
                 return find_version(connection, store.store_id, target.to_json()) or newest
             if before:  # later versions have later cuts
                 target, at = reached, newest.clock
+        if store.outdated:
+            raise Conflict(
+                "adjunct_definition_outdated",
+                f"adjunct store {name} is not built, because {store.outdated}; "
+                f"{do('update_adjunct_store', adjunct_store=name, value='VALUE')}, with the names "
+                "that the columns have now.",
+            )
         running = _running(connection, store, builder, code)
         if isinstance(running, Running):
             return running

@@ -16,6 +16,7 @@ from weir.database.connection import Database
 from weir.errors import NotFound
 from weir.front_ends import do
 from weir.model.key_space import routing_steps
+from weir.model.schema import stored_name
 from weir.warehouse.filesystem import filesystem
 
 _HASH, _CLOCK = "_weir_hash", "_weir_clock"
@@ -74,12 +75,12 @@ def _in_file(
         found = pc.indices_nonzero(pc.equal(file.read_row_group(group, [_HASH])[0], position))
         if not len(found):
             continue
-        wanted = [f["name"] for f in version.fields if f["name"] in names]
+        wanted = [name for f in version.fields if (name := stored_name(f)) in names]
         rows = file.read_row_group(group, [*wanted, _CLOCK]).take(found)
         for row in rows.to_pylist():
             if key_text(row.pop(version.fields[0]["name"])) == text:
                 clock = row.pop(_CLOCK)
-                values = {f["name"]: row.get(f["name"]) for f in version.fields[1:]}
+                values = {f["name"]: row.get(stored_name(f)) for f in version.fields[1:]}
                 return {**values, "_clock": clock}
     return None
 

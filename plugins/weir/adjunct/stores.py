@@ -58,7 +58,8 @@ class StoreSettings:
 class AdjunctStore(StoreSettings):
     """An adjunct store that exists. `group_id`: its reader group, which has the store's name.
     `generation`: the number of its configuration; each update increases it. `definition_number`:
-    the number of its newest definition."""
+    the number of its newest definition. `outdated`: which column that this names was renamed or
+    dropped since, so that no version can be built by it."""
 
     store_id: int
     name: str
@@ -66,6 +67,7 @@ class AdjunctStore(StoreSettings):
     group_id: int
     generation: int
     definition_number: int
+    outdated: str | None = None
 
 
 # A reader group has settings of the same names.
@@ -73,7 +75,7 @@ _SETTINGS = ", ".join(f"a.{one}" for one in columns.names(AdjunctConfiguration).
 _READ = text(
     f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation,
         {_SETTINGS}, a.definition AS definition_number,
-        {columns.names(AdjunctDefinition)}, g.time_out
+        {columns.names(AdjunctDefinition)}, d.outdated, g.time_out
     FROM adjunct_store a JOIN stream s USING (stream_id)
     JOIN reader_group g ON g.group_id = a.group_id
     JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
@@ -255,9 +257,9 @@ def update_store(
     """Change settings of a store (`changes`) and its definition (`redefined`: fields of
     `AdjunctDefinition`).
 
-    A changed definition is a new one: the next build applies it, and versions that exist keep
-    theirs. Another key can't be made of rows that are kept by key, so the next build then starts
-    anew at the head of the stream.
+    A changed definition is a new one, and so is an outdated one that is given again: the next build
+    applies it, and versions that exist keep theirs. Another key can't be made of rows that are kept
+    by key, so the next build then starts anew at the head of the stream.
 
     Returns `adjunct_store` (the name) and `definition` (its number); with another key also
     `events_since`, as the function of that name. Raises NotFound and InvalidInput.
@@ -277,18 +279,16 @@ def update_store(
             _check_in_stream(connection, stream, configuration)
         group = GroupConfiguration(time_out=time_out if change_time_out else store.time_out)
         group.check()
-        number = store.definition_number + (definition != store.definition)
+        again = bool(redefined and store.outdated) or definition != store.definition
+        number = store.definition_number + again
         connection.execute(
             _UPDATE,
             {
-                "a": store.store_id,
-                "g": store.group_id,
-                "number": number,
-                "time_out": group.time_out,
-                **columns.parameters(configuration),
+                "a": store.store_id, "g": store.group_id, "number": number,
+                "time_out": group.time_out, **columns.parameters(configuration),
                 **columns.parameters(definition),
             },
-        )
+        )  # fmt: skip
         result: dict[str, Any] = {"adjunct_store": name, "definition": number}
         rekeyed = (definition.key, definition.key_type) != (
             store.definition.key, store.definition.key_type,

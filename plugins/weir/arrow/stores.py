@@ -17,6 +17,7 @@ from weir.errors import InvalidInput, check_choice
 from weir.front_ends import do
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
+from weir.model.schema import stored_name
 from weir.warehouse.filesystem import filesystem
 
 KEY, _CLOCK = "_weir_key", "_weir_clock"
@@ -34,7 +35,7 @@ class Stores(Adjuncts[pa.Table]):
             pin = self._pin(name)
             version = pin.version or self._empty(pin)
             files = version.files if pin.version else ()
-            rows = _rows(self.app, version, [file.path for file in files])
+            rows = rows_of(self.app, version, [file.path for file in files])
             self._read[name] = self.manager.stored(name, rows)
         return self._read[name]
 
@@ -117,10 +118,11 @@ def _number(*kinds: pa.DataType) -> bool:
     return True
 
 
-def _rows(app: Installation, version: AdjunctVersion, paths: list[str]) -> pa.Table:
+def rows_of(app: Installation, version: AdjunctVersion, paths: list[str]) -> pa.Table:
     """Return the rows of files of a version: its columns, and `_clock`. Raises what `why_unread`
     returns for a file that can't be read."""
     schema = to_arrow([{**field, "nullable": True} for field in version.fields])
+    stored = {field["name"]: stored_name(field) for field in version.fields}
     whole = schema.append(pa.field("_clock", pa.int64()))
     system, base = filesystem(app.settings.warehouse)
     parts = [whole.empty_table()]
@@ -128,14 +130,14 @@ def _rows(app: Installation, version: AdjunctVersion, paths: list[str]) -> pa.Ta
         try:
             with system.open_input_file(f"{base}/{path}") as source:
                 file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-                there = [name for name in schema.names if name in file.schema_arrow.names]
+                there = [name for name in stored.values() if name in file.schema_arrow.names]
                 rows = file.read([*there, _CLOCK])
         except (OSError, pa.ArrowInvalid) as error:
             known = app.database.transaction(partial(recorded_file, path=path))
             raise why_unread(app.database, app.settings.warehouse, path, error, known) from error
         values = [
-            rows[field.name].cast(field.type)
-            if field.name in there
+            rows[stored[field.name]].cast(field.type)
+            if stored[field.name] in there
             else pa.nulls(rows.num_rows, field.type)
             for field in schema
         ]

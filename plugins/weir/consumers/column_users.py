@@ -1,18 +1,17 @@
-"""Who names the columns of a stream that are to change: consumers, their functions and outputs;
-and adjunct stores, which forbid it (semantics 5.5)."""
+"""Who names the columns of a stream that are to change: consumers, their functions and outputs,
+and adjunct stores (semantics 5.5)."""
 
 import json
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.consumers.column_stores import of_function, of_stores
 from weir.controller.locks import LockedStream
 from weir.controller.update import Allowing
 from weir.errors import Conflict
-from weir.front_ends import do, give
+from weir.front_ends import give
 from weir.model.column_changes import ColumnChanges
 
 _SHOWN = 5
@@ -27,8 +26,8 @@ def allowing(allow_named: bool, function_path: Sequence[str]) -> Allowing:
     """
 
     def ask(connection: Connection, stream: LockedStream, changes: ColumnChanges) -> list[str]:
-        _check_stores(connection, stream, changes)
-        lines = _of_groups(connection, stream, changes, function_path)
+        lines = of_stores(connection, stream, changes, function_path)
+        lines += _of_groups(connection, stream, changes, function_path)
         if lines and not allow_named:
             more = f" (and {len(lines) - _SHOWN:,} more)" if len(lines) > _SHOWN else ""
             raise Conflict(
@@ -40,24 +39,6 @@ def allowing(allow_named: bool, function_path: Sequence[str]) -> Allowing:
         return lines
 
     return ask
-
-
-def _check_stores(connection: Connection, stream: LockedStream, changes: ColumnChanges) -> None:
-    """Check that no store has values under names or in types that mean something else
-    afterwards."""
-    defaults = [one["name"] for one in changes.add if "default" in one]
-    columns = [*changes.touched, *defaults]
-    name = connection.execute(
-        text("SELECT min(name) FROM adjunct_store WHERE stream_id = :s"), {"s": stream.stream_id}
-    ).scalar_one()
-    if name is not None and columns:
-        raise Conflict(
-            "store_keeps_columns",
-            f"adjunct store {name} keeps the columns of the events of stream {stream.name} under "
-            f"the names and types that they have, so {columns[0]!r} can't be renamed, dropped, "
-            "widened or added with a default; delete the store and define it again afterwards "
-            f"({do('delete_adjunct_store', adjunct_store=name)}).",
-        )
 
 
 def _of_groups(
@@ -76,7 +57,7 @@ def _of_groups(
         ),
         {"s": stream.stream_id},
     ).all()
-    found = []
+    found, touched = [], list(changes.touched)
     for group, consumer in rows:
         settings = consumer or {}
         function = settings.get("function", "")
@@ -86,34 +67,9 @@ def _of_groups(
                 "would say which columns its function uses"
             )
         else:
-            found += _of_function(group, function, changes, function_path)
+            said = of_function(f"consumer {group}", function, touched, function_path)
+            found += dict.fromkeys(said.values())
         found += _of_outputs(group, settings, changes)
-    return found
-
-
-def _of_function(
-    group: str, function: str, changes: ColumnChanges, function_path: Sequence[str]
-) -> list[str]:
-    """Return where the text of a function's module has the name of a column. It is only read."""
-    parts = function.partition(":")[0].split(".")
-    files = [
-        file
-        for folder in function_path
-        for file in (Path(folder, *parts).with_suffix(".py"), Path(folder, *parts, "__init__.py"))
-        if file.is_file()
-    ]
-    if not files:
-        return [f"the function {function} of consumer {group} can't be looked at here"]
-    lines = files[0].read_text(errors="replace").splitlines()
-    found = []
-    for name in changes.touched:
-        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-        number = next((i for i, line in enumerate(lines, start=1) if word.search(line)), 0)
-        if number:
-            found.append(
-                f"the function {function} of consumer {group} has {name!r} in line {number} of "
-                "its module"
-            )
     return found
 
 

@@ -1,6 +1,6 @@
 """Compare what is declared with what exists: what is to be changed, and what that may lose."""
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from weir.adjunct.stores import AdjunctStore, StoreSettings, bound_to_another
@@ -9,7 +9,7 @@ from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream
 from weir.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
-from weir.model.column_changes import NOTHING, ColumnChanges, followed
+from weir.model.column_changes import NOTHING, ColumnChanges, followed, followed_definition
 from weir.model.new_columns import AUTOMATIC
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
@@ -69,8 +69,13 @@ def differences(declared: Declared, known: Known, columns: Columns) -> list[Diff
                     f"{reader} reads stream {one}, which neither exists nor is declared; declare "
                     "it, or correct its name.",
                 )
+    renames = {one.name: one.column_changes.rename for one in found}
     for name, store in declared.stores.items():
-        found.append(_store(name, store, known.stores.get(name)))
+        kept = known.stores.get(name)
+        if kept is not None:
+            rename = renames.get(str(kept.stream), {})
+            kept = replace(kept, definition=followed_definition(kept.definition, rename))
+        found.append(_store(name, store, kept))
     for name, group in declared.groups.items():
         found.append(_group(name, group, known.groups.get(name)))
     for name, settings in declared.consumers.items():

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
 from weir.model.plain_column import plain_column
 from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
@@ -151,13 +152,31 @@ def followed(
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
             if name in changes.rename:
-                new = changes.rename[name]
-                new = new if plain_column(new) else "`" + new.replace("`", "``") + "`"
+                new = sql_name(changes.rename[name])
                 if setting == "routing_key":  # which is still that column
                     configuration = replace(configuration, routing_key=new)
                 else:
                     configuration = replace(configuration, event_time=new)
     return configuration
+
+
+def followed_definition(
+    definition: AdjunctDefinition, rename: Mapping[str, str]
+) -> AdjunctDefinition:
+    """Return the definition of a store after columns have been renamed: what is just a column
+    keeps the column under its new name."""
+    new = {name.lower(): sql_name(to) for name, to in rename.items()}
+    found = {}
+    for part in ("key", "value", "delete_when"):
+        column = plain_column(getattr(definition, part))
+        if column is not None and column.lower() in new:
+            found[part] = new[column.lower()]
+    return replace(definition, **found)
+
+
+def sql_name(column: str) -> str:
+    """Return the name of a column as SQL."""
+    return column if plain_column(column) else "`" + column.replace("`", "``") + "`"
 
 
 def _widened(stream: str, one: Field, wanted: Any) -> Any:

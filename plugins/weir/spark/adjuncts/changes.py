@@ -37,7 +37,7 @@ from weir.consumers.user_functions import load_function
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
-from weir.model.schema import PLACES, SEQ, Field, without_metadata
+from weir.model.schema import PLACES, SEQ, Field, stored_name, without_metadata
 from weir.settings import Settings
 from weir.spark.adjuncts.functions import DELETE_OUTCOME, outcomes_of
 from weir.spark.base.exact import quoted
@@ -60,16 +60,27 @@ class Changes:
     """Changes of keys: `frame` has `_weir_key` (null if it is null, or if the event failed),
     `_weir_hash`, `_weir_clock`, `_weir_seq`, `_weir_failed`, `_weir_reason` (what fails),
     `_weir_place` (segment and offset), `_weir_value` (a struct with the value columns; null: the
-    key is deleted), and `_weir_source` unless the value is the whole event."""
+    key is deleted), and `_weir_source` unless the value is the whole event. What has the whole
+    event names its columns as files of the stream do, so that they may be renamed (semantics 5.5).
+    `columns`: those of the events."""
 
     frame: DataFrame
     key: StructField
     values: list[StructField]
+    columns: Sequence[Field]
 
     @property
     def fields(self) -> list[dict[str, Any]]:
-        """The columns of a version, in Spark's JSON form."""
-        return [field.jsonValue() for field in (self.key, *self.values)]
+        """The columns of a version, in Spark's JSON form; those of events with their names in
+        files."""
+        found = [field.jsonValue() for field in (self.key, *self.values)]
+        if SOURCE in self.frame.columns:
+            return found
+        stored = {one["name"]: one["stored"] for one in self.columns if "stored" in one}
+        return [
+            {**one, "stored": stored[one["name"]]} if one["name"] in stored else one
+            for one in found
+        ]
 
     @property
     def state(self) -> list[str]:
@@ -77,9 +88,11 @@ class Changes:
         return [VALUE, *([SOURCE] if SOURCE in self.frame.columns else [])]
 
     @property
-    def event(self) -> str:
-        """The column that has the whole event, also of one that fails."""
-        return self.state[-1]
+    def event(self) -> Column:
+        """The whole event as a struct, also of one that fails."""
+        return F.struct(
+            *[F.col(self.state[-1])[stored_name(c)].alias(c["name"]) for c in self.columns]
+        )
 
 
 def code_of(definition: AdjunctDefinition, settings: Settings) -> str | None:
@@ -97,7 +110,7 @@ def code_of(definition: AdjunctDefinition, settings: Settings) -> str | None:
 
 def changes_of(
     events: DataFrame,
-    columns: Sequence[str],
+    fields: Sequence[Field],
     definition: AdjunctDefinition,
     routing_key: str,
     store: str,
@@ -107,12 +120,12 @@ def changes_of(
 ) -> Changes:
     """Return the changes that events make.
 
-    `events`: with the user's `columns`, `_clock`, `_weir_seq` and, of new events, `_segment` and
+    `events`: with the user's columns, `_clock`, `_weir_seq` and, of new events, `_segment` and
     `_offset`. `key`: the keys, where they are known; else they are computed. Raises InvalidInput if
     an expression can't be computed from these columns, or has a type that it may not have.
     """
     what = f"of adjunct store {store}"
-    rows = events
+    rows, columns = events, [field["name"] for field in fields]
     if key is not None:
         rows = rows.withColumn(_KEY_OUTCOME, F.struct(key.alias("value")))
     elif not definition.key_type:
@@ -140,14 +153,14 @@ def changes_of(
             f"{key_type.simpleString()}; make it text, a whole number, a decimal, a date, a time "
             "or a boolean, for example with cast(... as string).",
         )
-    value, values = _value(rows, columns, definition, what)
+    value, values = _value(rows, fields, definition, what)
     outcomes = {
         _KEY_OUTCOME: f"the key {definition.key or routing_key!r}",
         _VALUE_OUTCOME: f"the value {definition.value!r}",
         DELETE_OUTCOME: f"the delete condition {definition.delete_when!r}",
     }
     return _assembled(
-        rows, columns, value, values, key_type,
+        rows, fields, value, values, key_type,
         {name: what for name, what in outcomes.items() if name in rows.columns},
     )  # fmt: skip
 
@@ -165,14 +178,12 @@ def changes_of_nothing(
     columns = StructType.fromJson({"type": "struct", "fields": without_metadata(list(fields))})
     more = [StructField(name, LongType()) for name in (*PLACES, SEQ)]
     events = session.createDataFrame([], StructType([*columns.fields, *more]))
-    return changes_of(
-        events, columns.fieldNames(), definition, routing_key, store, session, settings
-    )
+    return changes_of(events, fields, definition, routing_key, store, session, settings)
 
 
 def _assembled(
     rows: DataFrame,
-    columns: Sequence[str],
+    fields: Sequence[Field],
     value: Column,
     values: list[StructField],
     key_type: DataType,
@@ -199,19 +210,25 @@ def _assembled(
         reason.alias(REASON),
         *([F.struct("_segment", "_offset").alias(PLACE)] if places else []),
         value.alias(VALUE),
-        *([F.struct(*quoted(columns)).alias(SOURCE)] if _VALUE_OUTCOME in outcomes else []),
+        *([_whole(fields).alias(SOURCE)] if _VALUE_OUTCOME in outcomes else []),
     )
     frame = frame.withColumn(HASH, routing_steps(F.col(KEY).cast("string")))
-    return Changes(frame, StructField(KEY, key_type, nullable=False), values)
+    return Changes(frame, StructField(KEY, key_type, nullable=False), values, fields)
+
+
+def _whole(fields: Sequence[Field]) -> Column:
+    """Return the event as a struct, by the names that files of the stream have."""
+    columns = quoted([field["name"] for field in fields])
+    return F.struct(*[c.alias(stored_name(f)) for c, f in zip(columns, fields, strict=True)])
 
 
 def _value(
-    rows: DataFrame, columns: Sequence[str], definition: AdjunctDefinition, what: str
+    rows: DataFrame, fields: Sequence[Field], definition: AdjunctDefinition, what: str
 ) -> tuple[Column, list[StructField]]:
     """Return the value as a struct, and its columns. The value null is null."""
     if not definition.value:
-        kept = [rows.schema[name] for name in columns]
-        return F.struct(*quoted(columns)), [StructField(f.name, f.dataType) for f in kept]
+        kept = [rows.schema[field["name"]] for field in fields]
+        return _whole(fields), [StructField(f.name, f.dataType) for f in kept]
     outcome = F.col(f"{_VALUE_OUTCOME}.value")
     kind = rows.schema[_VALUE_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
     if isinstance(kind, StructType):

@@ -6,8 +6,8 @@ from pyspark.sql import functions as F
 from weir.adjunct.versions import AdjunctFile, AdjunctVersion
 from weir.errors import InvalidInput
 from weir.spark.adjuncts.changes import KEY
-from weir.spark.adjuncts.files import scan, struct_of
-from weir.spark.base.exact import as_json, quoted
+from weir.spark.adjuncts.files import named, scan, struct_of
+from weir.spark.base.exact import as_json
 
 
 def diff_versions(
@@ -46,7 +46,7 @@ def diff_versions(
 def _values(
     spark: SparkSession, warehouse: str, version: AdjunctVersion, files: list[AdjunctFile]
 ) -> DataFrame:
-    names = [field["name"] for field in version.fields if field["name"] != KEY]
-    value: Column = as_json(F.struct(*quoted(names)))
+    values = [field for field in version.fields if field["name"] != KEY]
+    value: Column = as_json(F.struct(*named(values)))
     rows = scan(spark, warehouse, files, struct_of(version.fields))
     return rows.select(KEY, value.alias("value"))

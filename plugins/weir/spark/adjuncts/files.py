@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.adjunct.versions import AdjunctFile
-from weir.model.schema import SEQ, Field
+from weir.model.schema import SEQ, Field, stored_name
 from weir.spark.adjuncts.changes import CLOCK, HASH
 from weir.spark.base.exact import exact
 from weir.spark.base.in_place import write_in_place
@@ -30,9 +31,21 @@ _PARQUET = {
 
 
 def struct_of(fields: Sequence[Field], more: Sequence[StructField] = ()) -> StructType:
-    """Return the columns of a version, and others, as Spark reads them."""
-    known = StructType.fromJson({"type": "struct", "fields": list(fields)})
+    """Return columns of a version or a stream as files of a store have them, and others."""
+    stored = [{**field, "name": stored_name(field)} for field in fields]
+    known = StructType.fromJson({"type": "struct", "fields": stored})
     return StructType([*known.fields, *more])
+
+
+def named(fields: Sequence[Field], within: str = "") -> list[Column]:
+    """Return columns of files of a store by the names of a version or a stream. `within`: the
+    struct that has them."""
+    above = [within] if within else []
+    return [
+        F.col(".".join(f"`{part.replace('`', '``')}`" for part in (*above, stored_name(field))))
+        .alias(field["name"])
+        for field in fields
+    ]  # fmt: skip
 
 
 def scan(

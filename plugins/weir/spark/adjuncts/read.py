@@ -1,22 +1,21 @@
 """Read versions of adjunct stores and the history of their changes, natively."""
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField
 
 from weir.adjunct.versions import AdjunctVersion, history_since
 from weir.database.connection import Database
 from weir.model.schema import SEQ
-from weir.spark.adjuncts.changes import CLOCK, KEY
-from weir.spark.adjuncts.files import DELETED, HIDDEN, scan, struct_of
-from weir.spark.base.exact import quoted
+from weir.spark.adjuncts.changes import CLOCK
+from weir.spark.adjuncts.files import DELETED, HIDDEN, named, scan, struct_of
 
 
 def current_frame(spark: SparkSession, warehouse: str, version: AdjunctVersion) -> DataFrame:
     """Return the table of a version: `_weir_key`, the value columns, and in `_clock` the clock of
     the event that each row comes from."""
     rows = scan(spark, warehouse, version.files, struct_of(version.fields, [HIDDEN[1]]))
-    return rows.select(*_names(version), F.col(CLOCK).alias("_clock"))
+    return rows.select(*named(version.fields), F.col(CLOCK).alias("_clock"))
 
 
 def history_frame(
@@ -36,12 +35,8 @@ def history_frame(
         before = scan(spark, warehouse, history.base.files, schema)
         changes = before.withColumn(DELETED, F.lit(False)).union(changes)
     return changes.select(
-        *_names(version),
+        *named(version.fields),
         F.col(CLOCK).alias("_clock"),
         F.col(SEQ).alias("_seq"),
         F.col(DELETED).alias("_deleted"),
     )
-
-
-def _names(version: AdjunctVersion) -> list[Column]:
-    return quoted([KEY, *(f["name"] for f in version.fields if f["name"] != KEY)])

@@ -26,7 +26,7 @@ def quarantine(app: Installation, build: Build, changes: Changes) -> None:
         source, place = F.concat(source, F.lit(", segment "), segment), F.col(f"{PLACE}._offset")
         part = "events"
     rows = changes.frame.where(F.col(FAILED)).select(
-        as_json(F.col(changes.event)).alias("row"),
+        as_json(changes.event).alias("row"),
         source.alias("source"),
         place.cast("long").alias("place"),
         F.col(REASON).alias("reason"),

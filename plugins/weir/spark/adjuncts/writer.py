@@ -9,7 +9,7 @@ own, until there are so many that everything is sorted anew.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark import StorageLevel
@@ -42,6 +42,7 @@ from weir.spark.adjuncts.changes import (
 from weir.spark.adjuncts.files import (
     DELETED,
     HIDDEN,
+    named,
     scan,
     struct_of,
     write_rows,
@@ -154,7 +155,7 @@ class Writer:
             lambda c: routing_key_of(c, self._store.stream_id)
         )
         return changes_of(
-            events, [f["name"] for f in fields], self._store.definition, routing_key,
+            events, fields, self._store.definition, routing_key,
             self._store.name, self._spark, self._app.settings, key,
         )  # fmt: skip
 
@@ -174,7 +175,7 @@ class Writer:
     ) -> Built:
         """Write the rows of the base whose keys have not changed, and what the others are now."""
         if self._store.configuration.history is not None and self._build.kind != CONVERTED:
-            changes = Changes(self._keep(changes.frame), changes.key, changes.values)
+            changes = replace(changes, frame=self._keep(changes.frame))
         delta = self._keep(_latest(changes.frame, changes))
         counts = self._count(delta, events, base)
         self._check(counts, changes)
@@ -217,7 +218,7 @@ class Writer:
         """Return rows of the base, with the columns of the new version. Each file is one task, in
         the order of the file."""
         with_source = bool(self._store.definition.value)
-        columns = StructType.fromJson({"type": "struct", "fields": fields})
+        columns = struct_of(fields)
         hidden = HIDDEN
         if not converted:
             schema = struct_of(changes.fields, hidden)
@@ -226,9 +227,10 @@ class Writer:
             return self._scan(files, schema)
         if base.has_source:
             key = struct_of([base.fields[0]], hidden).add(SOURCE, columns)
-            rows = self._scan(files, key).select(KEY, CLOCK, SEQ, f"{SOURCE}.*")
+            rows = self._scan(files, key).select(KEY, CLOCK, SEQ, *named(fields, SOURCE))
         else:
             rows = self._scan(files, struct_of([base.fields[0], *fields], hidden[1:]))
+            rows = rows.select(KEY, CLOCK, SEQ, *named(fields))
         events = rows.withColumnRenamed(CLOCK, "_clock")
         again = self._of_events(events, fields, F.col(KEY))
         seen = Observation()
