@@ -33,6 +33,7 @@ from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.verification.new_files import checking
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.footer import read_footer
 
 
 @pytest.fixture
@@ -316,3 +317,22 @@ def test_what_differs_from_what_was_committed_takes_no_file_s_place(world: World
     with raises("compaction_differs"):
         checking(app)(world.lane.stream_id, written(world, number, chosen))
     assert world.lane.files() == files
+
+
+def test_where_no_digest_is_recorded_new_files_are_compared_with_the_old_ones(
+    world: World,
+) -> None:
+    run(world.lane.database, "UPDATE time_index SET digest = NULL")
+    check = checking(Installation(world.settings, world.lane.database))
+    chosen = groups(world)
+    new = written(world, begun(world), chosen)
+    check(world.lane.stream_id, new)
+    path = Path(world.settings.warehouse, new[0].path)
+    rows = pq.read_table(path)
+    n = rows.schema.get_field_index("n")
+    pq.write_table(rows.set_column(n, "n", pc.add(rows["n"], 1)), path)
+    with pa.OSFile(str(path)) as source:
+        _, end_hash = read_footer(source, source.size())
+    other = new[0]._replace(bytes=path.stat().st_size, end_hash=end_hash)
+    with raises("compaction_differs another digest than the old files"):
+        check(world.lane.stream_id, [other])

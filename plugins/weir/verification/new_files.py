@@ -1,13 +1,17 @@
 """Check the files of a compaction before they take the place of others."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from weir.compaction.records import Written
+from weir.compaction.run import THREADS
 from weir.errors import InvariantViolation
 from weir.installation.opened import Installation
-from weir.verification.files import Reader, look_at
-from weir.verification.recorded import File, Unit, columns_of, commits_of
+from weir.model.compaction import Small
+from weir.model.digest import digest, signed
+from weir.verification.files import Reader, Seen, look_at
+from weir.verification.recorded import Commit, File, Unit, columns_of, commits_of
 from weir.verification.verify import wrong_digest
 from weir.warehouse.filesystem import filesystem
 
@@ -29,7 +33,11 @@ def checking(app: Installation) -> Check:
                 lambda c, f=file: commits_of(c, stream_id, f)  # type: ignore[misc]  # the loop's own
             )
             seen = look_at(reader, file, commits, contents=True)
-            differs = wrong_digest(Unit([file], commits), [seen])
+            unit = Unit([file], commits)
+            if unit.digest is None and not seen.wrong:
+                differs = _wrong_copy(reader, new, commits, seen)
+            else:
+                differs = wrong_digest(unit, [seen])
             if what := seen.wrong[0][1] if seen.wrong else differs:
                 raise InvariantViolation(
                     "compaction_differs",
@@ -40,6 +48,29 @@ def checking(app: Installation) -> Check:
                 )
 
     return check
+
+
+def _wrong_copy(reader: Reader, new: Written, commits: Sequence[Commit], seen: Seen) -> str | None:
+    """Return that a new file has not the events of the old ones, of which no digest is recorded;
+    None if it has them, or if an old one is not there (a recovery looks for what replaces it)."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        seen_of = partial(look_at, reader, commits=commits, contents=True)
+        old = list(pool.map(lambda file: seen_of(_old(file)), new.old))
+    if seen.sums is None or any(one.sums is None for one in old):
+        return None
+    found = digest(seen.sums.items())
+    before = sum(digest(one.sums.items()) for one in old if one.sums)
+    if signed(found) == signed(before):
+        return None
+    return "they have another digest than the old files, and none was recorded"
+
+
+def _old(file: Small) -> File:
+    """Return what is to be known of an old file to read it."""
+    return File(
+        file.segment_id, file.start_offset, file.events, file.bytes, 0, (1 << 63) - 1,
+        file.schema_version, file.path, None, None, file.clock is None, 0.0, 1.0,
+    )  # fmt: skip
 
 
 def _file(new: Written) -> File:
