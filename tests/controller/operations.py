@@ -13,6 +13,7 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, abort, begin
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.model.column_changes import NOTHING, ColumnChanges
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.split_points import Found, HotSegment, split_points
@@ -59,10 +60,12 @@ def truncating(lane: Lane, cut: str) -> Operation:
     return lambda database: truncate(database, lane.name, cut, request_id=request)
 
 
-def updating(lane: Lane, fields: list[Field] | None = None, **changes: Any) -> Operation:
+def updating(
+    lane: Lane, fields: list[Field] | None = None, columns: ColumnChanges = NOTHING, **changes: Any
+) -> Operation:
     request = unique("update")
     return lambda database: update_stream(
-        database, lane.name, changes, fields=fields, request_id=request
+        database, lane.name, changes, fields=fields, column_changes=columns, request_id=request
     )  # fmt: skip
 
 

@@ -20,11 +20,12 @@ from tests.controller.operations import (
     updating,
 )
 from tests.world.groups import Group, budget, open_batch
-from tests.world.streams import Lane, run, unique
+from tests.world.streams import FIELDS, Lane, run, unique
 from weir.controller.expiry import expire
 from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, ping_all
 from weir.database.connection import Database
+from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.groups.lifecycle import (
@@ -141,6 +142,30 @@ def one_create_asked_for_twice(lane: Lane) -> Scene:
 
 def update_and_commit(lane: Lane) -> Scene:
     return Scene([lane.name], updating(lane, min_segments=3), committing(lane.opened("one")))
+
+
+def rename_and_commit(lane: Lane) -> Scene:
+    lane.append(WRITTEN, batch="before")
+    renamed = ColumnChanges(add=FIELDS, rename={"key": "name"})
+    return Scene([lane.name], updating(lane, columns=renamed), committing(lane.opened("one")))
+
+
+def default_and_commit(lane: Lane) -> Scene:
+    lane.append(WRITTEN, batch="before")
+    more = ColumnChanges(add=[{**FIELDS[0], "name": "gate", "default": "7"}])
+    return Scene([lane.name], updating(lane, columns=more), committing(lane.opened("one")))
+
+
+def new_column_and_commit(lane: Lane) -> Scene:
+    lane.append(WRITTEN, batch="before")
+    more = ColumnChanges(add=[{**FIELDS[0], "name": "gate"}])
+    return Scene([lane.name], updating(lane, columns=more), committing(lane.opened("one")))
+
+
+def two_renames_of_one_column(lane: Lane) -> Scene:
+    lane.append(WRITTEN, batch="before")
+    one, other = (updating(lane, columns=ColumnChanges(rename={"key": to})) for to in "ab")
+    return Scene([lane.name], one, other)
 
 
 def update_and_scale(lane: Lane) -> Scene:
