@@ -9,13 +9,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import weir as api
+from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
+from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import unique
 from weir.actions.verify import contents_by
+from weir.adjunct.stores import define_store
 from weir.arrow.schema import with_default
 from weir.compaction.run import Budget, compact
 from weir.errors import InvalidInput
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
+from weir.model.names import stream_name
+from weir.spark.adjuncts.build import build_version
 from weir.verification.new_files import checking
 from weir.verification.verify import verify
 
@@ -142,6 +149,61 @@ def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installatio
     found = {name: row[: len(cells[name])] for name, row in written().items() if name in cells}
     assert found == {name: [f"`{c}`" if i in (0, 2) else c for i, c in enumerate(row)]
                      for name, row in cells.items()}  # fmt: skip
+
+
+def test_every_type_goes_through_a_store_and_a_consumer_of_both_engines_to_all_outputs(
+    weir: Installation, test_database: TestDatabase
+) -> None:
+    frame, names = of_every_type(weir)
+    streams = [weir.create(f"t/{name}", key="k", segments=1) for name in ("events", "changes")]
+    for stream in streams:
+        weir.append(stream, frame)
+    define_store(
+        weir.database, "t/kept", streams[1], AdjunctConfiguration(), AdjunctDefinition(),
+        request_id="define",
+    )  # fmt: skip
+    build_version(weir.opened, "t/kept")
+    weir.append(streams[1], frame.where("k = 'a'"), "again")  # the rows of the base are kept
+    there = rows_of(frame, names)
+    both = {
+        **dict(zip(names, KEPT, strict=True)),
+        **{f"s_{n}": KEPT[i] for i, n in enumerate(names)},
+    }
+    columns = ", ".join(f"{name} {one.table}" for name, one in both.items())
+    execute(
+        test_database.owner_dsn,
+        f"""CREATE TABLE public.kept (k text, {columns});
+        GRANT SELECT, INSERT ON public.kept TO weir_jobs, weir_publisher""",
+    )
+    plain = [name for name, one in zip(names, KEPT, strict=True) if one.name != "variant"]
+    for engine in ("spark", "pyarrow"):
+        weir.create(f"t/{engine}", key="k", segments=1)
+        weir.group(streams[0], name=engine)
+    with api.open(settings=weir.settings, spark=weir.spark) as opened:
+        for batch in opened.reader("spark", engine="spark", adjuncts=["t/kept"]):
+            stored = batch.adjuncts["t/kept"]
+            assert rows_of(stored, names) == there
+            joined = batch.adjuncts.enrich(batch.events, "t/kept", "k", prefix="s_")
+            joined = joined.drop("s_k")
+            batch.commit({"table:public.kept": joined, "stream:t/spark": batch.events,
+                          "parquet:kept": batch.events})  # fmt: skip
+        for batch in opened.reader("pyarrow", engine="pyarrow", adjuncts=["t/kept"]):
+            key = [("k", "ascending")]
+            for table in (batch.events, batch.adjuncts["t/kept"]):
+                found = table.select(["k", *plain]).sort_by(key).to_pylist()
+                known = frame.select("k", *plain).toArrow().sort_by(key).to_pylist()
+                assert repr(found) == repr(known)
+            with raises("column_type_differs variant"):
+                batch.commit({"stream:t/spark": batch.events})
+            batch.commit({"stream:t/pyarrow": batch.events.select(["k", *plain])})
+    assert rows_of(weir.frame(stream_name("t/spark")), names) == there
+    assert rows_of(weir.frame(stream_name("t/pyarrow")), plain) == rows_of(frame, plain)
+    for i, name in enumerate(names):
+        same = f"{name}::text IS NOT DISTINCT FROM s_{name}::text"
+        [row] = weir.query(f"SELECT count(*), count({name}), bool_and({same}) FROM public.kept")
+        assert tuple(row) == (3, 2, True), KEPT[i].name
+    folder = Path(weir.settings.output_roots[0]) / "kept"
+    assert rows_of(weir.spark.read.parquet(str(folder)), names) == there
 
 
 def default_of(field: dict[str, Any], text: str) -> str:
