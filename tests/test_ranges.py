@@ -145,5 +145,5 @@ def test_an_airflow_gets_all_dags_by_a_file_of_three_lines(
     found = says(
         python, PROGRAMS / "with_airflow.py", tmp_path / "weir_dags.py", AIRFLOW_HOME=str(tmp_path)
     )
-    every = sorted(f"weir_{name}" for name in ACTIONS)
+    every = sorted(f"weir_{name}" for name in [*ACTIONS, "partitions"])
     assert found == {"version": version, "dags": every, "plugin": True}

@@ -1,17 +1,6 @@
 -- Announcements to Airflow (decisions 75 and 76). A triggerer has rights to the functions of this file that have others'
 -- rights, and to nothing else.
 
-CREATE OR REPLACE FUNCTION weir_internal.queue_announcements(
-    s weir_internal.stream, in_number bigint, in_events boolean, in_partitions boolean) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp
-AS $$
-    INSERT INTO weir_internal.announcement (airflow, kind, stream_name, stream_id, transaction_number)
-    SELECT w.airflow, w.kind, s.stream_name, s.stream_id, in_number FROM weir_internal.watch w
-    WHERE w.stream_name = s.stream_name AND CASE w.kind WHEN 'events' THEN in_events ELSE in_partitions END
-    ON CONFLICT DO NOTHING
-$$;
-COMMENT ON FUNCTION weir_internal.queue_announcements(weir_internal.stream, bigint, boolean, boolean) IS 'Queues a commit of a locked stream for each Airflow that watches it: whether it has events, and whether it may have completed hours or changed complete ones.';
-
 CREATE OR REPLACE FUNCTION weir_internal.partition_span(kind text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE kind WHEN 'hours' THEN 3600000000 WHEN 'days' THEN 86400000000 END;
@@ -22,6 +11,19 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN event_time - ((event_time % weir_internal.partition_span(kind)) + weir_internal.partition_span(kind))
     % weir_internal.partition_span(kind);
 COMMENT ON FUNCTION weir_internal.partition_begin(text, bigint) IS 'When the hour or the day of an event time begins, in UTC, also before 1970.';
+
+CREATE OR REPLACE FUNCTION weir_internal.queue_announcements(
+    s weir_internal.stream, in_number bigint, in_events boolean, in_until bigint, in_late boolean) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    INSERT INTO weir_internal.announcement (airflow, kind, stream_name, stream_id, transaction_number)
+    SELECT w.airflow, w.kind, s.stream_name, s.stream_id, in_number FROM weir_internal.watch w
+    WHERE w.stream_name = s.stream_name AND CASE w.kind WHEN 'events' THEN in_events
+        ELSE in_late OR weir_internal.partition_begin(w.kind, in_until)
+            IS DISTINCT FROM weir_internal.partition_begin(w.kind, s.complete_until) END
+    ON CONFLICT DO NOTHING
+$$;
+COMMENT ON FUNCTION weir_internal.queue_announcements(weir_internal.stream, bigint, boolean, bigint, boolean) IS 'Queues a commit of a stream, as it was before, for each Airflow that watches it: whether it has events, what the stream is complete to from now on, and whether it has late events.';
 
 -- What is complete by then is not announced, as what was committed by then is not.
 CREATE OR REPLACE FUNCTION weir_internal.watch_streams(in_airflow text, in_kinds text[], in_streams text[]) RETURNS void
@@ -85,3 +87,50 @@ AS $$
     WHERE w.stream_name = t.stream_name AND w.airflow = in_airflow AND w.kind = 'events'
 $$;
 COMMENT ON FUNCTION weir_internal.announced(text, text[], bigint[]) IS 'Records that transactions are in the database of an Airflow: pairs of a stream and a transaction number.';
+
+-- Whole hours and days from the last one that was announced, or from the first event, to what is complete. Late events
+-- of an hour that was announced are of a transaction whose times are read from its files.
+CREATE OR REPLACE FUNCTION weir_internal.due_partitions(in_airflow text, in_kinds text[], in_streams text[])
+RETURNS TABLE (kind text, stream text, since bigint, until bigint, numbers bigint[], late bigint[])
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
+AS $$
+    SELECT w.kind, s.stream_name, least(b.since, b.until), b.until, n.numbers, n.late
+    FROM unnest(in_kinds, in_streams) AS a (kind, stream)
+    JOIN weir_internal.watch w ON w.stream_name = a.stream AND w.kind = a.kind AND w.airflow = in_airflow
+    JOIN weir_internal.stream s ON s.stream_name = w.stream_name AND s.state <> 'deleted'
+    CROSS JOIN LATERAL (
+        SELECT weir_internal.partition_begin(w.kind, s.complete_until) AS until,
+               coalesce(w.announced_until, weir_internal.partition_begin(w.kind, (
+                   SELECT min(t.min_event_time) FROM weir_internal.transaction t
+                   WHERE t.stream_name = s.stream_name AND t.clock > s.event_time_since)),
+               weir_internal.partition_begin(w.kind, s.complete_until)) AS since) b
+    CROSS JOIN LATERAL (
+        SELECT array_agg(o.transaction_number ORDER BY o.transaction_number) AS numbers,
+               array_agg(o.transaction_number ORDER BY o.transaction_number)
+                   FILTER (WHERE t.late > 0 AND t.min_event_time < w.announced_until) AS late
+        FROM (SELECT o.stream_id, o.transaction_number FROM weir_internal.announcement o
+              WHERE o.airflow = in_airflow AND o.kind = w.kind AND o.stream_name = w.stream_name
+              ORDER BY o.transaction_number LIMIT 1000) o
+        LEFT JOIN weir_internal.transaction t USING (stream_id, transaction_number)) n
+    WHERE n.numbers IS NOT NULL
+$$;
+COMMENT ON FUNCTION weir_internal.due_partitions(text, text[], text[]) IS 'What was committed or stated and is not announced as hours or days: those that are complete, from since to until, in microseconds (null: none is complete), the transactions that say so (below 0: statements), and which of them have events of hours or days that were announced before.';
+
+CREATE OR REPLACE FUNCTION weir_internal.announced_partitions(
+    in_airflow text, in_kinds text[], in_streams text[], in_untils bigint[], in_numbers jsonb) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH n AS MATERIALIZED (
+        SELECT n.kind, n.stream, n.until, n.numbers
+        FROM unnest(in_kinds, in_streams, in_untils) WITH ORDINALITY AS o (kind, stream, until, i)
+        CROSS JOIN LATERAL (SELECT o.kind, o.stream, o.until, in_numbers -> (o.i - 1)::integer AS numbers) n
+    ), told AS (
+        DELETE FROM weir_internal.announcement a USING n CROSS JOIN LATERAL jsonb_array_elements(n.numbers) AS m (number)
+        WHERE a.airflow = in_airflow AND a.kind = n.kind AND a.stream_name = n.stream
+          AND a.transaction_number = m.number::bigint
+    )
+    UPDATE weir_internal.watch w
+    SET announced_at = clock_timestamp(), announced_until = greatest(w.announced_until, n.until)
+    FROM n WHERE w.airflow = in_airflow AND w.kind = n.kind AND w.stream_name = n.stream
+$$;
+COMMENT ON FUNCTION weir_internal.announced_partitions(text, text[], text[], bigint[], jsonb) IS 'Records that all hours or days of streams that end by a time are in the database of an Airflow, and which transactions need no more announcing (an array for each stream).';

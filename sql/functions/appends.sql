@@ -192,7 +192,7 @@ BEGIN
     stream_until := weir_internal.stated(s, in_writer_id, in_until);
     UPDATE weir_internal.stream o SET complete_until = stream_until WHERE o.stream_id = s.stream_id;
     IF stream_until IS DISTINCT FROM s.complete_until THEN
-        PERFORM weir_internal.queue_announcements(s, 0, false, true);
+        PERFORM weir_internal.queue_announcements(s, -weir_internal.now_clock(), false, stream_until, false);
     END IF;
     RETURN 'stated';
 END $$;
@@ -388,7 +388,7 @@ BEGIN
     END IF;
     INSERT INTO weir_internal.capture_queue (stream_id) VALUES (in_stream_id);
     PERFORM weir_internal.queue_announcements(
-        s, in_number, total_events > 0, stream_until IS DISTINCT FROM s.complete_until OR coalesce(in_late, 0) > 0);
+        s, in_number, total_events > 0, stream_until, coalesce(in_late, 0) > 0);
     UPDATE weir_internal.transaction o
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),

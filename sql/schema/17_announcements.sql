@@ -36,4 +36,4 @@ COMMENT ON COLUMN weir_internal.announcement.airflow IS 'The Airflow that is to 
 COMMENT ON COLUMN weir_internal.announcement.kind IS 'As in watch.';
 COMMENT ON COLUMN weir_internal.announcement.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.announcement.stream_id IS 'The stream of the transaction.';
-COMMENT ON COLUMN weir_internal.announcement.transaction_number IS 'What was committed; 0: a statement of completeness without an append.';
+COMMENT ON COLUMN weir_internal.announcement.transaction_number IS 'What was committed; of a statement of completeness without an append, a number below 0: its clock.';

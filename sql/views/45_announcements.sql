@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
         gs.stream_id, weir_internal.group_cut(gs.group_id, gs.stream_id), s.head, gs.end_cut) f
     WHERE gs.stream_id = s.stream_id AND f.events > 0) g
 CROSS JOIN LATERAL (
-    SELECT nullif(a.transaction_number, 0) AS transaction_number, t.clock, false AS announced
+    SELECT CASE WHEN a.transaction_number > 0 THEN a.transaction_number END AS transaction_number, t.clock, false AS announced
     FROM weir_internal.announcement a LEFT JOIN weir_internal.transaction t USING (stream_id, transaction_number)
     WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name
     UNION ALL

@@ -266,7 +266,7 @@ def test_airflow_loads_everything_without_an_error(installation: Installation, t
     assert api.get("/importErrors")["import_errors"] == []
     assert api.get("/plugins/importErrors")["import_errors"] == []
     assert "weir" in [plugin["name"] for plugin in api.get("/plugins")["plugins"]]
-    wanted = {f"weir_{action}" for action in ACTIONS}
+    wanted = {f"weir_{action}" for action in [*ACTIONS, "partitions"]}
     assert {dag["dag_id"] for dag in api.get("/dags?limit=100")["dags"]} == wanted
 
 

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from weir.airflow.assets import stream_asset as stream_asset
     from weir.airflow.connection import WeirHook as WeirHook
     from weir.airflow.dag_functions import weir_process as weir_process
+    from weir.airflow.deadlines import GroupReadDeadline as GroupReadDeadline
+    from weir.airflow.deadlines import StreamCompleteDeadline as StreamCompleteDeadline
     from weir.airflow.decorators import weir_append as weir_append
+    from weir.airflow.partitions import partition as partition
+    from weir.airflow.partitions import stream_days as stream_days
+    from weir.airflow.partitions import stream_hours as stream_hours
     from weir.airflow.sensors import GroupReadSensor as GroupReadSensor
     from weir.airflow.sensors import NewEventsSensor as NewEventsSensor
     from weir.airflow.sensors import NothingUnreadSensor as NothingUnreadSensor
@@ -30,6 +35,8 @@ _OFFERED = {
     "stream_asset": "weir.airflow.assets",
     "weir_append": "weir.airflow.decorators",
     "weir_process": "weir.airflow.dag_functions",
+    **dict.fromkeys(("partition", "stream_days", "stream_hours"), "weir.airflow.partitions"),
+    **dict.fromkeys(("GroupReadDeadline", "StreamCompleteDeadline"), "weir.airflow.deadlines"),
     **dict.fromkeys(_SENSORS, "weir.airflow.sensors"),
 }
 # The operators that have another name than their action.

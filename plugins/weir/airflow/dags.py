@@ -1,21 +1,27 @@
 """The DAGs of all actions: a DAG file with `globals().update(weir_dags())` has them."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from airflow.sdk import DAG, get_parsing_context
 
 from weir.actions import ACTIONS
+from weir.airflow.announcing import partitions_dag
 from weir.airflow.forms import IRREVERSIBLE, form, manual, periodic
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
 
 
 def weir_dags() -> dict[str, DAG]:
-    """Return a DAG for each action, by its id: `weir_` and the action's name. Where Airflow runs a
-    task, the DAG of that task alone."""
-    every = {f"weir_{name}": name for name in ACTIONS}
+    """Return a DAG for each action, by its id: `weir_` and the action's name; and
+    `weir_partitions`. Where Airflow runs a task, the DAG of that task alone."""
+    every: dict[str, Callable[[], DAG]] = {
+        f"weir_{name}": partial(dag_of, name) for name in ACTIONS
+    }
+    every["weir_partitions"] = partitions_dag
     wanted = {get_parsing_context().dag_id} & every.keys() or every
-    return {dag_id: dag_of(name) for dag_id, name in every.items() if dag_id in wanted}
+    return {dag_id: make() for dag_id, make in every.items() if dag_id in wanted}
 
 
 def dag_of(name: str) -> DAG:

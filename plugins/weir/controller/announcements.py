@@ -5,7 +5,8 @@ Each function is one statement, however many streams there are, and a triggerer'
 more than these.
 """
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -86,3 +87,55 @@ def forget(database: Database, after: float = FORGOTTEN) -> list[str]:
         ).all()
     )
     return [f"{row.kind} of {row.stream_name} to {row.airflow}" for row in rows]
+
+
+def due_partitions(
+    database: Database, airflow: str, wanted: Collection[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Return which hours and days of streams may be announced to an Airflow, one row per kind and
+    stream: see the comment of the SQL function."""
+    rows = database.transaction(
+        lambda c: (
+            c.execute(
+                text("SELECT * FROM due_partitions(:a, CAST(:k AS text[]), CAST(:s AS text[]))"),
+                {"a": airflow, "k": [k for k, _ in wanted], "s": [s for _, s in wanted]},
+            )
+            .mappings()
+            .all()
+        )
+    )
+    return [dict(row) for row in rows]
+
+
+def announced_partitions(
+    database: Database, airflow: str, told: Sequence[Mapping[str, Any]]
+) -> None:
+    """Record that partitions are in the database of an Airflow: rows with kind, stream, `until` and
+    the transactions that need no more announcing (`numbers`). Repeating it changes nothing."""
+    given = {
+        "a": airflow,
+        "k": [one["kind"] for one in told],
+        "s": [one["stream"] for one in told],
+        "u": [one["until"] for one in told],
+        "n": json.dumps([one["numbers"] for one in told]),
+    }
+    database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT announced_partitions(:a, CAST(:k AS text[]), CAST(:s AS text[]),
+                CAST(:u AS bigint[]), CAST(:n AS jsonb))"""
+            ),
+            given,
+        )
+    )
+
+
+def watched_partitions(database: Database, airflow: str) -> list[tuple[str, str]]:
+    """Return the pairs of kind and stream of which an Airflow wants hours or days."""
+    rows = database.transaction(
+        lambda c: c.execute(
+            text("SELECT kind, stream_name FROM watch WHERE airflow = :a AND kind <> 'events'"),
+            {"a": airflow},
+        ).all()
+    )
+    return [(row.kind, row.stream_name) for row in rows]

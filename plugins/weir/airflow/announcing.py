@@ -1,0 +1,117 @@
+"""The DAG `weir_partitions`: it announces hours and days of streams that are complete.
+
+A trigger of Airflow can make no event with a partition key, so a task does it. Its events are
+written in the transaction in which it succeeds; the task after it records that.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator
+
+from weir.airflow.forms import RETRIES
+from weir.airflow.operators import failing
+from weir.airflow.partitions import SPANS, Partition, key_of, partition_asset
+from weir.airflow.watcher import PartitionsTrigger
+from weir.controller.announcements import announced_partitions, due_partitions, watched_partitions
+from weir.database.connection import Database
+from weir.model.clock import clock_time
+from weir.settings import load
+
+PAGE = """### Announce hours and days of streams that are complete.
+
+Airflow's triggerer starts this DAG when a writer has stated that a stream is complete up to a later
+time, or when late events came, if a DAG is scheduled by `stream_hours` or `stream_days`. Each hour
+and each day is announced once, and again with `late` for events that came after it was announced.
+Without an event, it looks at all of them.
+
+**On failure.** What was not recorded as announced is announced again.
+"""
+MOST = 500  # partitions that one run announces of a stream; the next one goes on
+
+
+class AnnouncePartitions(BaseOperator):
+    """Make an event with a partition key for each hour or day that is due; return what to
+    record."""
+
+    def execute(self, context: Any) -> list[dict[str, Any]]:
+        settings = load()
+        wanted = {
+            (kind, stream)
+            for events in dict(context["triggering_asset_events"]).values()
+            for event in events
+            for kind, stream in (event.extra or {}).get("payload", {}).get("partitions", [])
+        }
+        with failing(), Database.of(settings) as database:
+            name = settings.airflow_name
+            due = due_partitions(
+                database, name, sorted(wanted) or watched_partitions(database, name)
+            )
+            told = [self._announce(database, context, one) for one in due]
+        for one in told:
+            self.log.info("%s of %s: %s", one["kind"], one["stream"], one.pop("said"))
+        return told
+
+    def _announce(self, database: Database, context: Any, due: Mapping[str, Any]) -> dict[str, Any]:
+        kind, stream, since, until = due["kind"], due["stream"], due["since"], due["until"]
+        span = SPANS[kind] // timedelta(microseconds=1)
+        late: dict[str, int | None] = {}
+        numbers, end = list(due["numbers"]), until
+        if until is not None and until > since + MOST * span:  # the rest, and what is late, later
+            end, numbers = since + MOST * span, []
+        elif due["late"]:
+            from weir.airflow.partition_events import late_partitions  # pyarrow loads slowly
+
+            for number in due["late"]:
+                for key, count in late_partitions(database, stream, kind, number, since).items():
+                    before = late.get(key, 0)
+                    late[key] = None if count is None or before is None else before + count
+        keys = [key_of(kind, clock_time(at)) for at in range(since, end, span)] if until else []
+        asset = partition_asset(stream, kind)
+        if every := [*late, *keys]:
+            self.outlets: list[Any] = [*self.outlets, asset]
+            event = context["outlet_events"][asset]
+            event.add_partitions(every)
+            event.extra = {"partitions": {key: _said(key, late.get(key, 0)) for key in every}}
+        said = f"{len(keys)} complete, {len(late)} with late events"
+        return {"kind": kind, "stream": stream, "until": end, "numbers": numbers, "said": said}
+
+
+def _said(key: str, late: int | None) -> dict[str, Any]:
+    one = Partition.of(key)
+    return {"since": one.since.isoformat(), "until": one.until.isoformat(), "late": late}
+
+
+class RecordPartitions(BaseOperator):
+    """Record that what the task before has announced is in Airflow's database."""
+
+    def execute(self, context: Any) -> None:
+        settings = load()
+        told = context["ti"].xcom_pull(task_ids="announce") or []
+        with failing(), Database.of(settings) as database:
+            announced_partitions(database, settings.airflow_name, told)
+
+
+def partitions_dag() -> DAG:
+    """Return the DAG `weir_partitions`."""
+    due = Asset(
+        name="weir partitions",
+        uri="weir://partitions",
+        watchers=[AssetWatcher(name="weir", trigger=PartitionsTrigger())],
+    )
+    with DAG(
+        "weir_partitions",
+        doc_md=PAGE,
+        schedule=[due],
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=["weir", "periodic", "streams"],
+        default_args={**RETRIES, "owner": "weir", "execution_timeout": timedelta(hours=1)},
+    ) as dag:
+        announce = AnnouncePartitions(task_id="announce")
+        # What Airflow has written must not be announced again, so it is tried for hours.
+        record = RecordPartitions(task_id="record", retries=50)
+        announce >> record
+    return dag

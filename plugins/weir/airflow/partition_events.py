@@ -1,0 +1,94 @@
+"""The events of an hour or a day of event time, and how many of a commit came late for theirs."""
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import text
+
+import weir
+from weir.airflow.partitions import SPANS, key_of
+from weir.arrow.event_time import times_of
+from weir.controller.locks import no_such_stream
+from weir.database.connection import Database
+from weir.errors import InvalidInput
+from weir.model.clock import EPOCH, clock_time
+from weir.model.names import stream_name
+from weir.model.plain_column import plain_column
+from weir.settings import load
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def read_between(
+    stream: str, since: datetime, until: datetime, columns: list[str] | None
+) -> pa.Table:
+    """Return the events of a stream with event times from one up to another, as a pyarrow table.
+    Raises InvalidInput if the event time is an expression, and NotFound."""
+    name = stream_name(stream)
+    low, high = ((at - EPOCH) // _MICROSECOND for at in (since, until))
+    with Database.of(load()) as database:
+        found = database.transaction(
+            lambda c: c.execute(_COMMITS, {"n": str(name), "low": low, "high": high}).one_or_none()
+        )
+    if found is None:
+        raise no_such_stream(name)
+    if found.event_time is None or (column := plain_column(found.event_time)) is None:
+        raise InvalidInput(
+            "event_time_needs_spark",
+            f"the event time of stream {name} is no plain column; read the stream with Spark, and "
+            "filter by the expression.",
+        )
+    begin, end = (found.first - 1, found.last) if found.first else (0, 1)
+    wanted = None if columns is None else list(dict.fromkeys([*columns, column]))
+    table = weir.read(str(name), since=clock_time(begin), until=clock_time(end), columns=wanted)
+    times = times_of(table[column])
+    chosen = table.filter(pc.and_(pc.greater_equal(times, low), pc.less(times, high)))
+    return chosen if columns is None else chosen.select(columns)
+
+
+_COMMITS = text(
+    """SELECT s.event_time, min(t.clock) AS first, max(t.clock) AS last
+    FROM stream s LEFT JOIN transaction t ON t.stream_name = s.stream_name
+        AND t.clock > s.event_time_since AND t.min_event_time < :high
+        AND t.max_event_time >= :low
+    WHERE s.stream_name = :n AND s.state <> 'deleted' GROUP BY s.stream_id"""
+)
+
+
+def late_partitions(
+    database: Database, stream: str, kind: str, number: int, before: int
+) -> dict[str, int | None]:
+    """Return how many events of a transaction are of hours or days that end by an event time, by
+    key. None: some, but they can only be counted with Spark."""
+    commit = database.transaction(
+        lambda c: c.execute(_COMMIT, {"n": stream, "number": number}).one_or_none()
+    )
+    if commit is None:
+        raise no_such_stream(stream_name(stream))
+    span = SPANS[kind] // _MICROSECOND
+    column = plain_column(commit.event_time or "1")
+    if column is None:
+        first, last = commit.min_event_time // span, min(commit.max_event_time, before - 1) // span
+        return {key_of(kind, clock_time(n * span)): None for n in range(first, last + 1)}
+    at = clock_time(commit.clock)
+    times = times_of(weir.read(stream, since=at - _MICROSECOND, until=at, columns=[column])[column])
+    counted: dict[str, int | None] = {}
+    for row in pc.value_counts(pc.subtract(times, _remainder(times, span))).to_pylist():
+        begin, count = row["values"], row["counts"]
+        if begin is not None and begin + span <= before:
+            counted[key_of(kind, clock_time(begin))] = count
+    return counted
+
+
+def _remainder(times: pa.ChunkedArray, span: int) -> pa.ChunkedArray:
+    """Return how far each time is after the beginning of its partition, also before 1970."""
+    rest = pc.subtract(times, pc.multiply(pc.divide(times, span), span))
+    return pc.if_else(pc.less(rest, 0), pc.add(rest, span), rest)
+
+
+_COMMIT = text(
+    """SELECT s.event_time, t.clock, t.min_event_time, t.max_event_time
+    FROM stream s JOIN transaction t ON t.stream_id = s.stream_id
+    WHERE s.stream_name = :n AND s.state <> 'deleted' AND t.transaction_number = :number"""
+)

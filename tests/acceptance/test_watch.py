@@ -1,0 +1,152 @@
+"""What happens to streams starts DAGs of a real Airflow, whoever did it."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pyarrow as pa
+import pytest
+
+import weir
+from tests.world.streams import rows
+from weir.controller.streams import create_stream
+from weir.database.connection import Database
+from weir.local.installation import Installation
+from weir.model.names import stream_name
+from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.settings import load
+
+pytestmark = pytest.mark.timeout(600)
+
+DAGS = """
+from airflow.sdk import DAG, PartitionedAssetTimetable, task
+from weir.airflow import NothingUnreadSensor, ProcessOperator, stream_asset, stream_hours
+
+with DAG("watch_events", schedule=[stream_asset("watch/orders")], catchup=False):
+
+    @task
+    def told(triggering_asset_events=None):
+        events = [one for some in triggering_asset_events.values() for one in some]
+        return [n for one in events for n in one.extra["payload"]["transactions"]]
+
+    told()
+
+with DAG("watch_hours", schedule=PartitionedAssetTimetable(assets=stream_hours("watch/orders"))):
+
+    @task
+    def hour(**context):
+        from weir.airflow import partition
+
+        one = partition(context)
+        return [one.key, one.late, sorted(one.read("watch/orders", ["key"])["key"].to_pylist())]
+
+    hour()
+
+with DAG("watch_group", schedule=None):
+    NothingUnreadSensor(task_id="wait", reader_group="watch-orders")
+"""
+DAY = datetime(2013, 6, 1, tzinfo=UTC)
+
+
+class Watched:
+    """A stream, the DAGs that are scheduled by it, and what they were told."""
+
+    def __init__(self, installation: Installation, dags: str) -> None:
+        self.installation = installation
+        self.api = installation.airflow.api()
+        self.settings = replace(
+            load(dict(os.environ) | installation.environment()),
+            database=installation.postgres.dsn("weir", "weir_app"),
+        )
+        self.database = Database.of(self.settings)
+        self.stream = stream_name("watch/orders")
+        create_stream(
+            self.database, self.stream, routing_key="key", segments=2, event_time="at",
+            request_id="watch",
+        )  # fmt: skip
+        create_reader_group(self.database, "watch-orders", [self.stream], request_id="watch")
+        (installation.state.parent / "dags" / "watching.py").write_text(dags)
+        self.batches = 0
+
+    def append(self, *hours: float, complete_until: datetime | None = None) -> int:
+        """Append as a program does, without Airflow; return the number of the transaction."""
+        at = [DAY + timedelta(hours=hour) for hour in hours]
+        table = pa.table({"key": [str(hour) for hour in hours], "at": at})
+        self.batches += 1
+        return weir.append(
+            str(self.stream), table, writer_id="w", batch_id=str(self.batches),
+            complete_until=complete_until, settings=self.settings,
+        ).transaction_number  # fmt: skip
+
+    def returned(self, dag: str, task: str) -> list[Any]:
+        """What the successful runs of a DAG returned, in the order in which they began."""
+        found = self.api.get(f"/dags/{dag}/dagRuns?order_by=run_after&limit=100")["dag_runs"]
+        return [
+            self.api.get(f"/dags/{dag}/dagRuns/{one['dag_run_id']}/taskInstances/{task}"
+                         "/xcomEntries/return_value?deserialize=true")["value"]
+            for one in found if one["state"] == "success"
+        ]  # fmt: skip
+
+    def told(self) -> list[int]:
+        """The transactions of which runs were told."""
+        return [number for one in self.returned("watch_events", "told") for number in one]
+
+    def drifting(self) -> list[Any]:
+        """What is committed and not announced."""
+        return rows(self.database, "SELECT * FROM announcements WHERE NOT announced")
+
+    def until(self, what: str, found: Callable[[], Any], seconds: float = 120.0) -> Any:
+        end = time.monotonic() + seconds
+        while not (answer := found()):
+            assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
+            time.sleep(0.2)
+        return answer
+
+
+@pytest.fixture(scope="module")
+def watched(installation: Installation) -> Watched:
+    return Watched(installation, DAGS)
+
+
+def test_commits_of_a_program_start_a_dag_complete_hours_another_and_a_sensor_waits(
+    watched: Watched,
+) -> None:
+    watched.until("both watches", lambda: len(rows(watched.database, "SELECT FROM watch")) == 2)
+    run = watched.api.trigger("watch_group", {})
+    numbers = [watched.append(1.5, 2.5)]
+    numbers.append(watched.append(3.5, complete_until=DAY + timedelta(hours=3)))
+    watched.until("a wait", lambda: watched.api.tasks("watch_group", run)[0]["state"] == "deferred")
+    watched.until("the commits", lambda: watched.told() == numbers)
+    first = [[f"2013-06-01T0{n}:00:00", 0, [f"{n}.5"]] for n in (1, 2)]
+    watched.until("two hours", lambda: sorted(watched.returned("watch_hours", "hour")) == first)
+    watched.until("no drift", lambda: not watched.drifting())
+    numbers.append(watched.append(1.7))
+    again = ["2013-06-01T01:00:00", 1, ["1.5", "1.7"]]
+    watched.until("the late event", lambda: again in watched.returned("watch_hours", "hour"))
+    opened = weir.open(database=watched.settings.database, warehouse=watched.settings.warehouse)
+    with opened.reader("watch-orders") as reader:
+        for batch in reader:
+            batch.commit()
+    assert watched.api.wait("watch_group", run, 120) == "success"
+    watched.until("no drift", lambda: not rows(watched.database, "SELECT * FROM announcements"))
+    assert watched.told() == numbers, "each once"
+    assert len(watched.returned("watch_hours", "hour")) == 3, "each hour once, and once for late"
+
+
+@pytest.mark.release
+def test_what_is_committed_while_the_triggerer_is_killed_is_announced(watched: Watched) -> None:
+    numbers = []
+    for _ in range(3):
+        numbers.append(watched.append(5.5))
+        triggerer = psutil.Process(watched.installation.airflow.running()["triggerer"])
+        for one in [*triggerer.children(recursive=True), triggerer]:
+            one.send_signal(signal.SIGKILL)
+        numbers.append(watched.append(6.5))
+        watched.installation.airflow.start()
+    watched.until("all of them", lambda: set(numbers) <= set(watched.told()))
+    watched.until("no drift", lambda: not watched.drifting())

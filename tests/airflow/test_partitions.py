@@ -1,0 +1,151 @@
+"""Hours and days of event time: announced when they are complete, and again for late events."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+import weir
+from tests.airflow.triggerer import Triggerer
+from tests.raises import raises
+from tests.world.streams import rows, unique
+from weir.airflow import watcher
+from weir.airflow.announcing import AnnouncePartitions, RecordPartitions
+from weir.airflow.partitions import Partition, partition, partition_asset, stream_days, stream_hours
+from weir.airflow.watcher import PartitionsTrigger, StreamTrigger
+from weir.controller.announcements import watch
+from weir.controller.completeness import state_completeness
+from weir.controller.streams import create_stream
+from weir.database.connection import Database
+from weir.model.names import StreamName, stream_name
+from weir.settings import Settings
+
+DAY = datetime(2013, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("WEIR_STATE", str(settings.state))
+    monkeypatch.setenv("WEIR_DATABASE", settings.database)
+    monkeypatch.setenv("WEIR_WAREHOUSE", settings.warehouse)
+    monkeypatch.setattr(watcher, "EVERY", 0.05)
+    yield
+    watcher._wanted.clear()
+
+
+@pytest.fixture
+def stream(database: Database) -> StreamName:
+    name = stream_name(f"test/{unique('stream')}")
+    create_stream(
+        database, name, routing_key="key", segments=2, event_time="at", request_id=str(name)
+    )
+    return name
+
+
+def append(stream: StreamName, *hours: float, complete_until: datetime | None = None) -> None:
+    at = [DAY + timedelta(hours=hour) for hour in hours]
+    table = pa.table({"key": [str(hour) for hour in hours], "at": at})
+    weir.append(
+        str(stream), table, writer_id="w", batch_id=unique("batch"), complete_until=complete_until
+    )
+
+
+def announce(fails: bool = False, **payload: Any) -> dict[str, dict[str, Any]]:
+    """Run the two tasks; return per asset what they say in the events of each key."""
+    event = SimpleNamespace(extra={"payload": payload}) if payload else SimpleNamespace(extra=None)
+    made = OutletEventAccessors()
+    task = AnnouncePartitions(task_id="announce")
+    told = task.execute({"triggering_asset_events": {"a": [event]}, "outlet_events": made})
+    said = {}
+    for asset in task.outlets:
+        one = made[asset]
+        assert one.partition_keys == one.extra["partitions"].keys()
+        said[asset.name] = dict(one.extra["partitions"])
+    if not fails:
+        ti = SimpleNamespace(xcom_pull=lambda task_ids: told)
+        RecordPartitions(task_id="record").execute({"ti": ti})
+    return said
+
+
+def hour(number: int) -> str:
+    return (DAY + timedelta(hours=number)).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def test_each_complete_hour_is_announced_once_and_again_for_late_events(
+    database: Database, stream: StreamName
+) -> None:
+    watch(database, "airflow", [("hours", str(stream)), ("days", str(stream))])
+    name = f"weir {stream} hours"
+    append(stream, 3.5, 4.2, 6.1)
+    assert announce() == {}, "nothing is complete by arrival"
+    append(stream, complete_until=DAY + timedelta(hours=5.5))
+    assert list(announce(fails=True)[name]) == [hour(3), hour(4)]
+    said = announce()[name]  # what was not recorded is announced again
+    assert said == {
+        hour(n): {
+            "since": (DAY + timedelta(hours=n)).isoformat(),
+            "until": (DAY + timedelta(hours=n + 1)).isoformat(),
+            "late": 0,
+        }
+        for n in (3, 4)
+    }
+    assert announce() == {}
+    state_completeness(database, stream, "w", DAY + timedelta(hours=5.9))
+    assert rows(database, "SELECT FROM announcement") == [], "no hour is complete by that"
+    append(stream, 3.1, 4.3, 4.4, 5.7, 5.95)  # one of them in an hour that is not complete
+    assert {key: one["late"] for key, one in announce()[name].items()} == {hour(3): 1, hour(4): 2}
+    state_completeness(database, stream, "w", DAY + timedelta(hours=24))
+    both = announce()
+    assert list(both[name]) == [hour(n) for n in range(5, 24)], "also those without events"
+    assert list(both[f"weir {stream} days"]) == ["2013-06-01"]
+    assert announce() == {}
+    assert rows(database, "SELECT * FROM announcements") == []
+
+
+def test_a_key_is_a_span_of_event_times_and_reads_exactly_its_events(
+    database: Database, stream: StreamName
+) -> None:
+    append(stream, 3.0, 3.5, 4.0)
+    append(stream, 2.99, 3.99)
+    append(stream, 30.0)
+    run = {"dag_run": SimpleNamespace(partition_key=hour(3)), "triggering_asset_events": {}}
+    one = partition(run)
+    assert (one.since, one.until) == (DAY + timedelta(hours=3), DAY + timedelta(hours=4))
+    assert sorted(one.read(str(stream), ["key"])["key"].to_pylist()) == ["3.0", "3.5", "3.99"]
+    assert Partition.of("2013-06-01").read(str(stream)).num_rows == 5
+    assert Partition.of("2012-06-01").read(str(stream)).num_rows == 0
+    for wrong in ("2013-06-01T10:30:00", "2013", "noon"):
+        with raises("partition_key_invalid"):
+            Partition.of(wrong)
+    late = SimpleNamespace(extra={"partitions": {hour(3): {"late": 2}}})
+    assert partition({**run, "triggering_asset_events": {"a": [late, late]}}).late == 4
+
+
+def test_hours_and_days_are_assets_whose_triggers_start_the_dag_that_announces_them(
+    database: Database, stream: StreamName, tmp_path: Path
+) -> None:
+    hours, days = stream_hours(str(stream)), stream_days(str(stream))
+    assert hours.uri == f"weir://{stream}/hours"
+    assert partition_asset(str(stream), "days") == days
+
+    async def play() -> None:
+        triggerer = Triggerer()
+        wanting = StreamTrigger(str(stream), "hours")
+        triggerer.start(PartitionsTrigger(), wanting)
+        await triggerer.until(lambda: rows(database, "SELECT FROM watch"))
+        append(stream, 1.0, complete_until=DAY + timedelta(hours=2))
+        await triggerer.until(lambda: triggerer.events)
+        [(trigger, payload)] = triggerer.events
+        assert isinstance(trigger, PartitionsTrigger)
+        assert payload == {"partitions": [["hours", str(stream)]]}
+        assert list(announce(**payload)[hours.name]) == [hour(1)]
+        await triggerer.stop()
+        assert len(triggerer.events) == 1
+
+    asyncio.run(asyncio.wait_for(play(), 60))
