@@ -139,6 +139,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(attempts.abort_all, [lane.opened()])
     late, later, aborted = lane.opened(), lane.opened(), lane.opened()
     watch(commit.commit, staged(first, {"0.0": 2, "1.0": 2}))
+    watch(commit.commit_begun, staged(other.opened(), {"0.0": 1}))
     compacting(watch, lane, folder)
     watch(scale.scale, lane.name, seal=["0.0"], request_id="scale")
     watch(commit.commit, staged(late, {"0.0": 1}))
@@ -156,6 +157,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
         if one["stream"] == str(lane.name)
     ]
     watch(announcements.announced, "airflow", [(str(lane.name), told["transactions"][0])])
+    [due] = watch(announcements.due_partitions, "airflow", [("hours", str(timed.name))])
+    watch(announcements.announced_partitions, "airflow", [due])
+    watch(announcements.watched_partitions, "airflow")
     watch(announcements.forget, 0.0)
     watch(progress.progress_of, [("stream", str(lane.name)), ("group", "none")])
     watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")
@@ -397,6 +401,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "queue_announcements",
         "watch_streams",
         "announced",
+        "announced_partitions",
         "prune_below",
         "measure_disorder",
         "begin_compaction",

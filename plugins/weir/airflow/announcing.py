@@ -10,9 +10,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator
 
-from weir.airflow.forms import RETRIES
-from weir.airflow.operators import failing
 from weir.airflow.partitions import SPANS, Partition, key_of, partition_asset
+from weir.airflow.tasks import RETRIES, failing
 from weir.airflow.watcher import PartitionsTrigger
 from weir.controller.announcements import announced_partitions, due_partitions, watched_partitions
 from weir.database.connection import Database
@@ -64,7 +63,9 @@ class AnnouncePartitions(BaseOperator):
             from weir.airflow.partition_events import late_partitions  # pyarrow loads slowly
 
             for number in due["late"]:
-                for key, count in late_partitions(database, stream, kind, number, since).items():
+                found = late_partitions(database, stream, span, number, since)
+                for at, count in found.items():
+                    key = key_of(kind, clock_time(at))
                     before = late.get(key, 0)
                     late[key] = None if count is None or before is None else before + count
         keys = [key_of(kind, clock_time(at)) for at in range(since, end, span)] if until else []

@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 from sqlalchemy import text
 
 import weir
-from weir.airflow.partitions import SPANS, key_of
 from weir.arrow.event_time import times_of
 from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
@@ -57,27 +56,26 @@ _COMMITS = text(
 
 
 def late_partitions(
-    database: Database, stream: str, kind: str, number: int, before: int
-) -> dict[str, int | None]:
+    database: Database, stream: str, span: int, number: int, before: int
+) -> dict[int, int | None]:
     """Return how many events of a transaction are of hours or days that end by an event time, by
-    key. None: some, but they can only be counted with Spark."""
+    where these begin. None: some, but they can only be counted with Spark. All in microseconds."""
     commit = database.transaction(
         lambda c: c.execute(_COMMIT, {"n": stream, "number": number}).one_or_none()
     )
     if commit is None:
         raise no_such_stream(stream_name(stream))
-    span = SPANS[kind] // _MICROSECOND
     column = plain_column(commit.event_time or "1")
     if column is None:
         first, last = commit.min_event_time // span, min(commit.max_event_time, before - 1) // span
-        return {key_of(kind, clock_time(n * span)): None for n in range(first, last + 1)}
+        return {n * span: None for n in range(first, last + 1)}
     at = clock_time(commit.clock)
     times = times_of(weir.read(stream, since=at - _MICROSECOND, until=at, columns=[column])[column])
-    counted: dict[str, int | None] = {}
+    counted: dict[int, int | None] = {}
     for row in pc.value_counts(pc.subtract(times, _remainder(times, span))).to_pylist():
         begin, count = row["values"], row["counts"]
         if begin is not None and begin + span <= before:
-            counted[key_of(kind, clock_time(begin))] = count
+            counted[begin] = count
     return counted
 
 
