@@ -56,6 +56,7 @@ class Settings:
     pack_after: float = 30 * 86400.0  # commits that are older share rows of the time index; 0: none
     verify_bytes: int = 256 * 2**20  # of files that weir_upkeep verifies in a run (0: none)
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
+    metrics_token: str = field(default="", repr=False)  # who gives it may read /weir/metrics
     airflow_name: str = "airflow"  # of several Airflows with one database, each has its own
     functions_of_dags: bool = True  # whether @task.weir_process may call functions of DAG files
 

