@@ -15,7 +15,7 @@ from typing import Any, get_type_hints, is_typeddict
 import weir
 import weir.spark
 from weir import airflow, errors
-from weir.actions import FORMS
+from weir.actions import ACTIONS, FORMS
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
@@ -212,7 +212,8 @@ def _operator_arguments(action: str) -> list[str]:
     taken = [re.sub("^retries:", "batch_retries:", one) for one in taken]
     known = [re.sub(r"( = |$)", r" | XComArg\1", one, count=1) for one in taken]
     connections = ["conn_id: str = ''", "spark_conn_id: str = 'spark_default'"]
-    return ["self", "*", "task_id: str", *known, *own, *connections]
+    asking = ["approval: bool = True"] if ACTIONS[action].measure else []
+    return ["self", "*", "task_id: str", *known, *own, *connections, *asking]
 
 
 def dag_functions() -> str:

@@ -34,7 +34,7 @@ OPERATORS = {name: getattr(weir.airflow, operator_name(name)) for name in ACTION
 
 
 def test_every_action_has_an_operator_with_its_arguments() -> None:
-    own = {"engine", "conn_id", "spark_conn_id"}
+    own = {"engine", "conn_id", "spark_conn_id", "approval"}
     assert set(dir(weir.airflow)) == {*map(operator_name, ACTIONS), *weir.airflow._OFFERED}
     taken = set(inspect.signature(BaseOperator.__init__).parameters) - {"self", "kwargs"}
     for name, operator in OPERATORS.items():

@@ -5,7 +5,8 @@ text itself (docs/consumers.md has an example). A dry run says what differs. Not
 deleted, and what the file does not name is left alone.
 
 **On failure.** Retry or trigger it again: what was changed does not differ any more. Changes that
-may lose data are refused, before anything is changed, unless loss is allowed.
+may lose data are refused, before anything is changed, unless loss is allowed; then the task waits
+until a person approves them (*Required Actions*).
 """
 
 import inspect
@@ -41,6 +42,7 @@ from weir.model.names import (
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
 from weir.operations.action import DATA, Action, Job
+from weir.operations.approval import Loss, check_approved
 from weir.operations.column_settings import defaults, renames
 from weir.operations.expressions import check_time, key_columns
 from weir.operations.form import (
@@ -109,6 +111,8 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
     declared = _read(job, arguments)
 
     checks = _checks(job)
+    if job.approved is not None:
+        check_approved(job.approved, _loss(job, arguments, declared))
     if arguments.dry_run:
         found = compare(job.database, declared, checks, arguments.allow_truncated)
         for one in found:
@@ -124,6 +128,21 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
         f"{len(found)} of {count} declared things {'differ' if arguments.dry_run else 'changed'}"
     )
     return {"changes": [one.report() for one in found], "unchanged": count - len(found)}
+
+
+def measure(job: Job, arguments: Apply) -> Loss | None:
+    """Return the changes, and which of them may lose data; None if none of them does."""
+    if arguments.dry_run or not arguments.allow_loss:  # which is refused if anything is lost
+        return None
+    return _loss(job, arguments, _read(job, arguments))
+
+
+def _loss(job: Job, arguments: Apply, declared: Declared) -> Loss | None:
+    found = compare(job.database, declared, _checks(job), arguments.allow_truncated)
+    if not any(one.loses for one in found):
+        return None
+    lines = [str(one) for one in found]
+    return Loss(lines, {"changes": lines})
 
 
 def _checks(job: Job) -> Checks:
@@ -350,4 +369,4 @@ def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return changed_settings(form)
 
 
-ACTION = Action(Apply, run, DATA)
+ACTION = Action(Apply, run, DATA, measure=measure)

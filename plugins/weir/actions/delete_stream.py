@@ -2,7 +2,8 @@
 
 **Parameters.** The stream, which must be sealed. While a subscriber has unread events, the run
 refuses, unless you allow it to delete unread events. `weir_upkeep` deletes the files after the
-grace period. You may then create a stream of the same name; readers of the old one are told that it
+grace period. The task shows what would be lost, and waits until a person approves it (*Required
+Actions*). You may then create a stream of the same name; readers of the old one are told that it
 was deleted. You cannot undo this.
 
 **On failure.** One transaction: everything or nothing.
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
+from weir.database.connection import Database
+from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
+from weir.operations.approval import Loss, as_approved
 from weir.operations.form import (
     argument,
     stream_argument,
@@ -33,15 +37,40 @@ class DeleteStream:
     )
 
 
+def measure(job: Job, arguments: DeleteStream) -> Loss | None:
+    """Return what would be deleted, and which groups would lose unread events."""
+    return _loss(job.database, arguments)
+
+
+def _loss(database: Database, arguments: DeleteStream) -> Loss | None:
+    found = delete_stream(
+        database, stream_name(arguments.stream), unread_too=arguments.unread_too, dry_run=True,
+        request_id="",
+    )  # fmt: skip
+    lines = [
+        f"would delete stream {found['stream']} with {counted(found['events'], 'event')} "
+        f"({found['bytes']:,} bytes; {found['files']:,} files), which can't be undone"
+    ]
+    lines += [
+        f"reader group {group} would lose {counted(count, 'event')} that it has not read"
+        for group, count in sorted(found["unread"].items())
+    ]
+    return Loss(lines, found)
+
+
 def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
     check_warehouse_ownership(job.database, job.settings.warehouse)
-    return delete_stream(
+    return as_approved(
         job.database,
-        stream_name(arguments.stream),
-        unread_too=arguments.unread_too,
-        request_id=job.request_id,
-    )
+        job.request_id,
+        job.approved,
+        lambda database: _loss(database, arguments),
+        lambda database: delete_stream(
+            database, stream_name(arguments.stream), unread_too=arguments.unread_too,
+            request_id=job.request_id,
+        ),
+    )  # fmt: skip
 
 
-ACTION = Action(DeleteStream, run, STREAMS, irreversible=True)
+ACTION = Action(DeleteStream, run, STREAMS, irreversible=True, measure=measure)

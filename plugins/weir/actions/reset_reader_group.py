@@ -1,18 +1,23 @@
 """Move a reader group to a starting point.
 
 **Parameters.** The starting point: a checkpoint, a time, a cut, the head, the tail, or the group's
-own start. Going back over committed events repeats outputs, so you must allow it. Open batches are
+own start. Going back over committed events repeats outputs, so you must allow it, and the task
+waits until a person approves what would be repeated or lost (*Required Actions*). Open batches are
 abandoned.
 
 **On failure.** One transaction. A starting point whose events were truncated is refused, with the
 number of missing events.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
+from weir.database.connection import Database
+from weir.errors import counted
 from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.approval import Loss, as_approved
 from weir.operations.form import (
     STARTING_POINT,
     STARTING_POINTS,
@@ -43,20 +48,52 @@ class ResetReaderGroup:
     allow_truncated: bool = truncated_argument("Retention")
 
 
-def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
-    """Reset one group."""
-    check_warehouse_ownership(job.database, job.settings.warehouse)
-    done = reset_reader_group(
-        job.database,
+def measure(job: Job, arguments: ResetReaderGroup) -> Loss | None:
+    """Return which committed events the group would read again, for which outputs, and what is
+    released; None if it goes forward and nobody loses anything."""
+    return _loss(job.database, arguments)
+
+
+def _loss(database: Database, arguments: ResetReaderGroup) -> Loss | None:
+    found = _reset(database, arguments, "", dry_run=True)
+    if not found["again"] and not found["loses"]:
+        return None
+    name = arguments.reader_group
+    lines = [
+        f"reader group {name} would read {counted(count, 'event')} of {stream} again"
+        for stream, count in sorted(found["again"].items())
+    ]
+    lines += [f"their results would be in {output} twice" for output in found["outputs"]]
+    return Loss([*lines, *found["deletes"]], found, {"to": json.dumps(found["position"])})
+
+
+def _reset(
+    database: Database, arguments: ResetReaderGroup, request_id: str, *, dry_run: bool = False
+) -> dict[str, Any]:
+    return reset_reader_group(
+        database,
         arguments.reader_group,
         arguments.to,
         allow_repeat=arguments.allow_repeat,
         allow_loss=arguments.allow_loss,
         allow_truncated=arguments.allow_truncated,
-        request_id=job.request_id,
+        dry_run=dry_run,
+        request_id=request_id,
+    )
+
+
+def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
+    """Reset one group."""
+    check_warehouse_ownership(job.database, job.settings.warehouse)
+    done = as_approved(
+        job.database,
+        job.request_id,
+        job.approved,
+        lambda database: _loss(database, arguments),
+        lambda database: _reset(database, arguments, job.request_id),
     )
     job.say_all([*done["missing"], *done["reads"], *done["deletes"]])
     return done
 
 
-ACTION = Action(ResetReaderGroup, run, READER_GROUPS)
+ACTION = Action(ResetReaderGroup, run, READER_GROUPS, measure=measure)

@@ -7,7 +7,7 @@ offset for each segment, `0.0=12, 1.0=7` (see the views `weir.retention_set` and
 **First a dry run.** Unless *Dry run* is switched off, the run changes nothing. Its log and its
 report (the XCom `return_value`) say how many events, bytes and files it would truncate, and how
 many events each reader group would lose unread. Trigger it again with *Dry run* off to truncate
-them.
+them: the task waits until a person approves exactly this loss (*Required Actions*).
 
 **What it does not check.** It truncates unconditionally: it checks neither subscribers nor limits.
 You cannot undo this. `weir_retention` truncates by itself what all subscribers have released; for
@@ -17,12 +17,15 @@ limits of age and size use `weir_update_stream`.
 truncates nothing.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
+from weir.database.connection import Database
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
+from weir.operations.approval import Loss, as_approved
 from weir.operations.form import (
     LONGEST_CUT,
     argument,
@@ -63,18 +66,40 @@ class TruncateStream:
     )
 
 
+def measure(job: Job, arguments: TruncateStream) -> Loss | None:
+    """Return what would be truncated, and which groups would lose unread events."""
+    return None if arguments.dry_run else _loss(job.database, arguments)
+
+
+def _loss(database: Database, arguments: TruncateStream) -> Loss | None:
+    found = truncate_before(
+        database, stream_name(arguments.stream), arguments.cut, arguments.reader_group,
+        dry_run=True, request_id="",
+    )  # fmt: skip
+    if found["already"]:
+        return None
+    lines = in_words(found, dry_run=True)[:-1]  # without how to do it
+    return Loss(lines, found, {"cut": json.dumps(found["head"]), "reader_group": ""})
+
+
 def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:
     """Truncate one stream."""
     dry_run = arguments.dry_run
     if not dry_run:
         check_warehouse_ownership(job.database, job.settings.warehouse)
-    done = truncate_before(
-        job.database, stream_name(arguments.stream), arguments.cut, arguments.reader_group,
-        dry_run=dry_run, request_id=job.request_id,
+    done = as_approved(
+        job.database,
+        job.request_id,
+        job.approved,
+        lambda database: _loss(database, arguments),
+        lambda database: truncate_before(
+            database, stream_name(arguments.stream), arguments.cut, arguments.reader_group,
+            dry_run=dry_run, request_id=job.request_id,
+        ),
     )  # fmt: skip
     for line in in_words(done, dry_run=dry_run):
         job.say(line)
     return done | {"dry_run": dry_run}
 
 
-ACTION = Action(TruncateStream, run, STREAMS, irreversible=True)
+ACTION = Action(TruncateStream, run, STREAMS, irreversible=True, measure=measure)

@@ -14,6 +14,8 @@ from weir.programs.actions import method_of
 
 # What all operators take beside the arguments of their action; other keywords are Airflow's.
 OWN = {"engine": "auto", "conn_id": "", "spark_conn_id": "spark_default"}
+# And those of an action that may lose data.
+ASKING = {"approval": True}
 
 
 class ActionOperator(WeirJobOperator):
@@ -67,9 +69,10 @@ def signature_of(action: str) -> inspect.Signature:
         for one in _arguments(action)
     ]
     taken = [one.name for one in named]
+    own_here = OWN | (ASKING if ACTIONS[action].measure else {})
     own = [
-        inspect.Parameter(name, keyword, default=default, annotation=str)
-        for name, default in OWN.items()
+        inspect.Parameter(name, keyword, default=default, annotation=type(default))
+        for name, default in own_here.items()
         if name not in taken
     ]
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -116,6 +116,7 @@ class DeleteStreamOperator(ActionOperator):
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
         **kwargs: Any,
     ) -> None: ...
 
@@ -162,6 +163,7 @@ class TruncateOperator(ActionOperator):
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
         **kwargs: Any,
     ) -> None: ...
 
@@ -351,6 +353,7 @@ class ResetReaderGroupOperator(ActionOperator):
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
         **kwargs: Any,
     ) -> None: ...
 
@@ -397,6 +400,7 @@ class ApplyOperator(ActionOperator):
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
         **kwargs: Any,
     ) -> None: ...
 

@@ -11,6 +11,7 @@ import logging
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -23,6 +24,7 @@ from airflow.sdk import BaseHook
 
 from weir.actions import ACTIONS, FORMS
 from weir.actions.process import changed_settings
+from weir.airflow.approvals import answer_of, ask, is_excused
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.readers import ReaderTask
@@ -30,7 +32,7 @@ from weir.airflow.tasks import failing, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
 from weir.front_ends import give, speaking
-from weir.history.job_runs import RunId, read_outcome, record_end
+from weir.history.job_runs import RunId, arguments_done, read_outcome, record_end
 from weir.operations.action import Job
 from weir.operations.form import parse
 from weir.operations.runner import (
@@ -96,6 +98,8 @@ class WeirJobOperator(SparkSubmitOperator):
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.
+    :param approval: whether a person must approve what the action would lose, before it does it.
+    :param approval_timeout: how long to wait for that; then the task fails. Default: for ever.
 
     An error that a retry cannot mend, such as a wrong argument, fails the task without a retry.
     Other errors are retried, three times unless the task or its DAG says otherwise. A retry repeats
@@ -118,6 +122,8 @@ class WeirJobOperator(SparkSubmitOperator):
         engine: str = "spark",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
+        approval_timeout: timedelta | None = None,
         **kwargs: Any,
     ) -> None:
         if kwargs.pop("durable", False):
@@ -138,6 +144,8 @@ class WeirJobOperator(SparkSubmitOperator):
         self.arguments = arguments
         self.engine = engine
         self.conn_id = conn_id
+        self.approval = approval
+        self.approval_timeout = approval_timeout
         self._reader: ReaderTask | None = None
         self._run: RunId | None = None
         self._here = False  # whether its action runs in this process
@@ -157,9 +165,49 @@ class WeirJobOperator(SparkSubmitOperator):
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         run = self._run = run_of(context["ti"])
-        report = self._run_somewhere(context, run, settings, parsed, arguments)
+        done = None
+        if self.approval and ACTIONS[self.job].measure and not is_excused(context, settings):
+            done = self._ask_about_loss(context, run, settings, parsed, arguments)
+        report = done or self._run_somewhere(context, run, settings, parsed, arguments)
         self.outlets: list[Any] = without_streams(self.outlets)
         return report
+
+    def _ask_about_loss(
+        self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """Measure what would be lost. If that is something, ask, and continue with `approved`.
+        Return the report if an earlier try has done it, with the places that were approved."""
+        measure = ACTIONS[self.job].measure
+        assert measure is not None
+        with failing(), Database.of(settings) as database, self._session_here():
+            if (done := arguments_done(database, run)) is not None:
+                return self._run_here(run, settings, done)
+            job = Job(self.job, run, settings, database, arguments, start_spark=self._start_spark)
+            loss = measure(job, parsed)
+        if loss is not None:
+            for line in loss.lines:
+                log.info("%s", line)
+            ask(context, self.job, arguments, loss, self.approval_timeout)
+        return None
+
+    def approved(
+        self,
+        context: Any,
+        event: dict[str, Any],
+        arguments: dict[str, Any],
+        facts: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Do what a person has approved, unless something else would be lost by now. Airflow calls
+        this when the question is answered."""
+        who = answer_of(event)
+        log.info("%s approved it", who)
+        with speaking("form" if self.arguments is None else "program", FORMS, self.job):
+            with failing():
+                settings = settings_of(self.conn_id)
+            run = self._run = run_of(context["ti"])
+            with self._session_here():
+                report = self._run_here(run, settings, arguments, facts)
+            return report | {"approved_by": who}
 
     def _run_somewhere(
         self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
@@ -169,7 +217,7 @@ class WeirJobOperator(SparkSubmitOperator):
                 self._reader = ReaderTask(parsed.reader_group, run, settings)
                 meanwhile.enter_context(self._reader.watching(context["ti"].get_task_states))
             if self._own and self.engine == "spark":  # which a driver elsewhere does not have
-                with _environment({"PYSPARK_SUBMIT_ARGS": self._session_arguments()}):
+                with self._session_here():
                     return self._run_here(run, settings, arguments)
             if self.engine == "pyarrow" or (
                 self.engine == "auto" and not ACTIONS[self.job].uses_spark
@@ -181,13 +229,19 @@ class WeirJobOperator(SparkSubmitOperator):
             return self._submit(context, run, settings, parsed, arguments)
 
     def _run_here(
-        self, run: RunId, settings: Settings, arguments: dict[str, Any]
+        self,
+        run: RunId,
+        settings: Settings,
+        arguments: dict[str, Any],
+        approved: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Run the action in this process. Raises InvalidInput if it needs Spark and may have it,
         and for all else what Airflow has for it."""
         with Database.of(settings) as database:
-            start = None if self.engine == "spark" else _no_spark
-            job = Job(self.job, run, settings, database, start_spark=start, own=self._own)
+            job = Job(
+                self.job, run, settings, database, start_spark=self._start_spark, own=self._own,
+                approved=approved,
+            )  # fmt: skip
             self._here = True
             try:
                 return perform(job, ACTIONS[self.job], arguments)
@@ -273,15 +327,26 @@ class WeirJobOperator(SparkSubmitOperator):
             raise AirflowFailException(sentence)
         raise AirflowException(sentence or f"the job is {state}")
 
-    def _session_arguments(self) -> str:
-        """Return what starts a session in this process as spark-submit would start the job."""
-        if self._check_connection() == "cluster":
+    @property
+    def _start_spark(self) -> Callable[[], NoReturn] | None:
+        """What starts Spark in the worker; None: a session of its own."""
+        return None if self.engine == "spark" else _no_spark
+
+    @contextlib.contextmanager
+    def _session_here(self) -> Iterator[None]:
+        """Let a session that is started in this process be as spark-submit would start it."""
+        cluster = self.engine == "spark" and self._check_connection() == "cluster"
+        if cluster and self._own:
             raise AirflowFailException(
                 f"connection {self._conn_id!r} has the deploy mode cluster, whose drivers do not "
                 "have the function of this DAG file; use client, or engine='pyarrow'."
             )
+        if self.engine != "spark" or cluster:
+            yield
+            return
         command = self._get_hook()._build_spark_submit_command("pyspark-shell")
-        return shlex.join(command[1:])
+        with _environment({"PYSPARK_SUBMIT_ARGS": shlex.join(command[1:])}):
+            yield
 
     def _check_connection(self) -> str:
         """Return the deploy mode, empty for the default. For a connection that does not exist,

@@ -139,6 +139,23 @@ def read_arguments(database: Database, run: RunId, job: str) -> dict[str, Any] |
     return None if row is None else dict(row.arguments)
 
 
+def arguments_done(database: Database, run: RunId) -> dict[str, Any] | None:
+    """Return the arguments with which an earlier try of a run has done what it asks for; None if
+    none has."""
+    row = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT arguments FROM job_run WHERE dag_id = :dag_id AND run_id = :run_id
+                AND task_id = :task_id AND map_index = :map_index
+                AND EXISTS (SELECT FROM request WHERE request_id = :request_id)
+                ORDER BY try_number DESC LIMIT 1"""
+            ),
+            {**run.__dict__, "request_id": str(run)},
+        ).one_or_none()
+    )
+    return None if row is None else dict(row.arguments)
+
+
 def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
     """Return state, report, error, and whether to retry, of a job that ran; "unknown" if it has no
     row.

@@ -10,6 +10,7 @@ from weir.database.connection import Database
 from weir.errors import Incomplete
 from weir.history.job_runs import RunId, record_progress
 from weir.installation.opened import Installation
+from weir.operations.approval import Loss
 from weir.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Job:
     log: Callable[[str], None] = _print
     start_spark: "Callable[[], SparkSession] | None" = None
     own: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # by name, of the program
+    approved: dict[str, Any] | None = None  # the facts of the loss that a person has approved
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
 
@@ -134,6 +136,7 @@ class Action(Generic[F]):
     as cron; None: people start it. `irreversible`: whether its effect can't be undone.
     `moves_data`: whether it appends events to streams, in a job that takes long. `uses_spark`:
     whether its run usually needs Spark, so that an operator submits it unless it is told otherwise.
+    `measure`: returns what it would lose, for a person to approve; None if that is nothing.
     """
 
     form: type[F]
@@ -143,6 +146,7 @@ class Action(Generic[F]):
     irreversible: bool = False
     moves_data: bool = False
     uses_spark: bool = False
+    measure: "Callable[[Job, F], Loss | None] | None" = None
 
     @property
     def page(self) -> str:

@@ -16,20 +16,26 @@ from weir.warehouse.paths import stream_folder
 
 
 def delete_stream(
-    database: Database, name: StreamName, *, unread_too: bool = False, request_id: str
+    database: Database,
+    name: StreamName,
+    *,
+    unread_too: bool = False,
+    dry_run: bool = False,
+    request_id: str,
 ) -> dict[str, Any]:
     """Delete a sealed stream with all its metadata, and make garbage of its files.
 
     A stream of the same name can then be created; its segment numbers continue those of this one.
-    `unread_too`: delete it although a subscriber has unread events. Returns `stream` and `files`
-    (how many became garbage). Raises NotFound; and Conflict if the stream is not sealed, if a batch
-    on it is open, or if a subscriber has unread events.
+    `unread_too`: delete it although a subscriber has unread events. `dry_run`: change nothing, and
+    also return its `events` and `bytes`, and by name how many events each group has `unread`.
+    Returns `stream` and `files` (how many became garbage). Raises NotFound; and Conflict if the
+    stream is not sealed, if a batch on it is open, or if a subscriber has unread events.
     """
     request = Request(request_id, "delete_stream", str(name), {"unread_too": unread_too})
 
     def work(connection: Connection) -> dict[str, Any]:
         # Before locking: of a stream that is deleted there is no row to lock.
-        if (before := request.result(connection)) is not None:
+        if not dry_run and (before := request.result(connection)) is not None:
             return before
         try:
             stream = lock_stream_and_groups(connection, name)
@@ -42,7 +48,9 @@ def delete_stream(
                 "stream_not_sealed",
                 f"stream {name} is {stream.state}; first {do('seal_stream', stream=str(name))}.",
             )
-        _check_unread(connection, stream, unread_too)
+        unread = _check_unread(connection, stream, unread_too)
+        if dry_run:
+            return {"stream": str(name), "unread": unread, **_content(connection, stream.stream_id)}
         return request.done(
             connection, {"stream": str(name), "files": _delete(connection, stream.stream_id)}
         )
@@ -50,7 +58,24 @@ def delete_stream(
     return database.transaction(work)
 
 
-def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool) -> None:
+def _content(connection: Connection, stream_id: int) -> dict[str, int]:
+    """Return how many `files`, `bytes` and `events` a stream has."""
+    row = connection.execute(
+        text(
+            """SELECT count(*) AS files, coalesce(sum(f.bytes), 0)::bigint AS bytes,
+                (SELECT u.events FROM stream s CROSS JOIN LATERAL
+                    unread_from(s.stream_id, s.head, s.head, NULL) u
+                 WHERE s.stream_id = :s) AS events
+            FROM data_file f WHERE f.stream_id = :s"""
+        ),
+        {"s": stream_id},
+    ).one()
+    return {"files": row.files, "bytes": row.bytes, "events": int(row.events)}
+
+
+def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool) -> dict[str, int]:
+    """Return how many events each group has not read. Raises Conflict for a batch that is open, and
+    for those of subscribers, unless `unread_too`."""
     groups = connection.execute(
         text(
             """SELECT g.name, EXISTS (
@@ -75,6 +100,7 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
                 f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
                 f"let it read them, or {give(unread_too=True)}.",
             )
+    return {row.name: int(row.unread) for row in groups if row.unread}
 
 
 def _delete(connection: Connection, stream_id: int) -> int:

@@ -1,11 +1,13 @@
 """Reset a reader group: move its positions to a starting point."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedStream
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -13,6 +15,7 @@ from weir.errors import Conflict
 from weir.front_ends import give
 from weir.model.stream_cut import at_or_before, meet
 from weir.reader_groups.event_time_points import say_between
+from weir.reader_groups.groups.consumers import declared_consumer
 from weir.reader_groups.groups.lifecycle import loaded_ends
 from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import without_truncated
@@ -24,17 +27,21 @@ from weir.reader_groups.starting_points import Cuts, find_cuts
 
 def reset_reader_group(
     database: Database, name: str, to: str, *, allow_repeat: bool = False,
-    allow_loss: bool = False, allow_truncated: bool = False, request_id: str,
+    allow_loss: bool = False, allow_truncated: bool = False, dry_run: bool = False,
+    request_id: str,
 ) -> dict[str, Any]:  # fmt: skip
     """Move the positions of a group in all its streams to a starting point, and abandon its open
     batches.
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
     must join again. Returns `reader_group`, `generation` (the new one), `position` (by stream the
-    cut), `deletes`, `reads` and `missing` (as `create_reader_group`). Raises Truncated for a
-    position below the head (unless `allow_truncated`: then it is the head); and Conflict if events
-    that are committed would be read again (unless `allow_repeat`), or if other groups would lose
-    unread events by what is released (unless `allow_loss`).
+    cut), `deletes`, `reads` and `missing` (as `create_reader_group`). `dry_run`: change nothing,
+    and also return by stream how many events it would read `again`, its `outputs`, and whether a
+    group `loses` unread events by it.
+
+    Raises Truncated for a position below the head (unless `allow_truncated`: then it is the head);
+    and Conflict if events that are committed would be read again (unless `allow_repeat`), or if
+    other groups would lose unread events by what is released (unless `allow_loss`).
     """
     request = Request(
         request_id, "reset_reader_group", name,
@@ -44,7 +51,7 @@ def reset_reader_group(
 
     def work(connection: Connection) -> dict[str, Any]:
         locked, group = lock_group_and_streams(connection, name)
-        if (before := request.result(connection)) is not None:
+        if not dry_run and (before := request.result(connection)) is not None:
             return before
         rows = connection.execute(
             text(
@@ -76,6 +83,12 @@ def reset_reader_group(
                 f"so it would read committed events again; {give(allow_repeat=True)} if you want "
                 "that.",
             )
+        if dry_run:
+            with connection.begin_nested() as tried:
+                found = _tried(connection, locked, group, cuts, allow_loss)
+                tried.rollback()
+            position = {str(s.name): cuts[s.stream_id].to_json() for s in locked}
+            return {"reader_group": name, "position": position, "missing": missing, **found}
         with releasing(connection, locked, name, allow_loss) as deletes:
             _move(connection, group, cuts)
         mark_retention_due(connection, cuts)
@@ -93,6 +106,37 @@ def reset_reader_group(
         )
 
     return database.transaction(work)
+
+
+def _tried(
+    connection: Connection,
+    locked: Sequence[LockedStream],
+    group: LockedGroup,
+    cuts: Cuts,
+    allow_loss: bool,
+) -> dict[str, Any]:
+    """Move the positions, and return what that repeats and releases."""
+    outputs = declared_consumer(connection, group.name).get("outputs", [])
+    written = connection.execute(
+        text("SELECT DISTINCT output FROM parquet_output WHERE group_name = :g"),
+        {"g": group.name},
+    ).scalars()
+    outputs = sorted({one.split()[0] for one in outputs} | {f"parquet:{one}" for one in written})
+    before = _unread(connection, group.name)
+    with releasing(connection, locked, group.name, allow_loss) as deletes:
+        _move(connection, group, cuts)
+    after = _unread(connection, group.name)
+    more = {stream: after[stream] - before.get(stream, 0) for stream in after}
+    again = {stream: count for stream, count in more.items() if count > 0}
+    loses = any(" loses " in line for line in deletes)
+    return {"again": again, "outputs": outputs, "deletes": list(deletes), "loses": loses}
+
+
+def _unread(connection: Connection, name: str) -> dict[str, int]:
+    rows = connection.execute(
+        text("SELECT stream, unread_events FROM lag WHERE reader_group = :g"), {"g": name}
+    )
+    return {row.stream: int(row.unread_events) for row in rows}
 
 
 def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:

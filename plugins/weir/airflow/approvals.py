@@ -1,0 +1,55 @@
+"""Ask a person before a task loses data: the exact loss is the body of Airflow's question, and the
+task waits without a worker until it is answered."""
+
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import TaskAwaitingInput
+from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+
+from weir.operations.approval import Loss
+from weir.settings import Settings
+
+APPROVE, REJECT = "Approve", "Reject"
+
+
+def is_excused(context: Any, settings: Settings) -> bool:
+    """Return whether the run was triggered by a user whose runs need no approval."""
+    run = context.get("dag_run")
+    return run is not None and run.triggering_user_name in settings.no_approval
+
+
+def ask(
+    context: Any, job: str, arguments: dict[str, Any], loss: Loss, timeout: timedelta | None
+) -> NoReturn:
+    """Ask in Airflow's UI whether this loss is meant. The task then continues with `approved`."""
+    upsert_hitl_detail(
+        ti_id=context["ti"].id,
+        options=[APPROVE, REJECT],
+        subject=f"{job.replace('_', ' ')}: is this meant?",
+        body="\n".join(f"- {_plain(line)}" for line in loss.lines),
+        params={},
+    )
+    raise TaskAwaitingInput(
+        method_name="approved",
+        kwargs={"arguments": {**arguments, **loss.arguments}, "facts": loss.facts},
+        timeout=timeout,
+    )
+
+
+def answer_of(event: dict[str, Any]) -> str:
+    """Return who has approved. Raises what ends the task if nobody has."""
+    if "error" in event:
+        raise AirflowFailException(
+            "nobody approved it in time, so nothing was done; trigger it again to be asked again."
+        )
+    who = (event.get("responded_by_user") or {}).get("name") or "somebody"
+    if APPROVE not in event["chosen_options"]:
+        raise AirflowSkipException(f"{who} rejected it, so nothing was done")
+    return str(who)
+
+
+def _plain(line: str) -> str:
+    """Return a line as Markdown that shows it as it is."""
+    return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|~" else one for one in line)

@@ -1,0 +1,66 @@
+"""What an action would lose, for a person who approves it; and the act, if nothing has moved since.
+
+An action that may lose data has a `measure`. Who runs it where people can be asked (Airflow) shows
+what it returns, and hands it back with the act, which compares it anew, under the locks of the act.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.database.connection import Database
+from weir.errors import Conflict
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What would be lost. `lines`: sentences for people. `facts`: what must be the same when it is
+    done, as JSON. `arguments`: those that name the same places then, such as a cut for `tail`."""
+
+    lines: list[str]
+    facts: dict[str, Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def as_approved(
+    database: Database,
+    request_id: str,
+    approved: dict[str, Any] | None,
+    measure: Callable[[Database], Loss | None],
+    work: Callable[[Database], dict[str, Any]],
+) -> dict[str, Any]:
+    """Do the work, in one transaction with a comparison of what it loses with what was approved.
+
+    `approved`: the facts; None if nobody was asked. `measure` leaves the locks that it takes.
+    Raises Conflict if something else would be lost than what was approved; then nothing is done.
+    """
+    if approved is None:
+        return work(database)
+
+    def together(database: Database) -> dict[str, Any]:
+        if not database.transaction(lambda c: _is_done(c, request_id)):
+            check_approved(approved, measure(database))
+        return work(database)
+
+    return database.together(together)
+
+
+def check_approved(approved: dict[str, Any], now: Loss | None) -> None:
+    """Raise Conflict if what would be lost now is not what was approved."""
+    if now is not None and now.facts == approved:
+        return
+    lines = "nothing" if now is None else "; ".join(now.lines)
+    raise Conflict(
+        "approval_void",
+        "the approval is void, because what would be lost has changed since; now it is this: "
+        f"{lines}. Trigger it again, to be asked about that.",
+    )
+
+
+def _is_done(connection: Connection, request_id: str) -> bool:
+    done: bool = connection.execute(
+        text("SELECT EXISTS (SELECT FROM request WHERE request_id = :id)"), {"id": request_id}
+    ).scalar_one()
+    return done

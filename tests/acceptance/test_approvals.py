@@ -1,0 +1,69 @@
+"""What loses data waits until a person approves exactly that, under the real Airflow."""
+
+import time
+from urllib.parse import quote, unquote
+
+import pytest
+
+import weir
+from tests.acceptance.test_operators import settings
+from weir.local.installation import Installation
+from weir.settings import Settings
+
+pytestmark = pytest.mark.timeout(600)
+__all__ = ["settings"]
+STREAM = "approve/numbers"
+TASK = "/taskInstances/truncate_stream"
+
+
+def test_a_loss_is_approved_rejected_or_void(
+    installation: Installation, settings: Settings
+) -> None:
+    api = installation.airflow.api()
+    form = {"stream": STREAM, "cut": "tail", "dry_run": False}
+
+    def state(run: str, *wanted: str) -> str:
+        """Wait for a state of the task of a run."""
+        end = time.monotonic() + 90
+        while (now := str(api.get(run + TASK)["state"])) not in wanted:
+            assert time.monotonic() < end, f"the task is {now}"
+            time.sleep(0.3)
+        return now
+
+    def asked() -> str:
+        """Trigger the form, wait until it asks, and return the run."""
+        run = api.trigger("weir_truncate_stream", form)
+        path = f"/dags/weir_truncate_stream/dagRuns/{quote(run)}"
+        state(path, "awaiting_input", "failed", "success")
+        return path
+
+    def answered(run: str, option: str) -> str:
+        answer = {"chosen_options": [option], "params_input": {}}
+        api.patch(f"{run}{TASK}/-1/hitlDetails", answer)
+        return state(run, "success", "failed", "skipped")
+
+    with weir.open(settings=settings) as store:
+        store.create_stream(STREAM, "n")
+        store.append(STREAM, [{"n": 1}, {"n": 2}])
+        store.create_reader_group("approve", [STREAM])
+        run = asked()
+        body = api.get(f"{run}{TASK}/-1/hitlDetails")["body"]
+        assert "would truncate 2 events of stream approve/numbers" in body
+        assert "approve would lose 2 events that it has not read" in body
+        assert answered(run, "Reject") == "skipped"
+        run = asked()
+        for batch in store.reader("approve"):
+            batch.commit({})
+        assert answered(run, "Approve") == "failed", "the world has moved"
+        assert store.count(STREAM) == 2
+        run = asked()
+        store.append(STREAM, [{"n": 3}])
+        assert answered(run, "Approve") == "success"
+        assert store.count(STREAM) == 1
+        api.post("/dags/weir_truncate_stream/clearTaskInstances", {
+            "dag_run_id": unquote(run.rpartition("/")[2]), "dry_run": False, "only_failed": False,
+            "reset_dag_runs": True,
+        })  # fmt: skip
+        state(run, "queued", "scheduled", "running", "success")
+        assert api.wait("weir_truncate_stream", unquote(run.rpartition("/")[2])) == "success"
+        assert store.count(STREAM) == 1, "cleared: it was done"

@@ -1,0 +1,153 @@
+"""What an action would lose is measured, and done only if it is still what was approved."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import weir
+from tests.raises import raises
+from tests.world.streams import unique
+from weir.actions import ACTIONS, FORMS
+from weir.database.connection import Database
+from weir.operations.action import Job
+from weir.operations.approval import Loss
+from weir.operations.form import parse
+from weir.operations.runner import by_hand
+from weir.programs.store import StreamStore
+from weir.settings import Settings
+
+
+class Asked:
+    """A person who is asked about an action, and the action."""
+
+    def __init__(self, database: Database, settings: Settings, action: str, **given: Any) -> None:
+        self.action, self.given = action, given
+        self.job = Job(action, by_hand(action), settings, database)
+
+    def loss(self) -> Loss:
+        """What the person is shown."""
+        measure = ACTIONS[self.action].measure
+        assert measure is not None
+        found = measure(self.job, parse(FORMS[self.action], self.given))
+        assert found is not None
+        return found
+
+    def does(self, loss: Loss) -> dict[str, Any]:
+        """What is done once it is approved."""
+        form = parse(FORMS[self.action], self.given | loss.arguments)
+        return ACTIONS[self.action].run(replace(self.job, approved=loss.facts), form)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Any:
+    with weir.open(settings=settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def stream(store: StreamStore) -> str:
+    """Return a stream of three events, of which the group of its name has read none."""
+    name = unique("lossy")
+    store.create_stream(f"test/{name}", "n")
+    store.append(f"test/{name}", [{"n": 1}, {"n": 2}, {"n": 3}])
+    store.create_reader_group(name, [f"test/{name}"])
+    return f"test/{name}"
+
+
+def read(store: StreamStore, stream: str, outputs: bool = False) -> None:
+    group = stream.partition("/")[2]
+    for batch in store.reader(group):
+        batch.commit({f"parquet:{group}": batch.events} if outputs else {})
+
+
+def test_a_truncation_is_of_what_was_approved_though_events_came_meanwhile(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    asked = Asked(database, settings, "truncate_stream", stream=stream, cut="tail", dry_run=False)
+    loss = asked.loss()
+    group = stream.partition("/")[2]
+    assert loss.facts["events"] == 3
+    assert f"subscriber {group} would lose 3 events that it has not read" in loss.lines
+    assert store.count(stream) == 3
+    store.append(stream, [{"n": 4}])
+    done = asked.does(loss)
+    assert (done["events"], store.count(stream)) == (3, 1)
+    assert asked.does(loss) == done, "a try after one that was killed"
+
+
+def test_an_approval_is_void_once_the_world_has_moved(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    asked = Asked(database, settings, "truncate_stream", stream=stream, cut="tail", dry_run=False)
+    loss = asked.loss()
+    read(store, stream)
+    with raises("approval_void no reader group"):
+        asked.does(loss)
+    assert store.count(stream) == 3
+    asked.does(asked.loss())
+    assert store.count(stream) == 0
+
+
+def test_a_deletion_shows_events_files_and_who_has_not_read_them(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    asked = Asked(database, settings, "delete_stream", stream=stream, unread_too=True)
+    with raises("stream_not_sealed"):
+        asked.loss()
+    store.seal_stream(stream)
+    loss = asked.loss()
+    group = stream.partition("/")[2]
+    assert (loss.facts["events"], loss.facts["files"]) == (3, 1)
+    assert loss.facts["unread"] == {group: 3}
+    read(store, stream)
+    with raises("approval_void would delete"):
+        asked.does(loss)
+    loss = asked.loss()
+    done = asked.does(loss)
+    assert done == {"stream": stream, "files": 1}
+    assert asked.does(loss) == done
+    with raises("stream_not_found"):
+        store.count(stream)
+
+
+def test_a_reset_backwards_shows_what_is_read_again_and_which_outputs_get_it_twice(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    group = stream.partition("/")[2]
+    given = {"reader_group": group, "to": "start", "allow_repeat": True}
+    forward = Asked(database, settings, "reset_reader_group", **{**given, "to": "tail"})
+    measure = ACTIONS["reset_reader_group"].measure
+    assert measure is not None
+    assert measure(forward.job, parse(FORMS["reset_reader_group"], forward.given)) is None
+    read(store, stream, outputs=True)
+    asked = Asked(database, settings, "reset_reader_group", **given)
+    loss = asked.loss()
+    assert loss.facts["again"] == {stream: 3}
+    assert f"their results would be in parquet:{group} twice" in loss.lines
+    store.append(stream, [{"n": 4}])
+    read(store, stream)
+    with raises("approval_void 4 events"):
+        asked.does(loss)
+    loss = asked.loss()
+    done = asked.does(loss)
+    assert asked.does(loss) == done
+    read(store, stream)
+
+
+def test_declarations_that_lose_data_are_made_if_they_still_lose_the_same(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    store.update_stream(stream, retention="age", retain_max_age="30 d")
+    text = "streams: {%s: {routing_key: n, retention: age, retain_max_age: %s}}"
+    asked = Asked(database, settings, "apply", text=text % (stream, "1 d"), allow_loss=True)
+    loss = asked.loss()
+    assert "may lose data" in loss.lines[0]
+    store.update_stream(stream, retain_max_age="60 d")
+    with raises("approval_void 5184000"):
+        asked.does(loss)
+    assert asked.does(asked.loss())["changes"][0]["name"] == stream
+    keeps = Asked(database, settings, "apply", text=text % (stream, "90 d"), allow_loss=True)
+    measure = ACTIONS["apply"].measure
+    assert measure is not None
+    assert measure(keeps.job, parse(FORMS["apply"], keeps.given)) is None
