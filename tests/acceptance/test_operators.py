@@ -5,6 +5,8 @@ import json
 import os
 import textwrap
 import time
+import urllib.error
+import urllib.request
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -74,10 +76,23 @@ def test_a_dag_of_ones_own_does_each_thing_once_though_it_is_retried_and_cleared
     assert tries["numbers", 1] == 2
     _check(settings, [3, 11, 12, 13])
 
+    links = api.get(f"{path}/done/links")["extra_links"]
+    assert links["Weir: stream or group"].endswith("/weir/groups/mine")
+    assert _status(links["Weir: report"]) == 401, "nobody is logged in"
+
     api.post("/dags/mine/clearTaskInstances", {"dag_run_id": run, "dry_run": False,
              "only_failed": False, "reset_dag_runs": True})  # fmt: skip
     assert api.wait("mine", run) == "success"
     _check(settings, [3, 11, 12, 13])
+
+
+def _status(url: str) -> int:
+    """The status of a page, asked for without a login."""
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def _check(settings: Settings, large: list[int]) -> None:

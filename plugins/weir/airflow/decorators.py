@@ -13,6 +13,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
+from weir.airflow.links import LINKS
 from weir.airflow.tasks import failing, recorded, run_of, with_retries
 
 
@@ -20,6 +21,7 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
     """Append what a function returns."""
 
     custom_operator_name = "@task.weir_append"
+    operator_extra_links = LINKS[:2]
     template_fields: Sequence[str] = (
         "op_args", "op_kwargs", "templates_dict", "stream", "complete_until", "conn_id",
     )  # fmt: skip

@@ -27,6 +27,7 @@ from weir.actions.process import changed_settings
 from weir.airflow.approvals import answer_of, ask, is_excused
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
+from weir.airflow.links import LINKS
 from weir.airflow.readers import ReaderTask
 from weir.airflow.tasks import failing, run_of, with_retries
 from weir.database.connection import Database
@@ -113,6 +114,7 @@ class WeirJobOperator(SparkSubmitOperator):
 
     env_vars: dict[str, Any] | None
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
+    operator_extra_links = LINKS
 
     def __init__(
         self,
@@ -149,6 +151,8 @@ class WeirJobOperator(SparkSubmitOperator):
         self._reader: ReaderTask | None = None
         self._run: RunId | None = None
         self._here = False  # whether its action runs in this process
+        self.shown_arguments: dict[str, Any] = {}
+        self.yarn_address = ""
         self._own: dict[str, Callable[..., Any]] = {}  # functions of the DAG file, by name
 
     def execute(self, context: Any) -> dict[str, Any] | None:
@@ -165,6 +169,7 @@ class WeirJobOperator(SparkSubmitOperator):
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         run = self._run = run_of(context["ti"])
+        self.shown_arguments = arguments  # for the links
         done = None
         if self.approval and ACTIONS[self.job].measure and not is_excused(context, settings):
             done = self._ask_about_loss(context, run, settings, parsed, arguments)
@@ -358,4 +363,7 @@ class WeirJobOperator(SparkSubmitOperator):
                 f"there is no connection {self._conn_id!r}; create it in Admin > Connections, of "
                 "type Spark, with the master as its host."
             ) from None
+        self.yarn_address = str(
+            connection.extra_dejson.get("yarn_resourcemanager_webapp_address") or ""
+        ).rstrip("/")
         return str(self._deploy_mode or connection.extra_dejson.get("deploy-mode") or "")

@@ -1,5 +1,5 @@
 """What Weir serves beside Airflow's own pages, below `/weir`: the metrics, to whoever is logged in
-or has the token of the setting `metrics_token`."""
+or has the token of the setting `metrics_token`, and the pages of `weir.airflow.reports`."""
 
 import hmac
 import threading
@@ -11,12 +11,15 @@ from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from weir.airflow.reports import pages, refused
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.metrics import as_text, rows_of
 from weir.settings import load
 
-app = FastAPI(title="Weir", docs_url=None, redoc_url=None)
+app = FastAPI(title="Weir", docs_url=None, redoc_url=None, openapi_url=None)
+app.include_router(pages)
+app.add_exception_handler(WeirError, refused)
 _asking = threading.Lock()  # several monitors at once cost the database no more than one
 
 Given = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
