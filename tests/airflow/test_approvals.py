@@ -1,0 +1,103 @@
+"""What a task does when a person has answered; tests/acceptance/test_approvals.py asks for real."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+import weir
+from tests.crash.jobs import write_config
+from tests.world.streams import unique
+from weir.actions import ACTIONS, FORMS
+from weir.airflow import TruncateOperator
+from weir.airflow.operators import WeirJobOperator
+from weir.database.connection import Database
+from weir.operations.action import Job
+from weir.operations.form import parse
+from weir.operations.runner import by_hand
+from weir.settings import Settings
+
+Execute = Callable[..., Any]
+
+
+def answer(*chosen: str) -> dict[str, Any]:
+    """What Airflow hands over when ann has answered."""
+    return {
+        "chosen_options": list(chosen), "params_input": {}, "responded_at": datetime.now(UTC),
+        "responded_by_user": {"id": "1", "name": "ann"},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def stream(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a stream of two events that a group has not read, and let jobs find it."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    name = unique("asked")
+    with weir.open(settings=settings) as store:
+        store.create_stream(f"test/{name}", "n")
+        store.append(f"test/{name}", [{"n": 1}, {"n": 2}])
+        store.create_reader_group(name, [f"test/{name}"])
+    return f"test/{name}"
+
+
+def context(task: Any, try_number: int = 1, **more: Any) -> dict[str, Any]:
+    ti = SimpleNamespace(
+        dag_id="d", run_id="r", task_id=task.task_id, map_index=-1, try_number=try_number,
+        stats_tags={}, id="1",
+    )  # fmt: skip
+    return {"ti": ti, "params": {}, **more}
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_an_approval_is_done_rejected_timed_out_or_void(
+    engine: str, stream: str, settings: Settings, database: Database
+) -> None:
+    given = {"stream": stream, "cut": "tail", "dry_run": False}
+    with DAG("mine", schedule=None):
+        task = WeirJobOperator(
+            task_id=unique("t"), job="truncate_stream", arguments=given, engine=engine
+        )
+    job = Job("truncate_stream", by_hand("x"), settings, database)
+    action = ACTIONS["truncate_stream"]
+    assert action.measure is not None
+    loss = action.measure(job, parse(FORMS["truncate_stream"], given))
+    assert loss is not None
+    kept = {"arguments": given | loss.arguments, "facts": loss.facts}
+    with pytest.raises(AirflowSkipException, match="ann rejected it"):
+        task.approved(context(task), answer("Reject"), **kept)
+    with pytest.raises(AirflowFailException, match="nobody approved it in time"):
+        task.approved(context(task), {"error": "late", "error_type": "timeout"}, **kept)
+    moved = {**kept, "facts": {**loss.facts, "lost": {}}}
+    with pytest.raises(AirflowFailException, match="approval_void"):
+        task.approved(context(task), answer("Approve"), **moved)
+    with weir.open(settings=settings) as store:
+        assert store.count(stream) == 2
+        report = task.approved(context(task), answer("Approve"), **kept)
+        assert (report["events"], report["approved_by"]) == (2, "ann")
+        store.append(stream, [{"n": 3}])
+        cleared = task.execute(context(task, 2))
+        assert cleared is not None
+        assert (cleared["events"], store.count(stream)) == (2, 1)
+
+
+def test_scripts_and_dags_that_say_so_are_not_asked(
+    execute: Execute, stream: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DAG("mine", schedule=None):
+        asking = TruncateOperator(task_id="a", stream=stream, cut="tail", dry_run=False)
+        silent = TruncateOperator(
+            task_id="b", stream=stream, cut="tail", dry_run=False, approval=False
+        )
+        counting = TruncateOperator(task_id="c", stream=stream, cut="tail")
+    assert execute(counting)["dry_run"] is True
+    monkeypatch.setenv("WEIR_NO_APPROVAL", "nightly,other")
+    run = SimpleNamespace(triggering_user_name="nightly")
+    assert (asking.execute(context(asking, dag_run=run)) or {})["events"] == 2
+    assert execute(silent)["already"]
