@@ -1,6 +1,6 @@
 """Links from a task lead to pages, which show what Weir knows, and nothing as code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,8 +29,10 @@ def shown(operator: Any, link: Any) -> tuple[str, str]:
 
 
 @pytest.fixture
-def pages(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    """Return `pages(path)`: the status and the text, as a user of Airflow who may read."""
+def pages(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., tuple[int, str]]]:
+    """Yield `pages(path)`: the status and the text, as a user of Airflow who may read."""
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
     for route in app.routes:
         for one in getattr(getattr(route, "dependant", None), "dependencies", []):
@@ -42,11 +44,11 @@ def pages(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         return answer.status_code, answer.text
 
-    return get
+    yield get
+    app.dependency_overrides.clear()
 
 
 def test_without_a_login_there_is_no_page(settings: Settings) -> None:
-    app.dependency_overrides.clear()
     client = TestClient(app)
     for path in ("/runs/d?run_id=r&task_id=t", "/streams/a/b", "/groups/g"):
         assert client.get(path).status_code in (401, 403), path

@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from weir.airflow.reports import pages, refused
+from weir.airflow.reports import pages
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.metrics import as_text, rows_of
@@ -19,7 +19,6 @@ from weir.settings import load
 
 app = FastAPI(title="Weir", docs_url=None, redoc_url=None, openapi_url=None)
 app.include_router(pages)
-app.add_exception_handler(WeirError, refused)
 _asking = threading.Lock()  # several monitors at once cost the database no more than one
 
 Given = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]

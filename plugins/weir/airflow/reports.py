@@ -1,7 +1,8 @@
 """Pages behind Airflow's login: the report of a run, a stream, a reader group. They only read."""
 
+import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -35,14 +36,22 @@ _HEADERS = {
 }
 
 
-def refused(_request: Any, error: Exception) -> HTMLResponse:
-    """Show what is wrong as a page."""
-    assert isinstance(error, WeirError)
-    status = 404 if isinstance(error, NotFound) else 503
-    return _page("Weir", [f'<p class="bad">{escape(error.sentence)}</p>'], status)
+def _refusing(page: Callable[..., HTMLResponse]) -> Callable[..., HTMLResponse]:
+    """Let a page show what is wrong."""
+
+    @functools.wraps(page)
+    def shown(*args: Any, **given: Any) -> HTMLResponse:
+        try:
+            return page(*args, **given)
+        except WeirError as error:
+            status = 404 if isinstance(error, NotFound) else 503
+            return _page("Weir", [f'<p class="bad">{escape(error.sentence)}</p>'], status)
+
+    return shown
 
 
 @pages.get("/runs/{dag_id}", dependencies=[Depends(_MAY_READ_TASKS)])
+@_refusing
 def run_page(
     dag_id: str, run_id: str, task_id: str, map_index: int = -1, conn_id: str = ""
 ) -> HTMLResponse:
@@ -90,6 +99,7 @@ def run_page(
 
 
 @pages.get("/streams/{scope}/{name}", dependencies=[Depends(requires_access_asset("GET"))])
+@_refusing
 def stream_page(scope: str, name: str, conn_id: str = "") -> HTMLResponse:
     """Show a stream: its size, its columns, who reads it, and the newest transactions."""
     stream = f"{scope}/{name}"
@@ -121,6 +131,7 @@ def stream_page(scope: str, name: str, conn_id: str = "") -> HTMLResponse:
 
 
 @pages.get("/groups/{name}", dependencies=[Depends(requires_access_asset("GET"))])
+@_refusing
 def group_page(name: str, conn_id: str = "") -> HTMLResponse:
     """Show a reader group: what it has not read, and its newest batches."""
     with Database.of(settings_of(conn_id)) as database:
