@@ -21,6 +21,7 @@ from weir.actions.checkpoints import Checkpoints
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.operations.action import Job
+from weir.operations.metrics import as_text, rows_of
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.retention.capture import capture
@@ -101,7 +102,7 @@ def _warehouse(setting: Setting, streams: int) -> str:
     return setting.warehouse_of(f"control_{streams}")
 
 
-def busy(what: str, prepare: str, job: RunOnce, setting: Setting) -> Figure:
+def busy(name: str, prepare: str, job: RunOnce, setting: Setting) -> Figure:
     """Return the figure of one run that has something to do for every stream: the seconds per
     stream, of many streams beside few."""
     setting.durable(False)
@@ -118,7 +119,7 @@ def busy(what: str, prepare: str, job: RunOnce, setting: Setting) -> Figure:
         return spent / streams
 
     return Figure(
-        f"control/{what}",
+        name,
         f"seconds per stream of one run over {many:,} streams with {SUBSCRIBERS} subscribers each, "
         f"all of which moved, beside {FEW}",
         partial(run, many),
@@ -256,13 +257,18 @@ def _retention(database: Database, _warehouse: str) -> None:
     read_alerts(database, [one["stream"] for one in retain(database)])
 
 
+def _metrics(database: Database, _warehouse: str) -> None:
+    as_text(rows_of(database))
+
+
 _JOBS: dict[str, tuple[str, RunOnce]] = {
     "cuts": (_MARKED, _cuts),
     "checkpoints": (_GROUPS_MOVED, _checkpoints),
     "retention": (_PUBLISHED, _retention),
 }
 FIGURES = {
-    **{f"control/{what}": partial(busy, what, *how) for what, how in _JOBS.items()},
+    **{f"control/{what}": partial(busy, f"control/{what}", *how) for what, how in _JOBS.items()},
+    "airflow/metrics": partial(busy, "airflow/metrics", "", _metrics),
     **{f"control/{what}-idle": partial(idle, what, how[1]) for what, how in _JOBS.items()},
     "control/checkpoints-together": together,
     "control/delete": deletion,
