@@ -18,7 +18,7 @@ from weir.model.key_space import STEPS
 from weir.model.schema import CLOCK, CLOCK_FIELD, SEQ, Field, stored_name, without_metadata
 from weir.spark.base.exact import quoted
 from weir.spark.base.routing import routing_steps
-from weir.spark.base.row_hash import row_hash
+from weir.spark.base.row_hash import row_hash, sums_modulo
 from weir.spark.base.session import active
 from weir.spark.reads.data_files import FileConstants, scan_files
 from weir.spark.reads.native import scanning_session
@@ -35,7 +35,6 @@ _SKIPPING = {
     "parquet.page.verify-checksum.enabled": "true",
 }
 _FILE, _HASH, _KEY = "_weir_file", "_weir_hash", "_weir_key"
-_LOW, _HIGH = "_weir_low", "_weir_high"
 
 
 def contents_by_spark(app: Installation) -> Contents:
@@ -71,6 +70,7 @@ def _read(
     """Read files of one version, and add to what was seen of them."""
     rows: dict[int, list[Any]] = defaultdict(list)
     summed, keys = _summed(app, columns, version, [file for file, _, _ in files])
+    clocks = CLOCK in summed.columns
     for row in summed.collect():
         rows[row[_FILE]].append(row)
     reader = Reader(*filesystem(app.settings.warehouse), columns)
@@ -83,14 +83,16 @@ def _read(
         alone = next((one.clock for one in commits if one.end > file.start_offset), 0)
         seen.sums = defaultdict(int)
         for row in of_file:
-            seen.sums[row[CLOCK] or alone] += (row["upper"] << 32) + row["lower"]
+            seen.sums[(row[CLOCK] if clocks else None) or alone] += row["sum"]
         seen.keys = keys
         low, high = min(row["low"] for row in of_file), max(row["high"] for row in of_file)
         if low < file.first_seq or high > file.last_seq:
             seen.wrong.append(("order", "its ranks are not those that were recorded"))
-        if keys and (misplaced := sum(row["misplaced"] for row in of_file)):
-            what = f"{misplaced:,} of its rows have keys of another segment"
-            seen.wrong.append(("segment", what))
+        if keys:
+            begin, end = (math.ceil(end * STEPS) for end in (file.key_low, file.key_high))
+            first, last = min(row["first"] for row in of_file), max(row["last"] for row in of_file)
+            if first < begin or last >= end:
+                seen.wrong.append(("segment", "some of its rows have keys of another segment"))
 
 
 def in_file(field: Field) -> Field:
@@ -102,9 +104,9 @@ def in_file(field: Field) -> Field:
 def _summed(
     app: Installation, columns: Columns, version: int, files: Sequence[File]
 ) -> tuple[DataFrame, bool]:
-    """Return per file, by its number, and per clock of compacted files, the sums of the halves of
-    the hashes of its rows, how many there are, and how many have keys of another segment; and
-    whether the keys were looked at."""
+    """Return per file, by its number, and per clock if one is compacted, how many rows it has, the
+    sum of their hashes, and the ranges of their ranks and of their places in the key space; and
+    whether these were looked at."""
     resolving = scanning_session(app.spark)
     fields = [in_file(field) for field in without_metadata(columns.versions[version])]
     compacted = any(file.compacted for file in files)
@@ -115,25 +117,17 @@ def _summed(
             [file.path for file in files], options=_SKIPPING,
         )  # fmt: skip
         constants = FileConstants([(file.path, file.first_seq) for file in files])
-        low, high = (
-            constants.sql([math.ceil(end * STEPS) for end in ends])
-            for ends in ([f.key_low for f in files], [f.key_high for f in files])
-        )
-        known = {
-            _FILE: constants.sql(range(len(files))),
-            CLOCK: CLOCK if compacted else "cast(NULL AS bigint)",
-            _LOW: low,
-            _HIGH: high,
-        }
+        # All else that is known of a file is compared with what was found in it, not row by row.
+        known = {_FILE: constants.sql(range(len(files)))}
+        if compacted:
+            known[CLOCK] = CLOCK
         frame = constants.numbered(frame).withColumn(_HASH, row_hash(fields))
         frame, keys = _keyed(resolving, columns, frame, [f["name"] for f in fields], known)
-        misplaced = f"if({_KEY} < {_LOW} OR {_KEY} >= {_HIGH}, 1L, 0L)" if keys else "0L"
-        sums = frame.groupBy(_FILE, CLOCK).agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.expr(f"sum(shiftright({_HASH}, 32))").alias("upper"),
-            F.expr(f"sum({_HASH} & 4294967295L)").alias("lower"),
-            F.min(SEQ).alias("low"), F.max(SEQ).alias("high"),
-            F.expr(f"sum({misplaced})").alias("misplaced"),
+        (total,) = sums_modulo(resolving._jvm, [F.col(_HASH)])
+        places = [F.min(_KEY).alias("first"), F.max(_KEY).alias("last")] if keys else []
+        sums = frame.groupBy(*known).agg(
+            F.count(F.lit(1)).alias("rows"), total.alias("sum"),
+            F.min(SEQ).alias("low"), F.max(SEQ).alias("high"), *places,
         )  # fmt: skip
         return sums, keys
 
