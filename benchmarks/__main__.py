@@ -41,6 +41,7 @@ from benchmarks import (
     terminal,
     text_files,
     verification,
+    watching,
 )
 from benchmarks.setting import bench_setting
 
@@ -72,6 +73,7 @@ def main() -> int:
             metadata,
             commits,
             control,
+            watching,  # in the databases of control
             scaling,
             batches,
             takeover,

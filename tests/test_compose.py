@@ -388,6 +388,7 @@ def test_secrets_are_only_where_they_are_needed() -> None:
     # The tasks of an output to a table connect by themselves.
     assert having["weir_app"] == {"logins", "scheduler", "spark-worker"}
     assert having["weir_view"] == {"logins"}
+    assert having["weir_watch"] == {"logins", "triggerer"}
     assert having["spark"] == {"scheduler", "spark-master", "spark-worker"}
     assert having["airflow_auth"] == {"api-server"}
     for name, service in SERVICES.items():

@@ -38,6 +38,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.watch_streams(text, text[], text[]) IS 'Begins to announce streams to an Airflow, or says that it still wants that.';
 
+-- All that is queued is before the tail, of which this statement sees no other state than of the queue.
 -- It goes from one stream that has something to the next one, so streams for which nobody waits cost one probe each,
 -- however much is queued for them.
 CREATE OR REPLACE FUNCTION weir_internal.to_announce(in_airflow text, in_idle text[])
@@ -55,12 +56,12 @@ AS $$
             ORDER BY a.kind, a.stream_name LIMIT 1) n
     )
     SELECT m.kind, m.stream_name, t.numbers, t.events, t.bytes,
-           CASE WHEN t.clock IS NOT NULL THEN weir.stream_cut_at(m.stream_name, weir_internal.clock_time(t.clock)) END,
+           CASE WHEN t.stream_id IS NOT NULL THEN weir_internal.tail_cut(t.stream_id) END,
            t.epoch, t.sources
     FROM moved m
     CROSS JOIN LATERAL (
         SELECT array_agg(t.transaction_number ORDER BY t.clock) AS numbers, sum(t.events)::bigint AS events,
-               sum(t.bytes)::bigint AS bytes, max(t.clock) AS clock, max(s.current_epoch) AS epoch,
+               sum(t.bytes)::bigint AS bytes, max(t.stream_id) AS stream_id, max(s.current_epoch) AS epoch,
                array_agg(DISTINCT t.source) AS sources
         FROM (SELECT a.stream_id, a.transaction_number FROM weir_internal.announcement a
               WHERE a.airflow = in_airflow AND a.kind = m.kind AND a.stream_name = m.stream_name AND m.kind = 'events'

@@ -387,8 +387,10 @@ BEGIN
         ON CONFLICT (root, path) DO NOTHING;
     END IF;
     INSERT INTO weir_internal.capture_queue (stream_id) VALUES (in_stream_id);
-    PERFORM weir_internal.queue_announcements(
-        s, in_number, total_events > 0, stream_until, coalesce(in_late, 0) > 0);
+    IF EXISTS (SELECT FROM weir_internal.watch w WHERE w.stream_name = s.stream_name) THEN
+        PERFORM weir_internal.queue_announcements(
+            s, in_number, total_events > 0, stream_until, coalesce(in_late, 0) > 0);
+    END IF;
     UPDATE weir_internal.transaction o
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),
