@@ -15,6 +15,7 @@ import weir
 from tests.chance import random_for
 from tests.compaction.world import EVER, World
 from tests.raises import raises
+from tests.world.columns import column, update
 from tests.world.groups import Group
 from tests.world.streams import at_once, run
 from weir.arrow.read import concatenated, read_rows
@@ -141,6 +142,12 @@ def sealed(world: World) -> None:
     seal_stream(world.lane.database, world.lane.name, request_id="seal")
 
 
+def renamed(world: World) -> None:
+    """Its columns swap their names, and get a new one with a default."""
+    changes = {"rename": {"n": "v0", "v0": "n"}, "add": [column("gate", "integer", "7")]}
+    update(world.lane, **changes)
+
+
 def compacted(world: World) -> None:
     """Another one, which believed that the lease of this one had expired."""
     run(world.lane.database, "UPDATE compaction SET lease_until = '-infinity'")
@@ -153,7 +160,7 @@ def recovered(world: World) -> None:
     )
 
 
-@pytest.mark.parametrize("refused", ["truncated", "truncated_whole", "scaled", "sealed"])
+@pytest.mark.parametrize("refused", ["truncated", "truncated_whole", "scaled", "sealed", "renamed"])
 def test_what_happens_while_files_are_written_is_as_if_nobody_wrote_them(
     world: World, refused: str
 ) -> None:
@@ -164,6 +171,7 @@ def test_what_happens_while_files_are_written_is_as_if_nobody_wrote_them(
     swap(world, number, new)
     assert read(world) == before
     clean(world)
+    compact(world.lane.database, world.settings, EVER, [world.lane.name], thorough=True)
     assert read(world) == before
 
 

@@ -18,6 +18,7 @@ from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
+from weir.model.schema import Field
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.lifecycle import Function, commit_batch
 from weir.reader_groups.batches.read_plan import BatchPlan
@@ -216,17 +217,14 @@ class OpenBatch(Generic[Frame]):
                 "write and commit each batch once, inside the block.",
             )
 
-    def commit(
-        self, results: Mapping[str, Any] | None = None, *, rejected: int = 0
-    ) -> dict[str, Any]:
+    def commit(self, results: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Publish what was written and move the positions, in one transaction. Return what was
         done.
 
         `results`: by output what to write first, as `write` does; if one of them can't be written,
-        none of them is. `rejected`: how many of its events failed. Raises what `write` raises;
-        InvalidInput for results that are no dictionary; Fenced if the batch was taken over,
-        Conflict if it is over, BadRows if rows violate a constraint of their table, and
-        InvalidInput if a right is missing there.
+        none of them is. Raises what `write` raises; InvalidInput for results that are no
+        dictionary; Fenced if the batch was taken over, Conflict if it is over, BadRows if rows
+        violate a constraint of their table, and InvalidInput if a right is missing there.
         """
         self._check_open()
         results = {} if results is None else results
@@ -239,12 +237,18 @@ class OpenBatch(Generic[Frame]):
         with self._outputs.all_or_none():
             for output, rows in results.items():
                 self.write(output, rows)
+        return self._commit()
+
+    def _commit(
+        self, rejected: int = 0, rejected_as: Mapping[int, Sequence[Field]] | None = None
+    ) -> dict[str, Any]:
+        """Commit like `commit`; for the others see `commit_batch`."""
         app, written, lost = self._app, self._outputs, self._plan.lost
         check_written(app.settings.warehouse, written.staged)
         committed = commit_batch(
             app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
             tables=written.tables, outputs=[one for _, one in written.parquet], lost=lost,
-            rejected=rejected, function=self._function,
+            rejected=rejected, rejected_as=rejected_as, function=self._function,
         )  # fmt: skip
         self._end()
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")
@@ -305,14 +309,16 @@ class OpenBatch(Generic[Frame]):
         it is over."""
         self._check_open()
         self.discard()
-        rejected = 0
-        fields = {one.name: one.fields for one in self._plan.streams}
+        rejected, as_text = 0, dict[int, Sequence[Field]]()
+        planned = {one.name: one for one in self._plan.streams}
         for name, frame in self._all_events.items():
             bounds = [b for b in self._batch.bounds if self._plan.names[b.stream_id] == name]
             if events := sum(b.end - b.start for b in bounds):
                 stream = make_rejected_stream(self._app.database, stream_name(name))
                 why = self._engine.sentence(error)
-                failed = self._engine.failed_events(frame, self._batch.group, why, fields[name])
+                read = planned[name]
+                failed = self._engine.failed_events(frame, self._batch.group, why, read.fields)
+                as_text[read.stream_id] = read.fields
                 self._outputs.append(stream, failed)
                 rejected += events
-        return self.commit(rejected=rejected - sum(self._plan.lost.values()))
+        return self._commit(rejected - sum(self._plan.lost.values()), as_text)

@@ -5,16 +5,20 @@ bounds, under a new token and as a new attempt. One transaction commits the batc
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit_in
+from weir.controller.locks import LockedStream
 from weir.controller.staged import Staged
+from weir.controller.streams import schema_by_id
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
+from weir.errors import Conflict
 from weir.model.bounds import Bound
+from weir.model.schema import Field, stored_name
 from weir.reader_groups.batch import Batch, hold
 from weir.reader_groups.batches.alignment import check_closed
 from weir.reader_groups.batches.data_loss import skip_gaps
@@ -138,15 +142,18 @@ def commit_batch(
     outputs: Sequence[dict[str, Any]] = (),
     lost: dict[int, int] | None = None,
     rejected: int = 0,
+    rejected_as: Mapping[int, Sequence[Field]] | None = None,
     function: Function | None = None,
 ) -> list[Committed]:
     """Move the positions to the end of the batch and publish its outputs, in one transaction.
 
     `staged`: appends to streams. `tables`: rows for tables of this database. `outputs`: the Parquet
     folders of this attempt. `lost`: by stream id, how many events were truncated after the batch
-    was opened. `rejected`: how many of its events failed. `function`: what made the results, for
-    lineage. If the batch has a rest, the next part of that is open afterwards. Doing it again
-    changes nothing. Raises Fenced if the batch was taken over; then nothing of it is published.
+    was opened. `rejected`: how many of its events failed. `rejected_as`: by stream id, the columns
+    with which these were written as text. `function`: what made the results, for lineage. If the
+    batch has a rest, the next part of that is open afterwards. Doing it again changes nothing.
+    Raises Fenced if the batch was taken over, and Conflict if a column of rejected events was
+    widened meanwhile; then nothing of it is published.
     """
     appends = [
         {
@@ -158,14 +165,18 @@ def commit_batch(
         for one in staged
     ]
     published = [*outputs, *(table.output() for table in tables), *appends]
+    as_text = rejected_as or {}
 
     def work(connection: Connection) -> tuple[list[Committed], bool]:
         locked, group = lock_streams_and_group(
-            connection, batch.group, ids=[s.attempt.stream_id for s in staged]
+            connection, batch.group, ids=[*(s.attempt.stream_id for s in staged), *as_text]
         )
         # In the order of the thread that renews leases: the reader's row, then its transactions.
         record = hold(connection, batch)
-        committed = commit_in(connection, locked, staged) if staged else []
+        if record.state == "open":
+            _check_types(connection, [one for one in locked if one.stream_id in as_text], as_text)
+        written = [one for one in locked if one.stream_id not in as_text]
+        committed = commit_in(connection, written, staged) if staged else []
         if record.state != "open":
             return committed, record.awaited
         if record.has_outputs:
@@ -198,3 +209,21 @@ def commit_batch(
         # all rows into tables.
         settle_group(database, batch.group)
     return done
+
+
+def _check_types(
+    connection: Connection,
+    locked: Sequence[LockedStream],
+    as_text: Mapping[int, Sequence[Field]],
+) -> None:
+    """Check that events were written as text with the types of now: by the time at which they are
+    rejected they are read again (`weir.spark.consumers.put_back`)."""
+    for stream in locked:
+        types = {stored_name(one): one["type"] for one in as_text[stream.stream_id]}
+        for one in schema_by_id(connection, stream.stream_id):
+            if types.get(stored_name(one), one["type"]) != one["type"]:
+                raise Conflict(
+                    "schema_changed",
+                    f"column {one['name']!r} of stream {stream.name} was widened since the batch "
+                    "was read, of which an event is to be rejected; read the batch again.",
+                )
