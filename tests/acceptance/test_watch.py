@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import weir
+from tests.chance import random_for
 from tests.world.streams import rows
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
@@ -96,6 +98,10 @@ class Watched:
         """The transactions of which runs were told."""
         return [number for one in self.returned("watch_events", "told") for number in one]
 
+    def airflows(self, sql: str) -> list[str]:
+        """What Airflow's own database answers, a text per row."""
+        return self.installation.postgres.psql(sql, "airflow").split()
+
     def drifting(self) -> list[Any]:
         """What is committed and not announced."""
         return rows(self.database, "SELECT * FROM announcements WHERE NOT announced")
@@ -150,3 +156,45 @@ def test_what_is_committed_while_the_triggerer_is_killed_is_announced(watched: W
         watched.installation.airflow.start()
     watched.until("all of them", lambda: set(numbers) <= set(watched.told()))
     watched.until("no drift", lambda: not watched.drifting())
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3 * 3600)
+def test_whatever_is_killed_every_commit_is_announced_and_every_hour_runs_once(
+    watched: Watched,
+) -> None:
+    """Kill the scheduler, the triggerer and Postgres at random, while a program appends."""
+    chance, airflow = random_for("watch"), watched.installation.airflow
+    hour, first = 24, watched.append(23.5, complete_until=DAY + timedelta(hours=24))
+    end = time.monotonic() + float(os.environ.get("WEIR_SOAK_SECONDS", "600"))
+    while time.monotonic() < end:
+        victim = chance.choice(["scheduler", "triggerer", "postgres"])
+        if victim == "postgres":
+            watched.installation.postgres.kill()
+        else:
+            main = psutil.Process(airflow.running()[victim])
+            for one in [*main.children(recursive=True), main]:
+                with suppress(psutil.Error):
+                    one.send_signal(signal.SIGKILL)
+            watched.append(hour + 0.5)
+        time.sleep(chance.uniform(0, 3))
+        watched.installation.start()
+        hour += 1
+        watched.append(hour - 0.3, complete_until=DAY + timedelta(hours=hour))
+        time.sleep(chance.uniform(0, 8))
+    watched.until("no drift", lambda: not watched.drifting(), 300)
+    committed = rows(
+        watched.database,
+        "SELECT transaction_number FROM transactions WHERE stream = :s AND events > 0 "
+        "AND transaction_number >= :first",
+        s=str(watched.stream), first=first,
+    )  # fmt: skip
+    told = watched.airflows(
+        "SELECT DISTINCT n::bigint FROM asset_event e JOIN asset a ON a.id = e.asset_id, "
+        "json_array_elements_text(e.extra::json -> 'payload' -> 'transactions') n "
+        "WHERE a.name = 'weir watch/orders'"
+    )
+    assert {number for (number,) in committed} <= {int(number) for number in told}
+    keys = watched.airflows("SELECT partition_key FROM dag_run WHERE dag_id = 'watch_hours'")
+    wanted = {(DAY + timedelta(hours=n)).strftime("%Y-%m-%dT%H:%M:%S") for n in range(23, hour)}
+    assert sorted(key for key in keys if key in wanted) == sorted(wanted), "each hour once"
