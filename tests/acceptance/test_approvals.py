@@ -1,5 +1,6 @@
 """What loses data waits until a person approves exactly that, under the real Airflow."""
 
+import json
 import time
 from urllib.parse import quote, unquote
 
@@ -26,7 +27,9 @@ def test_a_loss_is_approved_rejected_or_void(
         """Wait for a state of the task of a run."""
         end = time.monotonic() + 90
         while (now := str(api.get(run + TASK)["state"])) not in wanted:
-            assert time.monotonic() < end, f"the task is {now}"
+            if time.monotonic() > end:
+                tries = [api.get(f"{run}{TASK}/logs/{one}") for one in (1, 2)]
+                pytest.fail(f"the task is {now}: {json.dumps(tries)[:20_000]}")
             time.sleep(0.3)
         return now
 
