@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks import (
     adjunct_joins,
     adjunct_stores,
+    airflow_tasks,
     appends,
     batches,
     commits,
@@ -87,6 +88,7 @@ def main() -> int:
             object_stores,
             adjunct_joins,
             adjunct_stores,
+            airflow_tasks,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
@@ -31,6 +32,8 @@ with open(calls, "a") as file:
     file.write(json.dumps(sys.argv[1:]) + "\\n")
 print("Submitted application application_1700000000000_0001")
 print("driver-20261125000000-0001 is submitted")
+print(" pod name: weir-ab12-driver")
+print(" Exit code: " + ("0" if os.path.exists(calls + ".ends") else "1"))
 sys.path.insert(0, "{plugins}")
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, record_end
@@ -48,6 +51,8 @@ MODES = {
     "standalone cluster": ("spark://127.0.0.1:7077", "cluster"),
     "yarn client": ("yarn", "client"),
     "yarn cluster": ("yarn", "cluster"),
+    "kubernetes client": ("k8s://https://127.0.0.1:6443", "client"),
+    "kubernetes cluster": ("k8s://https://127.0.0.1:6443", "cluster"),
 }
 Try = Callable[[int], Any]
 
@@ -72,6 +77,8 @@ def calls(
     submit.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    # The client of Kubernetes need not be installed where nothing asks it.
+    monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
 
     class Master(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -130,6 +137,16 @@ def test_each_try_submits_a_job_of_its_own_in_every_deploy_mode(
     submitted = [json.loads(line) for line in calls.read_text().splitlines()]
     runs = [json.loads(one[one.index("--run") + 1])["try_number"] for one in submitted]
     assert runs == [1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", ["local", "kubernetes cluster"])
+def test_a_job_that_has_recorded_its_success_is_done_whatever_spark_submit_says(
+    mode: str, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = calls.with_name("spark-submit")
+    submit.write_text(submit.read_text() + "\nsys.exit(1)\n")
+    calls.with_name("calls.ends").touch()
+    assert tries(mode, monkeypatch)(1) == {"done": 1}
 
 
 def test_a_task_that_is_to_reconnect_is_refused() -> None:

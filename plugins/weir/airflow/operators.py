@@ -319,7 +319,9 @@ class WeirJobOperator(SparkSubmitOperator):
     ) -> dict[str, Any] | None:
         with failing(), Database.of(settings) as database:
             state, report, sentence, retryable = read_outcome(database, run)
-            if failed is None and state == "succeeded":
+            if state == "succeeded":  # of this very try, whatever became of what submitted it
+                if failed is not None:
+                    log.warning("the job has succeeded, though it is reported: %s", failed)
                 return report
             if failed is not None and not sentence:
                 sentence = (
