@@ -1,6 +1,5 @@
 """What loses data waits until a person approves exactly that, under the real Airflow."""
 
-import json
 import time
 from urllib.parse import quote, unquote
 
