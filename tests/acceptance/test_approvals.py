@@ -10,7 +10,7 @@ from tests.acceptance.test_operators import settings
 from weir.local.installation import Installation
 from weir.settings import Settings
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 __all__ = ["settings"]
 STREAM = "approve/numbers"
 TASK = "/taskInstances/truncate_stream"
@@ -24,7 +24,7 @@ def test_a_loss_is_approved_rejected_or_void(
 
     def state(run: str, *wanted: str) -> str:
         """Wait for a state of the task of a run."""
-        end = time.monotonic() + 90
+        end = time.monotonic() + 180
         while (now := str(api.get(run + TASK)["state"])) not in wanted:
             if time.monotonic() > end:
                 logs = (installation.state / "airflow/logs/dag_id=weir_truncate_stream").rglob(
@@ -42,10 +42,20 @@ def test_a_loss_is_approved_rejected_or_void(
         state(path, "awaiting_input", "failed", "success")
         return path
 
-    def answered(run: str, option: str) -> str:
-        answer = {"chosen_options": [option], "params_input": {}}
-        api.patch(f"{run}{TASK}/-1/hitlDetails", answer)
-        return state(run, "success", "failed", "skipped")
+    def answered(run: str, option: str, meant: str = "") -> str:
+        """Answer, and return how the task ends. A machine that is slow lets Airflow start a task
+        twice and kill it; its next try asks again: is that `meant`, it is answered, too."""
+        while True:
+            asked = api.get(f"{run}{TASK}/-1/hitlDetails")
+            if not asked["response_received"]:
+                if meant not in asked["body"]:
+                    return "asked again"
+                answer = {"chosen_options": [option], "params_input": {}}
+                api.patch(f"{run}{TASK}/-1/hitlDetails", answer)
+            now = state(run, "awaiting_input", "success", "failed", "skipped")
+            if now != "awaiting_input":
+                return now
+            time.sleep(0.3)
 
     with weir.open(settings=settings) as store:
         store.create_stream(STREAM, "n")
@@ -59,7 +69,8 @@ def test_a_loss_is_approved_rejected_or_void(
         run = asked()
         for batch in store.reader("approve"):
             batch.commit({})
-        assert answered(run, "Approve") == "failed", "the world has moved"
+        ended = answered(run, "Approve", "approve would lose 2 events")
+        assert ended in ("failed", "asked again"), "the world has moved"
         assert store.count(STREAM) == 2
         run = asked()
         store.append(STREAM, [{"n": 3}])
