@@ -92,7 +92,8 @@ def test_a_task_leads_to_its_report_its_stream_and_its_group(
     assert (status, f"Reader group {name}" in page) == (200, True)
     status, page = pages("/streams/test/%3Cscript%3E")
     assert (status, "<script>" in page) == (404, False)
-    assert pages("/runs/mine?run_id=no&task_id=no")[0] == 404
+    status, page = pages("/runs/mine?run_id=no&task_id=no")
+    assert (status, "[run_not_found]" in page) == (404, True)
 
 
 def test_a_link_says_which_installation_it_is_of() -> None:

@@ -45,7 +45,7 @@ def _refusing(page: Callable[..., HTMLResponse]) -> Callable[..., HTMLResponse]:
             return page(*args, **given)
         except WeirError as error:
             status = 404 if isinstance(error, NotFound) else 503
-            return _page("Weir", [f'<p class="bad">{escape(error.sentence)}</p>'], status)
+            return _page("Weir", [f'<p class="bad">{escape(str(error))}</p>'], status)
 
     return shown
 
