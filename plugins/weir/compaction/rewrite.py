@@ -315,7 +315,8 @@ class _File:
             self._writer = pq.ParquetWriter(
                 self._sink, self._schema, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
                 use_dictionary=[name for name in self._schema.names if name != SEQ],
-                write_page_checksum=True,
+                # Else the values of 131,072 longs just fit into a dictionary, which only costs.
+                write_page_checksum=True, dictionary_pagesize_limit=1 << 16,
                 **_options(self.form),
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
