@@ -3,6 +3,7 @@ have, under the names of their time (semantics 5.5)."""
 
 from typing import Any
 
+import pytest
 from pyspark.sql import functions as F
 
 from tests.raises import raises
@@ -18,6 +19,8 @@ from weir.controller.update import update_stream
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.column_changes import ColumnChanges
 from weir.spark.adjuncts.read import current_frame, history_frame
+
+pytestmark = pytest.mark.drawn(1)
 
 WHOLE = AdjunctDefinition()
 NUMBERS = AdjunctDefinition(key="k", value="named_struct('m', m, 'n', n)")
