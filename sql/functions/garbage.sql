@@ -20,6 +20,18 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.batches_protecting_files(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago; and likewise the versions of adjunct stores that are being built. Sweeps keep the files that became garbage while they were open.';
 
+-- A file that straddles the head may have several commits: who verifies or replaces it asks for all of them.
+CREATE OR REPLACE FUNCTION weir_internal.commits_needed_from(in_stream_id bigint, in_cut jsonb)
+RETURNS TABLE (segment_id bigint, event_offset bigint)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 32
+AS $$
+    SELECT c.segment_id, least(c.event_offset, (
+        SELECT f.start_offset FROM weir_internal.data_file f
+        WHERE f.stream_id = in_stream_id AND f.segment_id = c.segment_id ORDER BY f.start_offset LIMIT 1))
+    FROM weir_internal.cut_entries(in_cut) c WHERE c.event_offset IS NOT NULL
+$$;
+COMMENT ON FUNCTION weir_internal.commits_needed_from(bigint, jsonb) IS 'Per segment of a cut at or before the head from where on its commits are needed: from the cut, or from the beginning of the first file.';
+
 -- The first epoch to keep is the oldest of: the newest creation epoch of the floor (the prefix sums of all later
 -- cuts are in it or in a later epoch), the epochs in which segments of the floor were sealed, the epochs in which
 -- open transactions began, and the last epoch before the history that is to be kept. A segment that was sealed by
@@ -56,14 +68,14 @@ BEGIN
     WITH gone AS (
         DELETE FROM weir_internal.packed_commits p
         WHERE p.stream_id = in_stream_id AND (p.segment_id = ANY (passed) OR p.last_clock < old_clock AND p.past <= (
-            SELECT c.start_offset FROM weir_internal.cut_entries(in_floor) f
+            SELECT c.start_offset FROM weir_internal.commits_needed_from(in_stream_id, in_floor) f
             CROSS JOIN LATERAL weir_internal.commit_at(in_stream_id, f.segment_id, f.event_offset - 1) c
             WHERE f.segment_id = p.segment_id))
         RETURNING p.commits
     )
     SELECT index_entries + coalesce(sum(g.commits), 0) INTO index_entries FROM gone g;
     -- Of a partly passed segment, keep the entry that contains the floor, and all after it.
-    DELETE FROM weir_internal.time_index i USING weir_internal.cut_entries(in_floor) f
+    DELETE FROM weir_internal.time_index i USING weir_internal.commits_needed_from(in_stream_id, in_floor) f
     WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id AND i.clock < old_clock
       AND i.start_offset < (
           SELECT max(b.start_offset) FROM weir_internal.time_index b

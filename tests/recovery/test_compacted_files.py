@@ -17,12 +17,14 @@ from tests.compaction.test_beside import clean, on_disk, read
 from tests.compaction.world import EVER, World
 from tests.crash.fault_points import kill_at, moments_of
 from tests.world.streams import Lane, run, unique
+from weir.compaction.pack import pack
 from weir.compaction.run import compact
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
+from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.verification.new_files import checking
 from weir.verification.verify import by_pyarrow, verify
@@ -166,6 +168,33 @@ def test_a_warehouse_of_before_a_compaction_gives_the_files_that_it_was_made_of(
     if what == "delete":
         clean(world)
     world_goes_on(world, before)
+
+
+def test_a_file_that_straddles_the_head_is_verified_and_found_though_metadata_was_pruned(
+    database: Database, settings: Settings, tmp_path: Path
+) -> None:
+    world = World.made(database, settings, random_for("straddling"), segments=1)
+    for _ in range(12):
+        world.append()
+    pack(database, 0.0, 60.0, most=4)
+    for _ in range(3):
+        world.append()
+    shutil.copytree(settings.warehouse, tmp_path / "backup")
+    replaced(world)
+    [tail] = world.lane.tail().values()
+    world.lane.truncate(f"0.0={tail - 1}")
+    prune(database, 0.0)
+    assert prune(database, 0.0) == []
+    before = read(world)
+    check_sound(world)
+    marker = next(Path(settings.warehouse).glob("_weir_installation*"))
+    shutil.copy(marker, tmp_path / "backup")
+    shutil.rmtree(settings.warehouse)
+    shutil.move(tmp_path / "backup", settings.warehouse)
+    done = recovered(database, settings)
+    assert (done["found"], done["lost"]) == (1, [])
+    assert read(world) == before
+    check_sound(world)
 
 
 def edited(path: Path) -> None:

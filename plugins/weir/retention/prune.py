@@ -17,9 +17,9 @@ from weir.model.stream_cut import meet
 from weir.reader_groups.locks import lock_stream_and_groups
 
 # The streams that have something old below the head: the segment that was sealed first, the first
-# entry of the time index of a segment that the head lies in, or a decision of retention or scaling
-# that is not the newest of its kind, nor the newest that truncated, and by which nobody lost an
-# event.
+# entry of the time index of a segment that the head lies in (unless a file still has events of it),
+# or a decision of retention or scaling that is not the newest of its kind, nor the newest that
+# truncated, and by which nobody lost an event.
 _CANDIDATES = text(
     """SELECT s.stream_id, s.stream_name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
@@ -34,13 +34,13 @@ _CANDIDATES = text(
             WHERE NOT EXISTS (SELECT FROM epoch p WHERE p.stream_id = s.stream_id
                               AND p.epoch = g.sealed_epoch AND p.created_at > time_clock(h.old)))
         OR EXISTS (
-            SELECT FROM cut_entries(s.head) e CROSS JOIN LATERAL (
+            SELECT FROM commits_needed_from(s.stream_id, s.head) e CROSS JOIN LATERAL (
                 SELECT * FROM time_index t
                 WHERE t.stream_id = s.stream_id AND t.segment_id = e.segment_id
                 ORDER BY t.start_offset LIMIT 1) i
             WHERE i.start_offset + i.events < e.event_offset AND i.clock < time_clock(h.old))
         OR EXISTS (
-            SELECT FROM cut_entries(s.head) e CROSS JOIN LATERAL (
+            SELECT FROM commits_needed_from(s.stream_id, s.head) e CROSS JOIN LATERAL (
                 SELECT * FROM packed_commits p
                 WHERE p.stream_id = s.stream_id AND p.segment_id = e.segment_id
                 ORDER BY p.start_offset LIMIT 1) p
