@@ -66,6 +66,7 @@ def test_two_columns_may_swap_their_names() -> None:
         ({"widen": [field("a", "long")]}, "column_not_widened 'a' string long"),
         ({"widen": [field("b", "short")]}, "column_not_widened 'b' integer short"),
         ({"add": [field("b", "string")]}, "column_type_differs 'b'"),
+        ({"add": [field("b", "integer", default="7")]}, "default_fixed 'b' '7' none"),
     ],
 )
 def test_what_is_no_change_is_refused(changes: dict[str, Any], wanted: str) -> None:
@@ -127,6 +128,8 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
         ("concat(b, '-')", None, {"widen": [field("b", "long")]}),
         ("a", "d", {"drop": ["d"]}),
         ("a", "d + interval 1 day", {"rename": {"d": "x"}}),
+        ("Z", None, {"add": [{**field("z"), "default": "x"}]}),  # no event has the column so far
+        ("z", None, {"rename": {"a": "z"}}),
     ],
 )
 def test_what_would_give_a_key_or_an_event_time_another_meaning_is_refused(

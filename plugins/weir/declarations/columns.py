@@ -11,7 +11,7 @@ from typing import Any
 
 from weir.arrow.schema import same_default, with_default
 from weir.errors import InvalidInput
-from weir.model.column_changes import ColumnChanges, holds
+from weir.model.column_changes import ColumnChanges, default_is_fixed, holds
 from weir.model.schema import Field, same_type, show, stored_name
 
 # Reads the columns that a text declares, with Spark; those of a routing key must be among them.
@@ -139,13 +139,7 @@ class DeclaredColumns:
 
 def _check_default(stream: str, old: Field, wanted: Field) -> None:
     if "default" in wanted and not same_default(old, wanted):
-        has = f"has the default {old['default']!r}" if "default" in old else "has none"
-        raise InvalidInput(
-            "default_fixed",
-            f"column {wanted['name']!r} of stream {stream} is to have the default "
-            f"{wanted['default']!r}, but it is there and {has}, which never changes; correct "
-            "the file.",
-        )
+        raise default_is_fixed(stream, old, wanted)
 
 
 def _check_wider(stream: str, old: Field, wanted: Field) -> None:

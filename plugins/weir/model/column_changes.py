@@ -81,7 +81,11 @@ class ColumnChanges:
                 "no_columns", f"stream {stream} would have no column left; keep at least one."
             )
         if self.add:
-            known = {one["name"] for one in self.add}
+            known = {one["name"]: one for one in self.add}
+            for one in kept:
+                wanted = known.get(one["name"], {})
+                if "default" in wanted and wanted["default"] != one.get("default"):
+                    raise default_is_fixed(stream, one, wanted)
             given = [*(one for one in kept if one["name"] not in known), *self.add]
             kept = merge(stream, kept, given, gone)
         return kept, gone
@@ -108,6 +112,17 @@ class ColumnChanges:
 NOTHING = ColumnChanges()
 
 
+def default_is_fixed(stream: str, there: Field, wanted: Field) -> InvalidInput:
+    """Return the error that a column which is there gets no other default."""
+    has = f"has the default {there['default']!r}" if "default" in there else "has none"
+    return InvalidInput(
+        "default_fixed",
+        f"column {wanted['name']!r} of stream {stream} is to have the default "
+        f"{wanted['default']!r}, but it is there and {has}, which never changes; leave the default "
+        "out.",
+    )
+
+
 def mentions(expression: str, column: str) -> bool:
     """Return whether a SQL expression may name a column. A text or a function of that name counts,
     too."""
@@ -132,6 +147,7 @@ def followed(
     named as the columns are called then. Raises InvalidInput for a change by which a routing key
     may mean something else, or after which an event time can't be computed.
     """
+    _check_key_stays_null(stream, configuration.routing_key, changes, types)
     wide = {one["name"]: one["type"] for one in changes.widen}
     expressions = {"routing_key": configuration.routing_key}
     if configuration.event_time is not None and not new_time:
@@ -158,6 +174,23 @@ def followed(
                 else:
                     configuration = replace(configuration, event_time=new)
     return configuration
+
+
+def _check_key_stays_null(
+    stream: str, routing_key: str, changes: ColumnChanges, types: Mapping[str, Any]
+) -> None:
+    """Check that events which have been spread, because no append so far had the column of their
+    routing key, get no key."""
+    there = {name.lower() for name in types}
+    filled = [*changes.rename.values(), *(one["name"] for one in changes.add if "default" in one)]
+    for name in filled:
+        if there and name.lower() not in there and mentions(routing_key, name):
+            raise InvalidInput(
+                "column_in_use",
+                f"a column {name!r} is to come into stream {stream} with values in the events that "
+                f"are there, but the routing key {routing_key!r}, by which they were placed, was "
+                "null in them; add a column of that name without a default.",
+            )
 
 
 def followed_definition(
