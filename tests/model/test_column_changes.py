@@ -166,6 +166,9 @@ def test_an_append_that_began_before_a_change_is_committed_only_if_its_files_sti
     assert combine("s/s", more, ABC, "add", gone) == more
     both = merge("s/s", ABC, [*ABC, field("e")])
     assert names(combine("s/s", more, both, "add", gone))[3:] == [("d", "d"), ("e", "e")]
+    upper, gone = applied(merge("s/s", ABC, [*ABC, field("E")]), [], rename={"E": "z"})
+    with raises("schema_changed 'e'"):  # its files have an e, which no column but z may read
+        combine("s/s", upper, both, "add", gone)
 
 
 def test_an_older_version_has_its_names_and_the_widest_types() -> None:

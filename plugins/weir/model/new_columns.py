@@ -97,6 +97,10 @@ def combine(
     try:
         _check_same(current or [], planned, dropped)
         both = merge(stream, current, planned, dropped)
+        stored = {field["name"]: stored_name(field) for field in both}
+        for field in planned:  # a new one may have found its name in files taken, but for the case
+            if stored[field["name"]] != stored_name(field):
+                raise _changed(f"column {field['name']!r} would have another name in files")
         if current:
             _check_new(stream, current, planned, on_new_column)
     except InvalidInput as error:
