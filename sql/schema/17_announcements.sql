@@ -37,3 +37,5 @@ COMMENT ON COLUMN weir_internal.announcement.kind IS 'As in watch.';
 COMMENT ON COLUMN weir_internal.announcement.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.announcement.stream_id IS 'The stream of the transaction.';
 COMMENT ON COLUMN weir_internal.announcement.transaction_number IS 'What was committed; of a statement of completeness without an append, a number below 0: its clock.';
+-- As 12_planning.sql says.
+ALTER TABLE weir_internal.announcement ALTER COLUMN stream_id SET STATISTICS 0;

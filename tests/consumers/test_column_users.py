@@ -15,6 +15,7 @@ from tests.world.streams import rows, unique
 from weir.adjunct.builds import Build, begin_build
 from weir.adjunct.stores import define_store, update_store
 from weir.consumers.column_users import allowing
+from weir.consumers.function_source import source_of
 from weir.controller.ownership import read_installation
 from weir.controller.streams import create_stream
 from weir.controller.update import update_stream
@@ -24,6 +25,7 @@ from weir.installation.opened import close_shared
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
+from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.groups.consumers import declare_consumer
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
@@ -176,3 +178,11 @@ def test_what_is_no_rename_is_refused(store: weir.StreamStore, written: str) -> 
 def test_a_default_without_a_column_is_refused(store: weir.StreamStore) -> None:
     with raises("default_without_column"):
         store.update_stream(ORDERS, defaults=["gate = 7"])
+
+
+def test_a_function_that_says_no_module_has_a_name_for_lineage() -> None:
+    known: dict[str, Any] = {}
+    exec("def late(events): return events", known)  # noqa: S102  # as some notebooks do
+    del known["late"].__module__
+    assert known["late"].__module__ is None
+    assert source_of(known["late"]) == Function("__main__:late", "")

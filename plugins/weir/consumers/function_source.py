@@ -23,7 +23,8 @@ def source_of(function: Callable[..., Any]) -> Function:
     except OSError:
         source = b""
     version = hashlib.sha256(source).hexdigest()[:DIGITS] if source else ""
-    module = re.sub(r"^unusual_prefix_[0-9a-f]+_", "", own.__module__)  # Airflow's, of a DAG file
+    module = own.__module__ or "__main__"  # what `exec` defines may have none
+    module = re.sub(r"^unusual_prefix_[0-9a-f]+_", "", module)  # Airflow's, of a DAG file
     return Function(f"{module}:{own.__qualname__}", version)
 
 
