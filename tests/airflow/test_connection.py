@@ -1,6 +1,7 @@
 """Connections of type Weir: each names an installation, and says whether it can be used."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,9 @@ def test_a_connection_may_name_a_file_on_the_workers(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = write_config(settings)
-    hook = given(monkeypatch, extra={"config": str(config), "grace_period": 7})
+    hook = given(monkeypatch, extra={"config": str(config), "grace_period": 7, "pack_after": 0})
     assert hook.settings().warehouse == settings.warehouse
-    assert hook.settings().grace_period == 7
+    assert (hook.settings().grace_period, hook.settings().pack_after) == (7, 0)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +83,12 @@ def test_the_button_says_what_was_found(
     assert ok, said
     for what in ("database: Postgres", "layout", "rights:", f"warehouse: {settings.warehouse}"):
         assert what in said
-    extra |= {"database": "host=127.0.0.1 port=1", "connect_patience": 0}
+    extra |= {"database": "host=127.0.0.1 port=1"}
+    begun = time.monotonic()
     ok, said = given(monkeypatch, extra=extra).test_connection()
     assert not ok
     assert "database:" in said
+    assert time.monotonic() - begun < 15, "it waited for a server as jobs do"
 
 
 def test_without_a_connection_the_settings_are_those_of_jobs(

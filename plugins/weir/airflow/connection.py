@@ -1,5 +1,6 @@
 """Connections of the type `weir`, which name an installation: one Airflow can use several."""
 
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import BaseHook, Connection
@@ -36,7 +37,8 @@ class WeirHook(BaseHook):
                 f"connection {self.conn_id!r} is of type {connection.conn_type!r}; name one of "
                 "type weir.",
             )
-        extra = {name: value for name, value in connection.extra_dejson.items() if value}
+        given = connection.extra_dejson.items()  # the form gives fields that were left empty, too
+        extra = {name: value for name, value in given if value not in (None, "", [])}
         config = str(extra.pop("config", ""))
         if connection.host or connection.login or connection.schema:
             extra["database"] = _address(connection)
@@ -54,7 +56,8 @@ class WeirHook(BaseHook):
         from weir.operations.examination import examine
 
         try:
-            settings = self.settings()
+            # Somebody waits for the answer of a button.
+            settings = replace(self.settings(), outage_patience=0.0, connect_patience=0.0)
             with Database.of(settings) as database:
                 checks = list(examine(settings, database))
         except WeirError as error:
