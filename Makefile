@@ -2,6 +2,7 @@
 
 # STATE is the folder with everything of an installation.
 STATE := $(or $(STATE),$(WEIR_STATE))
+EXAMPLES ?=
 FIGURE ?=
 ROLE ?=
 SIZE ?=
@@ -47,8 +48,8 @@ release: setup ## check that what is committed can be released, run all tests, a
 test-compose: setup ## start docker-compose.yaml's stack and use it, where there is a container engine
 	@$(PYTHON) -m tests.compose_stack || [ $$? -eq 77 ]
 
-up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do)
-	@$(WEIR) -m weir.local up
+up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do; EXAMPLES=1: with example DAGs)
+	@$(WEIR) -m weir.local up $(if $(EXAMPLES),$(if $(filter 0,$(EXAMPLES)),--no-examples,--examples))
 
 down: setup ## stop them; the data stays
 	@$(WEIR) -m weir.local down

@@ -49,7 +49,7 @@ def execute(
 
     def execute(operator: Any, try_number: int = 1, map_index: int = -1) -> Any:
         ti = SimpleNamespace(
-            dag_id="mine", run_id="r", task_id=operator.task_id, map_index=map_index,
+            dag_id=operator.dag_id, run_id="r", task_id=operator.task_id, map_index=map_index,
             try_number=try_number, stats_tags={}, get_task_states=lambda **_: {},
         )  # fmt: skip
         context: dict[str, Any] = {"ti": ti, "run_id": "r", "params": {}}

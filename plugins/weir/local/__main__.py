@@ -50,9 +50,10 @@ def up(installation: Installation, typed: Typed, with_airflow: bool = True) -> i
         at = f"{airflow.url}   login admin; `{typed('login')}` prints its password"
         if sys.stdout.isatty():  # not into the log of a CI
             at = f"{airflow.url}   login admin / {_passwords(installation, typed)['admin']}"
+    examples = "with example DAGs (tag example)   " if airflow.examples else ""
     print(
         f"Weir is up.\n"
-        f"  Airflow    {at}\n"
+        f"  Airflow    {examples}{at}\n"
         f"  Postgres   host=127.0.0.1 port={postgres.port} dbname=weir user=weir_view"
         f"   (passwords: {installation.state / 'pgpass'})\n"
         f"  State      {installation.state}\n"
@@ -182,6 +183,10 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     commands.choices["up"].add_argument(
         "--no-airflow", action="store_true", help="start Postgres only, which `weir` needs"
     )
+    commands.choices["up"].add_argument(
+        "--examples", action=argparse.BooleanOptionalAction,
+        help="let Airflow have the example DAGs, too, from now on",
+    )  # fmt: skip
     # Unknown options are passed on to psql, so abbreviations of our own are not accepted.
     commands.add_parser("psql", help=psql.__doc__, add_help=False, allow_abbrev=False)
     commands.choices["psql"].add_argument("--role", choices=ROLES, default="reader")
@@ -198,7 +203,8 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     try:
         state = settings.load().state
         if given.command == "up":
-            return up(Installation(state, dags=given.dags), typed, not given.no_airflow)
+            found = Installation(state, dags=given.dags, examples=given.examples)
+            return up(found, typed, not given.no_airflow)
         installation = Installation(state)
         if given.command == "psql":
             return psql(installation, typed, given.role, others)

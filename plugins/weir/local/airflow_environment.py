@@ -8,10 +8,18 @@ from pathlib import Path
 from weir import settings
 from weir.local.spark_start import spark_start
 from weir.local.state_folder import StateFolder
-from weir.source_tree import LIBRARY, REPOSITORY
+from weir.source_tree import LIBRARY, REPOSITORY, beside
 
 # Hides a warning about a call of Airflow's own, with which each task's log would begin.
 _QUIET = "ignore:GitWildMatchPattern:DeprecationWarning"
+EXAMPLES = beside("examples") / "example_dags"
+_LOCAL = "airflow.dag_processing.bundles.local.LocalDagBundle"
+_BUNDLES = json.dumps(
+    [
+        {"name": "dags-folder", "classpath": _LOCAL, "kwargs": {}},
+        {"name": "weir-examples", "classpath": _LOCAL, "kwargs": {"path": str(EXAMPLES)}},
+    ]
+)
 _SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
 
 
@@ -42,9 +50,10 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
 
 
 def airflow_environment(
-    state: StateFolder, dags: Path, ports: dict[str, int], stack_id: str
+    state: StateFolder, dags: Path, ports: dict[str, int], stack_id: str, examples: bool
 ) -> dict[str, str]:
-    """Return the whole environment of Airflow's components. `ports` has those of api and log."""
+    """Return the whole environment of Airflow's components. `ports` has those of api and log.
+    `examples`: whether it has the example DAGs, beside those of the folder."""
     home = state.path / "airflow"
     url = f"http://127.0.0.1:{ports['api']}"
     return {
@@ -56,6 +65,7 @@ def airflow_environment(
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         **({"AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins")} if REPOSITORY else {}),
+        **({"AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": _BUNDLES} if examples else {}),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         # A task that runs when Airflow is stopped continues as a retry at the next start.
         "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",

@@ -43,11 +43,15 @@ _PATIENCE = 180.0  # for a slow and busy machine; 10 s are usual
 
 
 class AirflowStack:
-    """The Airflow of one state folder. Any process may call `start` and `stop`, repeatedly."""
+    """The Airflow of one state folder. Any process may call `start` and `stop`, repeatedly.
 
-    def __init__(self, state: StateFolder, dags: Path) -> None:
+    `examples`: whether it has the example DAGs from its next start on; None: as before.
+    """
+
+    def __init__(self, state: StateFolder, dags: Path, examples: bool | None = None) -> None:
         self._state = state
         self._dags = dags.absolute()
+        self._wanted = examples
         self._id = f"{state.identity}-airflow"
 
     def start(self) -> None:
@@ -55,6 +59,10 @@ class AirflowStack:
         run."""
         with self._state.lock("airflow"), ports.reserving() as reserve:
             missing = [name for name in COMPONENTS if not self._main(name)]
+            if self.examples != self._stack()["examples"]:
+                self._end_all(5)  # what runs reads other DAGs
+                self._remember(examples=self.examples)
+                missing = list(COMPONENTS)
             try:
                 if missing:
                     self._end_remains(missing)
@@ -93,6 +101,11 @@ class AirflowStack:
         return f"http://127.0.0.1:{self._stack()['ports']['api']}"
 
     @property
+    def examples(self) -> bool:
+        """Return whether it has the example DAGs."""
+        return bool(self._stack()["examples"] if self._wanted is None else self._wanted)
+
+    @property
     def passwords_file(self) -> Path:
         """Return the JSON file with the passwords of the users `admin` and `viewer`."""
         return self._state.path / "airflow" / "passwords.json"
@@ -109,12 +122,12 @@ class AirflowStack:
         """Return the whole environment of the components, also for `airflow` on the command
         line."""
         return airflow_environment.airflow_environment(
-            self._state, self._dags, self._stack()["ports"], self._id
+            self._state, self._dags, self._stack()["ports"], self._id, self.examples
         )
 
     def _stack(self) -> dict[str, Any]:
         usual = {name: port for name, (_, port) in _PORTS.items()}
-        known = {"pids": {}} | self._state.read("stack.json")
+        known: dict[str, Any] = {"pids": {}, "examples": False} | self._state.read("stack.json")
         chosen = {name: port for name, port in known.get("ports", {}).items() if name in usual}
         return known | {"ports": usual | chosen}
 

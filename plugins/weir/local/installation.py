@@ -9,19 +9,29 @@ from pathlib import Path
 from weir import settings
 from weir.database import migrate
 from weir.local import logins, processes
-from weir.local.airflow_environment import weir_environment
+from weir.local.airflow_environment import EXAMPLES, weir_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.source_tree import beside
 
 
 class Installation:
-    """All processes and data of the state folder `state`. Each start uses what already runs."""
+    """All processes and data of the state folder `state`. Each start uses what already runs.
 
-    def __init__(self, state: Path, *, dags: Path | None = None, durable: bool = True) -> None:
+    `examples`: whether Airflow has the example DAGs from its next start on; None: as before.
+    """
+
+    def __init__(
+        self,
+        state: Path,
+        *,
+        dags: Path | None = None,
+        durable: bool = True,
+        examples: bool | None = None,
+    ) -> None:
         self.postgres = EmbeddedPostgres(state, durable=durable)
         self.state = self.postgres.state.path
-        self.airflow = AirflowStack(self.postgres.state, dags or beside("dags"))
+        self.airflow = AirflowStack(self.postgres.state, dags or beside("dags"), examples)
 
     def start(self) -> None:
         """Start Postgres and Airflow. If that fails or is interrupted, stop what was started."""
@@ -41,6 +51,9 @@ class Installation:
     def start_airflow(self) -> None:
         """Start Airflow and wait until it is healthy. Call `start_postgres` before."""
         self.make_data_folders()
+        if self.airflow.examples:
+            tables = (EXAMPLES / "tables.sql").read_text()
+            self.postgres.psql(f"SET ROLE weir_owner;\n{tables}", database="weir")
         self.airflow.start()
 
     def stop(self) -> None:

@@ -28,7 +28,7 @@ from weir.terminal.printing import complain, print_json
 Command = Callable[..., int]
 # Commands of the installation itself: `python -m weir.local` has them.
 LOCAL = {
-    "up": "start Postgres and Airflow on this machine (--no-airflow: Postgres only)",
+    "up": "start Postgres and Airflow on this machine (--no-airflow: Postgres only; --examples)",
     "down": "stop them; the data stays",
     "status": "say what runs",
     "login": "print where to log in, with the passwords",

@@ -1,0 +1,161 @@
+"""The example DAGs run in an Airflow that has them, and do what their pages say."""
+
+import csv
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow.parquet as pq
+import pytest
+
+import weir
+from tests.world.streams import rows
+from weir.errors import NotFound
+from weir.local.airflow_api import AirflowApi
+from weir.local.installation import Installation
+from weir.local.throw_away import reaped
+from weir.settings import Settings, load
+
+pytestmark = [pytest.mark.release, pytest.mark.timeout(900)]
+HOURS = "example_hours_with_late_data"
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation as `make up EXAMPLES=1` starts it."""
+    folder = tmp_path_factory.mktemp("weir")
+    (folder / "weir.toml").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEIR_CONFIG", str(folder / "weir.toml"))
+        found = Installation(folder / "state", durable=False, examples=True)
+        with reaped(found.postgres, found.state):
+            try:
+                found.start()
+                yield found
+            finally:
+                found.stop()
+                found.postgres.remove()
+
+
+@pytest.fixture(scope="module")
+def settings(installation: Installation) -> Settings:
+    found = load(dict(os.environ) | installation.environment())
+    return replace(found, database=installation.postgres.dsn("weir", "weir_app"))
+
+
+@pytest.fixture
+def api(installation: Installation) -> AirflowApi:
+    return installation.airflow.api()
+
+
+def until(what: str, found: Callable[[], Any], seconds: float = 180.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (answer := found()):
+        assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
+        time.sleep(0.3)
+    return answer
+
+
+def runs(api: AirflowApi, dag: str) -> list[dict[str, Any]]:
+    """The runs of a DAG in the order in which they began; none may have failed."""
+    try:
+        found: list[dict[str, Any]] = api.get(f"/dags/{dag}/dagRuns?order_by=run_after")["dag_runs"]
+    except NotFound:  # Airflow has not read its file yet
+        return []
+    for one in found:
+        assert one["state"] != "failed", api.failure(dag, one["dag_run_id"])
+    return found
+
+
+def returned(api: AirflowApi, dag: str, run: str, task: str) -> Any:
+    path = f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/xcomEntries/return_value"
+    return api.get(f"{path}?deserialize=true")["value"]
+
+
+def test_an_hour_is_appended_put_into_a_table_and_computed_again_for_late_orders(
+    installation: Installation, api: AirflowApi, settings: Settings
+) -> None:
+    first = until("Airflow's own first run", lambda: runs(api, "example_folder_each_hour"))[0]
+    assert api.wait("example_folder_each_hour", first["dag_run_id"]) == "success"
+    hour = datetime.fromisoformat(first["data_interval_start"])
+    key = f"{hour:%Y-%m-%dT%H:%M:%S}"
+
+    def totals() -> list[dict[str, Any]]:
+        done = [one["dag_run_id"] for one in runs(api, HOURS) if one["state"] == "success"]
+        return [returned(api, HOURS, run, "total") for run in done]
+
+    until("the hour", lambda: [one for one in totals() if one["hour"] == key])
+    found = next(one for one in totals() if one["hour"] == key)
+    assert (found["orders"], found["amount"], found["late"]) == (59, 59 * 60 / 2 * 1.5, 0)
+
+    # The hour before comes now: all of it is late, and so is its first order, of one hour earlier.
+    before = hour - timedelta(hours=1)
+    run = api.post(
+        "/dags/example_folder_each_hour/dagRuns",
+        {"logical_date": (hour + timedelta(minutes=1)).isoformat()},
+    )["dag_run_id"]
+    assert api.wait("example_folder_each_hour", run) == "success"
+    again = f"{before:%Y-%m-%dT%H:%M:%S}"
+    until(
+        "the late ones", lambda: [one for one in totals() if one["hour"] == again and one["late"]]
+    )
+    [late] = [one for one in totals() if one["hour"] == again and one["late"]]
+    assert (late["orders"], late["late"]) == (60, 59)
+    written = Path(settings.output_roots[0]) / "example_hours" / f"{before:%Y-%m-%dT%H}.csv"
+    assert next(csv.DictReader(written.open()))["orders"] == "60"
+
+    def in_table() -> set[str]:  # as `make psql` shows it
+        asked = "SET ROLE weir_reader; SELECT order_id FROM example.orders"
+        return set(installation.postgres.psql(asked, "weir").split())
+
+    with weir.open(settings=settings) as store:
+        expected = set(store.read("example/orders")["order_id"].to_pylist())
+    assert len(expected) in (120, 180), "or an hour has ended meanwhile"
+    until("all orders in the table", lambda: in_table() >= expected)
+    assert runs(api, "example_table_by_asset")
+
+
+def test_sales_are_joined_with_payments_of_the_same_moment(
+    api: AirflowApi, settings: Settings
+) -> None:
+    for _ in range(2):
+        run = api.trigger("example_aligned_streams")
+        assert api.wait("example_aligned_streams", run) == "success"
+    with weir.open(settings=settings) as store:
+        folders = [path for (path,) in rows(store.database, "SELECT path FROM parquet_outputs "
+                                            "WHERE reader_group = 'example_paid'")]  # fmt: skip
+    found = [row for one in folders for row in pq.read_table(one).to_pylist()]
+    assert len({row["sale"] for row in found}) == len(found) == 20
+    assert {row["amount"] for row in found} == {n * 2.5 for n in range(0, 20, 2)}
+
+
+def test_three_readers_share_a_stream_and_all_of_it_is_exported(
+    api: AirflowApi, settings: Settings
+) -> None:
+    run = api.trigger("example_fan_out")
+    assert api.wait("example_fan_out", run) == "success"
+    assert len([one for one in api.tasks("example_fan_out", run) if one["task_id"] == "clean"]) == 3
+    assert returned(api, "example_fan_out", run, "export") == 1000
+    exported = Path(settings.output_roots[0]) / "example_visits/visits.csv"
+    visits = list(csv.DictReader(exported.open()))
+    assert sorted(one["page"] for one in visits) == sorted(f"/p{n}" for n in range(1000))
+    assert {one["reader"] for one in visits} <= {"a", "b", "c"}
+
+
+def test_they_are_there_until_somebody_says_otherwise(
+    installation: Installation, api: AirflowApi
+) -> None:
+    state = json.loads((installation.state / "stack.json").read_text())
+    assert state["examples"]
+    assert Installation(installation.state).airflow.examples
+    without = Installation(installation.state, durable=False, examples=False)
+    without.start()
+    environ = without.airflow.environment()
+    assert "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST" not in environ
+    until("the end of them", lambda: not without.airflow.api().get("/dags?tags=example")["dags"])
