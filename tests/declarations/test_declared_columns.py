@@ -37,6 +37,10 @@ def changes(written: str, **more: Any) -> ColumnChanges:
     return DeclaredColumns(written, **more).changes("s/s", THERE, ["gone"], columns)
 
 
+def changes_of(there: list[Field], declared: DeclaredColumns) -> ColumnChanges:
+    return declared.changes("s/s", there, [], columns)
+
+
 def after(there: list[Field], declared: DeclaredColumns) -> list[Field]:
     """The columns after a declaration is applied, which changes nothing the second time."""
     wanted = declared.changes("s/s", there, [], columns)
@@ -72,6 +76,20 @@ def test_columns_are_renamed_widened_dropped_and_added_with_defaults_at_once() -
     }  # fmt: skip
     assert [(one["name"], one["default"]) for one in wanted.add] == [("n", "7")]
     assert [one["name"] for one in after(THERE, declared)] == ["k", "z", "a", "n"]
+
+
+def test_a_file_from_before_a_rename_adds_no_second_column() -> None:
+    there = [column("k", "string"), {**column("x", "integer"), "stored": "a"}]
+    old = "k STRING, a INT"
+    with raises("column_unknown 'x' 'a' rename_columns a -> x"):
+        changes_of(there, DeclaredColumns(old))
+    assert changes_of(there, DeclaredColumns(old, renames={"a": "a"})).rename == {"x": "a"}
+    both = DeclaredColumns("k STRING, x INT, a INT", renames={"a": "x"})
+    assert [(one["name"], one.get("stored")) for one in after(there, both)] == [
+        ("k", None), ("x", "a"), ("a", "a#2"),
+    ]  # fmt: skip
+    again = DeclaredColumns(old, drop=["a"])
+    assert [one.get("stored") for one in after(there, again)] == [None, "a#2"]
 
 
 def test_a_name_in_files_that_a_file_drops_is_given_to_no_new_column() -> None:

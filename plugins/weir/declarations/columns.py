@@ -69,9 +69,14 @@ class DeclaredColumns:
             if name in self.drop and name not in gone and name not in told:
                 raise _stored_otherwise(stream, one, "drop_columns", stored_name(one))
         add, widen = [], []
+        by_stored = {stored_name(one): one for one in there}
         for one in self._named(stream, declared):
-            old = after.get(one["name"])
+            name, old = one["name"], after.get(one["name"])
             if old is None:
+                meant = by_stored.get(name)
+                if meant and name not in (*self.renames, *self.drop):  # the file is older than it
+                    advice = f"{name} -> {meant['name']} (or {name} -> {name} to rename it back)"
+                    raise _stored_otherwise(stream, meant, "rename_columns", advice)
                 add.append(one)
                 continue
             if not same_type(old["type"], one["type"]):
