@@ -180,10 +180,11 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     commands.choices["up"].add_argument(
         "--dags", type=Path, default=beside("dags"), help="the folder of the DAGs"
     )
-    commands.choices["up"].add_argument(
+    which = commands.choices["up"].add_mutually_exclusive_group()
+    which.add_argument(
         "--no-airflow", action="store_true", help="start Postgres only, which `weir` needs"
     )
-    commands.choices["up"].add_argument(
+    which.add_argument(
         "--examples", action=argparse.BooleanOptionalAction,
         help="let Airflow have the example DAGs, too, from now on",
     )  # fmt: skip
