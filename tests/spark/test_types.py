@@ -218,7 +218,8 @@ def wider_of(kind: Any) -> str:
     if not isinstance(kind, str):
         return "its parts"
     if kind.startswith("decimal("):
-        return "more digits"
+        digits, _, scale = kind[len("decimal(") : -1].partition(",")
+        return "more digits" if holds(f"decimal({int(digits) + 1},{scale})", kind) else "no"
     every = {"short": "smallint", "integer": "int", "long": "bigint", "double": "double",
              "timestamp_ntz": "timestamp_ntz", "string": "string", "variant": "variant",
              "timestamp": "timestamp"}  # fmt: skip
