@@ -20,17 +20,18 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.batches_protecting_files(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago; and likewise the versions of adjunct stores that are being built. Sweeps keep the files that became garbage while they were open.';
 
--- A file that straddles the head may have several commits: who verifies or replaces it asks for all of them.
+-- A file that straddles the head may have several commits: who verifies or replaces it asks for all of them, from the
+-- one with its first event. The commit of the event before the offset is the first that is kept, as sizes need it.
 CREATE OR REPLACE FUNCTION weir_internal.commits_needed_from(in_stream_id bigint, in_cut jsonb)
 RETURNS TABLE (segment_id bigint, event_offset bigint)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 32
 AS $$
     SELECT c.segment_id, least(c.event_offset, (
-        SELECT f.start_offset FROM weir_internal.data_file f
+        SELECT f.start_offset + 1 FROM weir_internal.data_file f
         WHERE f.stream_id = in_stream_id AND f.segment_id = c.segment_id ORDER BY f.start_offset LIMIT 1))
     FROM weir_internal.cut_entries(in_cut) c WHERE c.event_offset IS NOT NULL
 $$;
-COMMENT ON FUNCTION weir_internal.commits_needed_from(bigint, jsonb) IS 'Per segment of a cut at or before the head from where on its commits are needed: from the cut, or from the beginning of the first file.';
+COMMENT ON FUNCTION weir_internal.commits_needed_from(bigint, jsonb) IS 'Per segment of a cut at or before the head the offset after the first event whose commit is needed: the cut, or the one after the first event of the first file.';
 
 -- The first epoch to keep is the oldest of: the newest creation epoch of the floor (the prefix sums of all later
 -- cuts are in it or in a later epoch), the epochs in which segments of the floor were sealed, the epochs in which
