@@ -120,8 +120,9 @@ def test_results_of_an_attempt_that_failed_are_deleted_and_those_that_count_are_
     weir.create("s/out")
     group = weir.group(stream)
 
-    def fails_late(events: DataFrame) -> DataFrame:
-        return events.selectExpr("k", "IF(n = 77, raise_error('seventy-seven'), n) AS n")
+    def fails_late(events: DataFrame) -> dict[str, DataFrame]:
+        failing = events.selectExpr("k", "IF(n = 77, raise_error('seventy-seven'), n) AS n")
+        return {"out": events.select("k", "n"), "s/out": failing}
 
     with pytest.raises(BatchFailed, match="seventy-seven"):
         weir.consumer(group, fails_late, "parquet:out", "stream:s/out").run()
