@@ -7,7 +7,7 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,12 @@ def of_connection(config: str, given: Mapping[str, Any]) -> Settings:
                 )
         values = dict(given)
     return _made(values, path, {})
+
+
+def hasty(settings: Settings) -> Settings:
+    """Return these settings for somebody who asks again, or whom others wait for: with a database
+    that is away it does not wait, and it keeps one connection."""
+    return replace(settings, outage_patience=0.0, connect_patience=0.0, pool_size=1)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:

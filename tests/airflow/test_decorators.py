@@ -94,6 +94,25 @@ def test_mapped_tasks_append_each_their_own_and_nothing_appends_nothing(
     assert numbers(settings, stream) == [1, 3]
 
 
+def test_a_task_without_rows_states_what_is_complete(
+    execute: Execute, settings: Settings, database: Database
+) -> None:
+    name = f"test/{unique('hours')}"
+    with weir.open(settings=settings) as store:
+        store.create_stream(name, "n", event_time="at")
+    with DAG("mine", schedule=None):
+
+        @task.weir_append(stream=name, complete_until="2026-06-01T10:00:00Z")  # type: ignore[untyped-decorator]
+        def none() -> list[Any]:
+            return []
+
+        operator = none().operator
+    assert execute(operator)["events"] == 0
+    [found] = rows(database, "SELECT complete_until FROM completeness WHERE stream = :s",
+                   s=name)  # fmt: skip
+    assert found.complete_until.isoformat() == "2026-06-01T10:00:00+00:00"
+
+
 def test_rows_that_do_not_fit_fail_the_task_for_good_and_are_recorded(
     execute: Execute, stream: str, database: Database
 ) -> None:

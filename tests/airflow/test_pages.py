@@ -1,6 +1,7 @@
 """What the plugin serves in Airflow's API server, and to whom."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from airflow.api_fastapi.core_api import security
@@ -67,3 +68,35 @@ def test_the_page_of_a_run_that_has_not_begun_says_so(client: TestClient) -> Non
     assert "Weir has no record of dag/&lt;run&gt;/task" in bytes(answer.body).decode()
     with raises("run_not_found"):
         reports.run_page.__wrapped__("dag", "<run>", "task")  # type: ignore[attr-defined]  # of wraps
+
+
+def test_a_second_monitor_does_not_wait_for_the_first(client: TestClient) -> None:
+    given = {"Authorization": "Bearer secret"}
+    with pages._asking:
+        answer = client.get("/metrics", headers=given)
+    assert answer.status_code == 503
+    assert "another monitor" in answer.text
+    assert client.get("/metrics", headers=given).status_code == 200
+
+
+def test_a_connection_is_looked_through_by_those_who_may_read_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    class Manager:
+        def is_authorized_connection(self, **given: Any) -> bool:
+            asked.append((given["method"], given["details"].conn_id))
+            return bool(given["user"] == "op")
+
+    monkeypatch.setattr("weir.airflow.reports.get_auth_manager", Manager)
+    monkeypatch.setattr("airflow.models.Connection.get_team_name", lambda conn_id: None)
+    user: Any = "viewer"
+    reports.may_see(user)
+    assert asked == []
+    with pytest.raises(HTTPException) as refused:
+        reports.may_see(user, "weir_shop")
+    assert refused.value.status_code == 403
+    user = "op"
+    reports.may_see(user, "weir_shop")
+    assert asked == [("GET", "weir_shop")] * 2

@@ -1,6 +1,5 @@
 """Connections of the type `weir`, which name an installation: one Airflow can use several."""
 
-from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import BaseHook, Connection
@@ -8,7 +7,7 @@ from sqlalchemy import URL
 
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
-from weir.settings import Settings, load, of_connection
+from weir.settings import Settings, hasty, load, of_connection
 
 
 class WeirHook(BaseHook):
@@ -57,7 +56,7 @@ class WeirHook(BaseHook):
 
         try:
             # Somebody waits for the answer of a button.
-            settings = replace(self.settings(), outage_patience=0.0, connect_patience=0.0)
+            settings = hasty(self.settings())
             with Database.of(settings) as database:
                 checks = list(examine(settings, database))
         except WeirError as error:

@@ -3,7 +3,7 @@ reader group had read it."""
 
 import logging
 from abc import ABC
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy import text
 from weir.airflow.partitions import Partition
 from weir.database.connection import Database
 from weir.model.clock import EPOCH
-from weir.settings import load
+from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
 
@@ -69,8 +69,7 @@ class DataDeadline(BaseDeadlineReference, ABC):
 
     def _there_at(self, until: datetime) -> datetime | None:
         micros = (until - EPOCH) // timedelta(microseconds=1)
-        settings = replace(load(), outage_patience=0.0, connect_patience=0.0, pool_size=1)
-        with Database.of(settings) as database:
+        with Database.of(hasty(load())) as database:
             at: datetime | None = database.transaction(
                 lambda c: c.execute(
                     self._statement, {"name": self._name(), "until": micros}

@@ -50,8 +50,10 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
 
     def execute(self, context: Any) -> Any:
         """Call the function, append what it returns, and return the report."""
+        from weir.controller.completeness import state_completeness
         from weir.database.connection import Database
         from weir.installation.opened import Installation
+        from weir.model.names import stream_name
         from weir.programs.appending import append_rows
 
         run = run_of(context["ti"])
@@ -59,17 +61,21 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
         if inspect.isgenerator(rows):
             rows = list(rows)
         mapped = f"/{run.map_index}" if run.map_index >= 0 else ""
+        writer = f"{run.dag_id}/{run.task_id}{mapped}"
         with failing(), Database.of(settings := settings_of(self.conn_id)) as database:
             app = Installation(settings, database, str(run), self.log.info)
             arguments = {"stream": self.stream, "complete_until": self.complete_until}
             with recorded(database, run, "append", arguments) as report:
                 if rows is None or (isinstance(rows, (list, tuple)) and not rows):
                     report |= {"stream": self.stream, "events": 0}
+                    if self.complete_until:
+                        name = stream_name(self.stream)
+                        state_completeness(database, name, writer, self.complete_until)
                     self.log.info("the function returned no rows: nothing is appended")
                 else:
                     report |= append_rows(
-                        app, self.stream, rows, writer_id=f"{run.dag_id}/{run.task_id}{mapped}",
-                        batch_id=run.run_id, complete_until=self.complete_until or None,
+                        app, self.stream, rows, writer_id=writer, batch_id=run.run_id,
+                        complete_until=self.complete_until or None,
                     ).report()  # fmt: skip
                     self.log.info(_sentence(report))
         self.outlets: list[Any] = without_streams(self.outlets)
@@ -104,8 +110,8 @@ def weir_append(
     pandas, Polars or Spark; a generator of dictionaries; None or nothing for no rows. The task
     returns the report. All tries of a task and what is cleared append once, even if the function
     then returns other rows. `complete_until`: the event time before which this task has appended
-    everything. `conn_id`: a connection of type Weir. `stream`, `complete_until` and `conn_id` are
-    templated. `kwargs`: those of every task.
+    everything, which it states also if there are no rows. `conn_id`: a connection of type Weir.
+    `stream`, `complete_until` and `conn_id` are templated. `kwargs`: those of every task.
     """
     return task_decorator_factory(
         python_callable=python_callable, decorated_operator_class=_AppendOperator, stream=stream,

@@ -3,7 +3,6 @@ or has the token of the setting `metrics_token`, and the pages of `weir.airflow.
 
 import hmac
 import threading
-from dataclasses import replace
 from typing import Annotated
 
 from airflow.api_fastapi.core_api.security import get_user
@@ -15,7 +14,7 @@ from weir.airflow.reports import pages
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.metrics import as_text, rows_of
-from weir.settings import load
+from weir.settings import hasty, load
 
 app = FastAPI(title="Weir", docs_url=None, redoc_url=None, openapi_url=None)
 app.include_router(pages)
@@ -35,13 +34,14 @@ async def may_look(request: Request, given: Given) -> None:
 @app.get("/metrics", dependencies=[Depends(may_look)], response_class=PlainTextResponse)
 def metrics() -> str:
     """Return the metrics of all streams and groups, as Prometheus reads them."""
-    with _asking:
-        # Who asks comes again, so it does not wait for a database that is away.
-        hasty = replace(load(), outage_patience=0.0, connect_patience=0.0, pool_size=1)
-        database = Database.of(hasty)
-        try:
+    if not _asking.acquire(blocking=False):  # a thread of the API server would wait
+        raise HTTPException(
+            status.HTTP_503_SERVICE_UNAVAILABLE, "another monitor is being answered; ask again."
+        )
+    try:
+        with Database.of(hasty(load())) as database:
             return as_text(rows_of(database))
-        except WeirError as error:
-            raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, error.sentence) from None
-        finally:
-            database.dispose()
+    except WeirError as error:
+        raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, error.sentence) from None
+    finally:
+        _asking.release()

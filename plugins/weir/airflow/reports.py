@@ -6,9 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_asset, requires_access_dag
-from fastapi import APIRouter, Depends
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import (
+    ConnectionDetails,
+    DagAccessEntity,
+)
+from airflow.api_fastapi.core_api.security import (
+    GetUserDep,
+    requires_access_asset,
+    requires_access_dag,
+)
+from airflow.models import Connection as AirflowConnection
+from fastapi import APIRouter, Depends, HTTPException, status
 from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection, text
 
@@ -17,8 +26,21 @@ from weir.database.connection import Database
 from weir.errors import NotFound, WeirError
 from weir.history.job_runs import RunId
 from weir.history.lineage import lineage_of
+from weir.settings import hasty
 
-pages = APIRouter()
+
+def may_see(user: GetUserDep, conn_id: str = "") -> None:
+    """Refuse to look through a connection that the user may not read: a page shows what is behind
+    it."""
+    if not conn_id:
+        return
+    team = AirflowConnection.get_team_name(conn_id)  # noqa: AIR311  # the SDK's knows no teams
+    details = ConnectionDetails(conn_id=conn_id, team_name=team)
+    if not get_auth_manager().is_authorized_connection(method="GET", details=details, user=user):
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "Forbidden")
+
+
+pages = APIRouter(dependencies=[Depends(may_see)])
 _MAY_READ_TASKS = requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)
 _STYLE = """
 body {font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem}
@@ -71,7 +93,7 @@ def run_page(
             raise NotFound("run_not_found", f"Weir has no record of {run}; it has not begun yet.")
         return row, [one for one in lineage_of(connection, str(run), depth=0) if one.side]
 
-    with Database.of(settings_of(conn_id)) as database:
+    with Database.of(hasty(settings_of(conn_id))) as database:
         row, steps = database.snapshot(read)
     kind = "bad" if row.state in ("failed", "killed") else ""
     took = ""
@@ -103,7 +125,7 @@ def run_page(
 def stream_page(scope: str, name: str, conn_id: str = "") -> HTMLResponse:
     """Show a stream: its size, its columns, who reads it, and the newest transactions."""
     stream = f"{scope}/{name}"
-    with Database.of(settings_of(conn_id)) as database:
+    with Database.of(hasty(settings_of(conn_id))) as database:
         found = database.snapshot(
             lambda c: _rows(
                 c,
@@ -134,7 +156,7 @@ def stream_page(scope: str, name: str, conn_id: str = "") -> HTMLResponse:
 @_refusing
 def group_page(name: str, conn_id: str = "") -> HTMLResponse:
     """Show a reader group: what it has not read, and its newest batches."""
-    with Database.of(settings_of(conn_id)) as database:
+    with Database.of(hasty(settings_of(conn_id))) as database:
         lag, batches = database.snapshot(
             lambda c: _rows(
                 c,

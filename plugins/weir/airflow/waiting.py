@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -13,7 +13,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.reader_groups.progress import Condition, progress_of
-from weir.settings import load
+from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
 
@@ -38,9 +38,7 @@ class ConditionTrigger(BaseEventTrigger):
 
     @classmethod
     async def open_shared_stream(cls, _kwargs: dict[str, Any]) -> AsyncIterator[Any]:
-        database = Database.of(
-            replace(load(), outage_patience=0.0, connect_patience=0.0, pool_size=1)
-        )
+        database = Database.of(hasty(load()))
         try:
             while True:
                 asked = [one for one, count in _waiting.items() if count]

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow.configuration import conf
@@ -22,7 +22,7 @@ from weir.controller.announcements import announced, to_announce, watch
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.model.names import stream_name
-from weir.settings import load
+from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
 
@@ -135,9 +135,7 @@ class Announcer(SharedStreamProducer):
         settings = load()
         self._airflow = settings.airflow_name
         # A triggerer has other things to do than to wait for a database: it asks again.
-        self._database = Database.of(
-            replace(settings, outage_patience=0.0, connect_patience=0.0, pool_size=1)
-        )
+        self._database = Database.of(hasty(settings))
         self._seen: dict[tuple[str, str], float] = {}
         self._idle: set[tuple[str, str]] = set()  # what is queued though nobody here waits for it
         self._owed: list[tuple[str, int]] = []
