@@ -58,7 +58,6 @@ class Settings:
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
     metrics_token: str = field(default="", repr=False)  # who gives it may read /weir/metrics
     airflow_name: str = "airflow"  # of several Airflows with one database, each has its own
-    no_approval: tuple[str, ...] = ()  # users of Airflow (of scripts) whose runs wait for nobody
     functions_of_dags: bool = True  # whether @task.weir_process may call functions of DAG files
 
 

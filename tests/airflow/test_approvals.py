@@ -11,12 +11,15 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 import weir
+from tests.conftest import TestDatabase
 from tests.crash.jobs import write_config
 from tests.world.streams import unique
 from weir.actions import ACTIONS, FORMS
 from weir.airflow import TruncateOperator
+from weir.airflow.approvals import is_excused
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.operations.action import Job
 from weir.operations.form import parse
 from weir.operations.runner import by_hand
@@ -87,17 +90,33 @@ def test_an_approval_is_done_rejected_timed_out_or_void(
         assert (cleared["events"], store.count(stream)) == (2, 1)
 
 
-def test_scripts_and_dags_that_say_so_are_not_asked(
-    execute: Execute, stream: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dags_that_say_so_and_dry_runs_ask_nobody(execute: Execute, stream: str) -> None:
     with DAG("mine", schedule=None):
-        asking = TruncateOperator(task_id="a", stream=stream, cut="tail", dry_run=False)
         silent = TruncateOperator(
             task_id="b", stream=stream, cut="tail", dry_run=False, approval=False
         )
         counting = TruncateOperator(task_id="c", stream=stream, cut="tail")
-    assert execute(counting)["dry_run"] is True
-    monkeypatch.setenv("WEIR_NO_APPROVAL", "nightly,other")
-    run = SimpleNamespace(triggering_user_name="nightly")
-    assert (asking.execute(context(asking, dag_run=run)) or {})["events"] == 2
-    assert execute(silent)["already"]
+    assert (execute(counting) or {})["dry_run"] is True
+    assert (execute(silent) or {})["events"] == 2
+
+
+def test_a_login_of_the_role_is_not_asked_and_a_superuser_is_no_member(
+    execute: Execute, stream: str, postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    with DAG("mine", schedule=None):
+        task = TruncateOperator(task_id="a", stream=stream, cut="tail", dry_run=False)
+    superuser = Database(
+        postgres_server.dsn(test_database.name, "postgres"), patience=5, connect_patience=5
+    )
+    with test_database.open() as jobs, superuser:
+        assert not is_excused(jobs), "nobody has made the role"
+        postgres_server.psql("CREATE ROLE weir_no_approval; CREATE ROLE scripts")
+        try:
+            postgres_server.psql("GRANT weir_no_approval TO scripts")
+            assert not is_excused(jobs)
+            assert not is_excused(superuser)
+            postgres_server.psql("GRANT scripts TO weir_app")
+            assert is_excused(jobs)
+            assert (execute(task) or {})["events"] == 2
+        finally:
+            postgres_server.psql("DROP ROLE weir_no_approval; DROP ROLE scripts")

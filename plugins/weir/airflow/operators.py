@@ -171,7 +171,7 @@ class WeirJobOperator(SparkSubmitOperator):
         run = self._run = run_of(context["ti"])
         self.shown_arguments = arguments  # for the links
         done = None
-        if self.approval and ACTIONS[self.job].measure and not is_excused(context, settings):
+        if self.approval and ACTIONS[self.job].measure:
             done = self._ask_about_loss(context, run, settings, parsed, arguments)
         report = done or self._run_somewhere(context, run, settings, parsed, arguments)
         self.outlets: list[Any] = without_streams(self.outlets)
@@ -187,6 +187,8 @@ class WeirJobOperator(SparkSubmitOperator):
         with failing(), Database.of(settings) as database, self._session_here():
             if (done := arguments_done(database, run)) is not None:
                 return self._run_here(run, settings, done)
+            if is_excused(database):
+                return None
             job = Job(self.job, run, settings, database, arguments, start_spark=self._start_spark)
             loss = measure(job, parsed)
         if loss is not None:
