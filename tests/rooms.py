@@ -53,6 +53,7 @@ ROOMS = {
     "declarations": "",
     "actions": "",
     "programs": "",
+    "pages": "",
     "jobs": "",
     "airflow": "",
     "local": "",

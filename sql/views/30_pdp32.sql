@@ -30,12 +30,14 @@ COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns, in Spark''s 
 CREATE OR REPLACE VIEW weir.stream_state AS
 SELECT s.stream_name AS stream, s.state, s.current_epoch, s.created_at,
        weir_internal.clock_time(s.sealed_clock) AS sealed_at,
-       weir_internal.clock_time(greatest(s.last_clock + 1, weir_internal.now_clock())) AS next_clock
+       weir_internal.clock_time(greatest(s.last_clock + 1, weir_internal.now_clock())) AS next_clock,
+       weir_internal.clock_time(s.last_clock) AS last_clock
 FROM weir_internal.stream s
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.stream_state IS 'Whether each stream is active or sealed, and the clock that a commit would get now.';
+COMMENT ON VIEW weir.stream_state IS 'Whether each stream is active or sealed, the clock that a commit would get now, and when it last changed.';
 COMMENT ON COLUMN weir.stream_state.sealed_at IS 'When it was sealed; null while it is active.';
 COMMENT ON COLUMN weir.stream_state.next_clock IS 'The clock that a commit would get now, as a time.';
+COMMENT ON COLUMN weir.stream_state.last_clock IS 'When it last changed, as in streams; asked of here, it costs nothing.';
 
 CREATE OR REPLACE VIEW weir.epoch_record AS
 SELECT e.stream_name AS stream, e.epoch, e.reference_epoch,

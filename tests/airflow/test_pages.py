@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from tests.conftest import TestDatabase
 from tests.raises import raises
-from weir.airflow import pages, reports
+from weir.airflow import access, pages, reports
 
 
 @pytest.fixture
@@ -89,14 +89,14 @@ def test_a_connection_is_looked_through_by_those_who_may_read_it(
             asked.append((given["method"], given["details"].conn_id))
             return bool(given["user"] == "op")
 
-    monkeypatch.setattr("weir.airflow.reports.get_auth_manager", Manager)
+    monkeypatch.setattr("weir.airflow.access.get_auth_manager", Manager)
     monkeypatch.setattr("airflow.models.Connection.get_team_name", lambda conn_id: None)
     user: Any = "viewer"
-    reports.may_see(user)
+    access.may_look_through(user)
     assert asked == []
     with pytest.raises(HTTPException) as refused:
-        reports.may_see(user, "weir_shop")
+        access.may_look_through(user, "weir_shop")
     assert refused.value.status_code == 403
     user = "op"
-    reports.may_see(user, "weir_shop")
+    access.may_look_through(user, "weir_shop")
     assert asked == [("GET", "weir_shop")] * 2

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperatorLink
 
 
 def _page(path: str, operator: Any, **query: Any) -> str:
-    """Return the address of a page of `weir.airflow.reports`."""
+    """Return the address of a page of Weir."""
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     if conn_id := getattr(operator, "conn_id", ""):
         query["conn_id"] = conn_id
@@ -36,11 +36,12 @@ class SubjectLink(BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """Return the address of its page; empty if the task is about neither."""
         if hasattr(operator, "stream"):
-            return _page(f"streams/{operator.stream}", operator)
+            return _page("stream", operator, name=operator.stream)
         arguments = getattr(operator, "shown_arguments", {})
-        for name, path in (("stream", "streams"), ("reader_group", "groups")):
-            if isinstance(found := arguments.get(name), str) and found:
-                return _page(f"{path}/{quote(found.strip())}", operator)
+        if isinstance(found := arguments.get("stream"), str) and found:
+            return _page("stream", operator, name=found.strip())
+        if isinstance(found := arguments.get("reader_group"), str) and found:
+            return _page(f"groups/{quote(found.strip())}", operator)
         return ""
 
 

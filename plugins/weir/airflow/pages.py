@@ -1,22 +1,25 @@
-"""What Weir serves beside Airflow's own pages, below `/weir`: the metrics, to whoever is logged in
-or has the token of the setting `metrics_token`, and the pages of `weir.airflow.reports`."""
+"""What Weir serves beside Airflow's own pages, below `/weir`: the pages of `weir.pages` behind
+Airflow's login, and the metrics, to whoever is logged in or has the token of the setting
+`metrics_token`."""
 
 import hmac
 import threading
 from typing import Annotated
 
-from airflow.api_fastapi.core_api.security import get_user
-from fastapi import Depends, FastAPI, HTTPException, Request, status
+from fastapi import Depends, HTTPException, Request, status
 from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from weir.airflow.access import get_user, may_look_through, may_see_streams
+from weir.airflow.connection import settings_of
 from weir.airflow.reports import pages
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.metrics import as_text, rows_of
+from weir.pages.app import Access, create_app
 from weir.settings import hasty, load
 
-app = FastAPI(title="Weir", docs_url=None, redoc_url=None, openapi_url=None)
+app = create_app(Access(settings_of, may_look_through, may_see_streams))
 app.include_router(pages)
 _asking = threading.Lock()  # several monitors at once cost the database no more than one
 
@@ -31,7 +34,10 @@ async def may_look(request: Request, given: Given) -> None:
     await get_user(request, None, given)
 
 
-@app.get("/metrics", dependencies=[Depends(may_look)], response_class=PlainTextResponse)
+@app.get(
+    "/metrics", dependencies=[Depends(may_look)], response_class=PlainTextResponse,
+    include_in_schema=False,
+)  # fmt: skip
 def metrics() -> str:
     """Return the metrics of all streams and groups, as Prometheus reads them."""
     if not _asking.acquire(blocking=False):  # a thread of the API server would wait

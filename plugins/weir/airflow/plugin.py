@@ -34,4 +34,11 @@ class WeirPlugin(AirflowPlugin):
     name = "weir"
     macros: ClassVar[list[Any]] = [since, until]
     deadline_references: ClassVar[list[Any]] = [GroupReadDeadline, StreamCompleteDeadline]
+    # Addresses without a slash before them lie below Airflow's own, wherever that is served.
+    external_views: ClassVar[list[Any]] = [
+        {
+            "name": "Weir", "href": "weir/streams", "destination": "nav", "url_route": "weir",
+            "nav_top_level": True, "icon": "weir/assets/weir.svg",
+        },
+    ]  # fmt: skip
     fastapi_apps: ClassVar[list[Any]] = [{"app": _served, "url_prefix": "/weir", "name": "weir"}]

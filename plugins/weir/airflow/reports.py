@@ -1,4 +1,4 @@
-"""Pages behind Airflow's login: the report of a run, a stream, a reader group. They only read."""
+"""Pages behind Airflow's login: the report of a run, a reader group. They only read."""
 
 import functools
 import json
@@ -6,21 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import (
-    ConnectionDetails,
-    DagAccessEntity,
-)
-from airflow.api_fastapi.core_api.security import (
-    GetUserDep,
-    requires_access_asset,
-    requires_access_dag,
-)
-from airflow.models import Connection as AirflowConnection
-from fastapi import APIRouter, Depends, HTTPException, status
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection, text
 
+from weir.airflow.access import may_look_through, may_see_runs, may_see_streams
 from weir.airflow.connection import settings_of
 from weir.database.connection import Database
 from weir.errors import NotFound, WeirError
@@ -28,20 +18,7 @@ from weir.history.job_runs import RunId
 from weir.history.lineage import lineage_of
 from weir.settings import hasty
 
-
-def may_see(user: GetUserDep, conn_id: str = "") -> None:
-    """Refuse to look through a connection that the user may not read: a page shows what is behind
-    it."""
-    if not conn_id:
-        return
-    team = AirflowConnection.get_team_name(conn_id)  # noqa: AIR311  # the SDK's knows no teams
-    details = ConnectionDetails(conn_id=conn_id, team_name=team)
-    if not get_auth_manager().is_authorized_connection(method="GET", details=details, user=user):
-        raise HTTPException(status.HTTP_403_FORBIDDEN, "Forbidden")
-
-
-pages = APIRouter(dependencies=[Depends(may_see)])
-_MAY_READ_TASKS = requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)
+pages = APIRouter(dependencies=[Depends(may_look_through)], include_in_schema=False)
 _STYLE = """
 body {font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem}
 table {border-collapse: collapse; margin: .5rem 0 1.5rem}
@@ -72,7 +49,7 @@ def _refusing(page: Callable[..., HTMLResponse]) -> Callable[..., HTMLResponse]:
     return shown
 
 
-@pages.get("/runs/{dag_id}", dependencies=[Depends(_MAY_READ_TASKS)])
+@pages.get("/runs/{dag_id}", dependencies=[Depends(may_see_runs)])
 @_refusing
 def run_page(
     dag_id: str, run_id: str, task_id: str, map_index: int = -1, conn_id: str = ""
@@ -120,39 +97,7 @@ def run_page(
     return _page(f"{row.job}: {row.state}", parts)
 
 
-@pages.get("/streams/{scope}/{name}", dependencies=[Depends(requires_access_asset("GET"))])
-@_refusing
-def stream_page(scope: str, name: str, conn_id: str = "") -> HTMLResponse:
-    """Show a stream: its size, its columns, who reads it, and the newest transactions."""
-    stream = f"{scope}/{name}"
-    with Database.of(hasty(settings_of(conn_id))) as database:
-        found = database.snapshot(
-            lambda c: _rows(
-                c,
-                {"stream": stream},
-                "SELECT state, routing_key, retention, events_retained, bytes_retained, "
-                "events_appended, current_epoch, last_clock FROM streams WHERE stream = :stream",
-                "SELECT reader_group, unread_events, unread_bytes, lag, lost_events FROM lag "
-                "WHERE stream = :stream ORDER BY unread_events DESC, reader_group LIMIT 1000",
-                "SELECT name, type FROM stream_columns WHERE stream = :stream AND version = ("
-                "SELECT max(version) FROM stream_columns WHERE stream = :stream) "
-                "ORDER BY position LIMIT 1000",
-                "SELECT transaction_number, state, clock, events, bytes, files, source "
-                "FROM transactions WHERE stream = :stream "
-                "ORDER BY transaction_number DESC LIMIT 20",
-            )
-        )
-    if not found[0][1]:
-        raise NotFound("stream_not_found", f"there is no stream {stream}.")
-    (names, [row]), *more = found
-    parts = [_pairs(dict(zip(names, row, strict=True)))]
-    titles = ("Reader groups", "Columns", "Newest transactions")
-    for title, (heads, rows) in zip(titles, more, strict=True):
-        parts += [f"<h2>{title}</h2>", _table(heads, rows)]
-    return _page(f"Stream {stream}", parts)
-
-
-@pages.get("/groups/{name}", dependencies=[Depends(requires_access_asset("GET"))])
+@pages.get("/groups/{name}", dependencies=[Depends(may_see_streams)])
 @_refusing
 def group_page(name: str, conn_id: str = "") -> HTMLResponse:
     """Show a reader group: what it has not read, and its newest batches."""

@@ -68,6 +68,20 @@ class Policy:
             f"{least}"
         )
 
+    @property
+    def in_short(self) -> str:
+        """Return in a few words what the stream keeps: `7 d`, `until released, 7 d at least`."""
+        if self.retention == "keep":
+            return "everything"
+        least = [say_age(self.min_age)] if self.min_age is not None else []
+        least += [say_size(self.min_bytes)] if self.min_bytes is not None else []
+        most = [say_age(self.max_age)] if self.max_age is not None else []
+        most += [say_size(self.max_bytes)] if self.max_bytes is not None else []
+        parts = ["until released"] if self.by_consumption else []
+        parts += [f"{' and '.join(most)} at most"] if most and (parts or least) else most
+        parts += [f"{' and '.join(least)} at least"] if least else []
+        return ", ".join(parts)
+
     def check(self) -> None:
         """Check the retention and its limits. Raises InvalidInput naming what is wrong."""
         check_choice(called("retention"), self.retention, RETENTION)

@@ -1,0 +1,72 @@
+"""What all addresses below `api` have in common: the database that they ask, how they answer."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from hashlib import blake2b
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from sqlalchemy import Connection, text
+
+from weir.database.connection import Database
+from weir.errors import DatabaseFailed, InvalidInput, NotFound, Unavailable, WeirError
+from weir.settings import hasty
+
+
+class Refusal(BaseModel):
+    """What is wrong: a code, which stays, and a sentence for the person who asked."""
+
+    class Error(BaseModel):
+        code: str
+        sentence: str
+
+    error: Error
+
+    @classmethod
+    def of(cls, error: WeirError) -> "Refusal":
+        return cls(error=cls.Error(code=error.code, sentence=error.sentence))
+
+
+class Tagged(APIRoute):
+    """Answers with an ETag made of what it answers, with 304 to whoever has it already, and with
+    the sentence of an error."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what FastAPI calls for each request."""
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                response = await handle(request)
+            except WeirError as error:
+                return JSONResponse(Refusal.of(error).model_dump(), _status_of(error))
+            tag = f'"{blake2b(bytes(response.body), digest_size=12).hexdigest()}"'
+            if tag in request.headers.get("if-none-match", ""):
+                response = Response(status_code=304)
+            response.headers["ETag"] = tag
+            return response
+
+        return answer
+
+
+def _status_of(error: WeirError) -> int:
+    if isinstance(error, (NotFound, InvalidInput)):
+        return 404 if isinstance(error, NotFound) else 400
+    return 503 if isinstance(error, (Unavailable, DatabaseFailed)) else 500
+
+
+def _opened(request: Request, conn_id: str = "") -> Iterator[Database]:
+    """Yield the database of the installation that a request is about. A page asks again, so it
+    does not wait for a database that is away."""
+    with Database.of(hasty(request.app.state.settings_of(conn_id))) as database:
+        yield database
+
+
+Asked = Annotated[Database, Depends(_opened)]
+
+
+def rows(connection: Connection, statement: str, **given: Any) -> list[Any]:
+    """Return the rows of a query."""
+    return list(connection.execute(text(statement), given))

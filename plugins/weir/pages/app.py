@@ -1,0 +1,90 @@
+"""The app: its addresses, its headers, and what it says when something is wrong."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+
+from weir import __version__
+from weir.pages import stream, streams
+from weir.pages.answering import Refusal
+from weir.settings import Settings
+
+STATIC = Path(__file__).parent / "static"
+PAGES = ("streams", "stream")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",  # a browser asks again, by the ETag
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may see what: dependencies of FastAPI, which refuse by raising HTTPException.
+
+    `settings_of` returns the settings of the installation that a request names by `conn_id`, empty
+    for the only one.
+    """
+
+    settings_of: Callable[[str], Settings]
+    installation: Callable[..., Any]  # anything of the installation that is named
+    streams: Callable[..., Any]  # streams and reader groups
+
+
+def create_app(access: Access) -> FastAPI:
+    """Return the app. The pages themselves have no data, so anybody may load them; all data comes
+    from below `api`, for those whom `access` lets."""
+    app = FastAPI(
+        title="Weir", version=__version__, docs_url=None, redoc_url=None, openapi_url=None,
+        description="What is in an installation of Weir. Read only.",
+    )  # fmt: skip
+    app.state.settings_of = access.settings_of
+    refusals: dict[int | str, dict[str, Any]] = {
+        status: {"model": Refusal} for status in (404, 503)
+    }
+    for module, may_see in ((streams, access.streams), (stream, access.streams)):
+        app.include_router(
+            module.router, prefix="/api", responses=refusals,
+            dependencies=[Depends(access.installation), Depends(may_see)],
+        )  # fmt: skip
+    app.add_api_route(
+        "/api/openapi.json", lambda: JSONResponse(app.openapi()),
+        dependencies=[Depends(access.streams)], include_in_schema=False,
+    )  # fmt: skip
+    _serve_pages(app, PAGES)
+    app.middleware("http")(_with_headers)
+    return app
+
+
+def _serve_pages(app: FastAPI, names: Iterable[str]) -> None:
+    """Serve a shell for each page, and what they load. All lie side by side, so that addresses in
+    them are relative, wherever the app is mounted."""
+    for name in names:
+        app.add_api_route(f"/{name}", _shell(STATIC / f"{name}.html"), include_in_schema=False)
+    app.add_api_route("/", lambda: RedirectResponse("streams"), include_in_schema=False)
+    app.mount("/assets", StaticFiles(directory=STATIC))
+
+
+def _shell(path: Path) -> Callable[[], FileResponse]:
+    # A parameter with a default would be one of the query, and name any file.
+    def shell() -> FileResponse:
+        return FileResponse(path)
+
+    return shell
+
+
+async def _with_headers(
+    request: Request, call_next: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    response = await call_next(request)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response

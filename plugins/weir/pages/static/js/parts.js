@@ -1,0 +1,60 @@
+// Parts that several pages show.
+
+import { el, svg } from "./dom.js";
+import { ago, number, short, span, time } from "./words.js";
+
+// How something is doing: a dot, and a line of words.
+export function health(of, now) {
+  return el("span", { class: `health ${of.level}` },
+    el("span", { class: "dot", "aria-hidden": "true" }),
+    el("span", {}, of.words,
+      of.since && el("span", { class: "muted" }, `, for ${span((now - new Date(of.since)) / 1000)}`),
+      of.at && el("span", { class: "muted" }, `, ${ago(of.at, now)}`)));
+}
+
+// Events per second over a window, with a small picture of it.
+export function rate(activity) {
+  const seconds = (new Date(activity.until) - new Date(activity.since)) / 1000;
+  const all = activity.events.reduce((a, b) => a + b, 0);
+  if (!all) return el("span", { class: "muted" }, "at rest");
+  const most = Math.max(...activity.events);
+  const width = 4;
+  const bars = activity.events.map((events, i) => {
+    const height = events ? Math.max(1.5, (events / most) * 20) : 0.6;
+    return svg("rect", { x: i * width, y: 20 - height, width: width - 1, height });
+  });
+  const said = `${number(all)} events in the last ${span(seconds)}, until ${time(activity.until)} UTC`;
+  return el("span", { class: "rate", title: said },
+    svg("svg", { class: "spark", viewBox: `0 0 ${activity.events.length * width} 20`, role: "img", "aria-label": said }, bars),
+    el("span", {}, perSecond(all / seconds)));
+}
+
+function perSecond(value) {
+  if (value >= 1) return `${short(value)}/s`;
+  return value * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
+}
+
+// A time that says on hovering when exactly it was.
+export function moment(value, now) {
+  return value ? el("time", { datetime: value, title: `${time(value)} UTC` }, ago(value, now)) : "–";
+}
+
+// A table. columns: [{ title, number, cell(row) }]; on a narrow screen each row is a card with the titles beside it.
+export function table(columns, rows, { caption, none = "There is nothing yet." } = {}) {
+  if (!rows.length) return el("p", { class: "empty" }, none);
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", {}, el("caption", { class: "unseen" }, caption),
+      el("thead", {}, el("tr", {}, columns.map((one) => el("th", { scope: "col", class: one.number && "n" }, one.title)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, columns.map((one) =>
+        el("td", { class: one.number && "n", "data-title": one.title }, one.cell(row))))))));
+}
+
+// Facts as pairs of a title and a value.
+export function facts(pairs) {
+  return el("dl", { class: "facts" }, pairs.filter(Boolean).map(([title, value, more]) =>
+    el("div", {}, el("dt", {}, title), el("dd", {}, value, more && el("small", {}, more)))));
+}
+
+export function section(title, ...children) {
+  return el("section", {}, el("h2", {}, title), children);
+}

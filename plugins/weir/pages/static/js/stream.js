@@ -1,0 +1,115 @@
+// One stream.
+
+import { chart } from "./chart.js";
+import { el } from "./dom.js";
+import { page } from "./page.js";
+import { facts, health, moment, rate, section, table } from "./parts.js";
+import { address, given } from "./rest.js";
+import { number, size, some, time } from "./words.js";
+
+const name = given.get("name") ?? "";
+
+page({
+  here: "streams",
+  title: name || "Stream",
+  asks: () => [`streams/${name.split("/").map(encodeURIComponent).join("/")}`, {}],
+  draw,
+});
+
+function draw({ facts: of, settings, columns, transactions, files, retention, scaling, completeness }, now) {
+  return [
+    el("p", { class: "lead" }, health(of.health, now)),
+    alerts(of),
+    facts([
+      ["Events", number(of.events), of.appended > of.events && `${number(of.appended)} were appended in all`],
+      ["Size", size(of.bytes), `${some(files.files, "file")}, ${number(files.small_files)} small`],
+      ["Rate", rate(of.activity)],
+      ["Segments", number(of.segments), settings.scaling === "fixed" ? "their number is fixed" : `scaled by ${settings.scaling.replace("_", " ")}`],
+      ["Routing key", el("code", {}, of.routing_key)],
+      ["Keeps", of.retention],
+      ["State", of.state, `created ${time(of.created_at)}`],
+      completeness && ["Complete until", time(completeness.complete_until), `by ${completeness.event_time}; ${some(completeness.late_events, "late event")}`],
+    ]),
+    section("Appends", appended(of.activity)),
+    section("Who reads it", groups(of.groups, now)),
+    section("Newest transactions", newest(transactions, now)),
+    section("Columns", schema(columns)),
+    section("What retention decided", decisions(retention, now)),
+    settings.scaling !== "fixed" && section("What scaling decided", scales(scaling, now)),
+    section("Files", compaction(files, now)),
+  ];
+}
+
+function alerts(of) {
+  return of.alerts.length > 0 && el("ul", { class: "alerts" }, of.alerts.map((one) => el("li", {}, one.message)));
+}
+
+function appended(activity) {
+  if (!activity.events.some(Boolean)) return el("p", { class: "empty" }, "Nothing was appended in the last 7 days.");
+  const since = new Date(activity.since) / 1000;
+  const part = (new Date(activity.until) / 1000 - since) / activity.events.length;
+  return chart([activity.events.map((_, i) => since + i * part), activity.events], [{ label: "events", bars: true }], { title: "Events that were appended, over time" });
+}
+
+function groups(found, now) {
+  return table([
+    { title: "Reader group", cell: (one) => el("span", { class: "name" }, one.reader_group) },
+    { title: "Unread", number: true, cell: (one) => number(one.unread_events) },
+    { title: "Size", number: true, cell: (one) => size(one.unread_bytes) },
+    { title: "Behind since", cell: (one) => moment(one.behind_since, now) },
+    { title: "Lost", number: true, cell: (one) => number(one.lost_events) },
+  ], found, { caption: "Reader groups", none: "No group reads it. The DAG weir_create_reader_group makes one." });
+}
+
+function newest(found, now) {
+  return table([
+    { title: "Number", number: true, cell: (one) => number(one.number) },
+    { title: "State", cell: (one) => el("span", { class: `state ${one.state}` }, one.state) },
+    { title: "Committed", cell: (one) => moment(one.committed_at, now) },
+    { title: "Events", number: true, cell: (one) => [number(one.events), one.rejected > 0 && el("small", {}, `${number(one.rejected)} rejected`)] },
+    { title: "Size", number: true, cell: (one) => size(one.bytes) },
+    { title: "Files", number: true, cell: (one) => number(one.files) },
+    { title: "By", cell: (one) => [one.source, el("small", {}, `${one.writer_id}, ${one.batch_id}`)] },
+  ], found, { caption: "Newest transactions", none: "Nothing was appended yet. The DAG weir_ingest appends files." });
+}
+
+function schema(columns) {
+  const newest = columns.filter((one) => one.newest);
+  const changes = columns.filter((one) => one.change);
+  return [
+    table([
+      { title: "Column", cell: (one) => el("code", {}, one.name) },
+      { title: "Type", cell: (one) => (typeof one.type === "string" ? one.type : el("code", {}, JSON.stringify(one.type))) },
+      { title: "Default", cell: (one) => one.default_value ?? "" },
+      { title: "Since version", number: true, cell: (one) => number(Math.min(...columns.filter((other) => other.name === one.name).map((other) => other.version))) },
+    ], newest, { caption: "Columns", none: "The first append says which columns it has." }),
+    changes.length > 0 && el("ul", { class: "changes" }, changes.map((one) =>
+      el("li", {}, `Version ${one.version}, ${time(one.created_at)}: `, el("code", {}, one.name), ` ${one.change}`))),
+  ];
+}
+
+function decisions(found, now) {
+  return table([
+    { title: "When", cell: (one) => moment(one.decided_at, now) },
+    { title: "Truncated", number: true, cell: (one) => (one.events ? [number(one.events), el("small", {}, size(one.bytes))] : "nothing") },
+    { title: "Why", cell: (one) => one.reason },
+    { title: "Held by", cell: (one) => one.held_by.join(", ") },
+  ], found, { caption: "Decisions of retention", none: "Retention has decided nothing yet; the DAG weir_retention runs it." });
+}
+
+function scales(found, now) {
+  return table([
+    { title: "When", cell: (one) => moment(one.decided_at, now) },
+    { title: "Action", cell: (one) => one.action },
+    { title: "Why", cell: (one) => one.reason },
+  ], found, { caption: "Decisions of scaling", none: "Scaling has decided nothing yet." });
+}
+
+function compaction(files, now) {
+  if (!files.files) return el("p", { class: "empty" }, "There are no files yet.");
+  const small = files.small_files
+    ? `${some(files.small_files, "small file")} of ${size(files.small_bytes)} may be put together${files.apart ? `, but ${files.apart}` : ""}.`
+    : "None of them is small.";
+  return el("p", {}, `${some(files.files, "file")}. ${small} `,
+    files.last_compacted && ["Last compacted ", moment(files.last_compacted, now), "."]);
+}

@@ -1,0 +1,149 @@
+"""One stream: its facts, its columns, who reads it, what was appended, and what was decided."""
+
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from sqlalchemy import Connection
+
+from weir.errors import NotFound
+from weir.pages.answering import Asked, Tagged, rows
+from weir.pages.streams import Facts, facts_of
+
+router = APIRouter(route_class=Tagged, tags=["streams"])
+
+NEWEST = 20  # transactions and decisions that are shown
+MOST = 1000  # columns
+
+_SETTINGS = """SELECT to_jsonb(c) - '{stream,schema,schema_version}'::text[] AS settings,
+    date_trunc('minute', statement_timestamp()) AS now
+FROM weir.stream_configuration c WHERE c.stream = :stream"""
+_COLUMNS = f"""SELECT version, position, name, type, default_value, change, newest, created_at
+FROM weir.stream_columns WHERE stream = :stream
+ORDER BY version DESC, position LIMIT {MOST}"""  # noqa: S608 - a constant
+_TRANSACTIONS = f"""SELECT transaction_number AS number, state, opened_at, clock AS committed_at,
+    events, bytes, files, rejected, writer_id, batch_id, source
+FROM weir.transactions WHERE stream = :stream
+ORDER BY transaction_number DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
+_FILES = """SELECT files, small_files, small_bytes, last_compacted, apart
+FROM weir.small_files WHERE stream = :stream"""
+_RETENTION = f"""SELECT decided_at, rule, reason, events, bytes, held_by
+FROM weir.retention_decisions WHERE stream = :stream
+ORDER BY decided_at DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
+_SCALING = f"""SELECT decided_at, action, rule, reason FROM weir.scale_decisions
+WHERE stream = :stream ORDER BY decided_at DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
+_COMPLETE = """SELECT event_time, complete_until, newest_event_time, late_events, held_by
+FROM weir.completeness WHERE stream = :stream"""
+
+
+class Column(BaseModel):
+    """A column in a version of the schema."""
+
+    version: int
+    position: int
+    name: str
+    type: Any  # as Spark writes it in JSON
+    default_value: str | None
+    change: str | None
+    newest: bool
+    created_at: datetime
+
+
+class Transaction(BaseModel):
+    """An append."""
+
+    number: int
+    state: str
+    opened_at: datetime
+    committed_at: datetime | None
+    events: int | None
+    bytes: int | None
+    files: int | None
+    rejected: int | None
+    writer_id: str
+    batch_id: str
+    source: str
+
+
+class Files(BaseModel):
+    """The files of a stream, and which of them compaction may put together."""
+
+    files: int
+    small_files: int
+    small_bytes: int
+    last_compacted: datetime | None
+    apart: str | None
+
+
+class RetentionDecision(BaseModel):
+    """What retention decided, and why."""
+
+    decided_at: datetime
+    rule: str
+    reason: str
+    events: int
+    bytes: int
+    held_by: list[str]
+
+
+class ScaleDecision(BaseModel):
+    """What scaling by load decided, and why."""
+
+    decided_at: datetime
+    action: str
+    rule: str
+    reason: str
+
+
+class Completeness(BaseModel):
+    """Up to which event time the stream is complete, as its writers state."""
+
+    event_time: str
+    complete_until: datetime | None
+    newest_event_time: datetime | None
+    late_events: int
+    held_by: str | None
+
+
+class Stream(BaseModel):
+    """A stream in full."""
+
+    facts: Facts
+    settings: dict[str, Any]
+    columns: list[Column]
+    transactions: list[Transaction]
+    files: Files
+    retention: list[RetentionDecision]
+    scaling: list[ScaleDecision]
+    completeness: Completeness | None
+
+
+@router.get("/streams/{scope}/{name}")
+def show_stream(asked: Asked, scope: str, name: str) -> Stream:
+    """Return all about a stream. Twelve statements."""
+    stream = f"{scope}/{name}"
+
+    def read(connection: Connection) -> Stream:
+        def of(statement: str) -> list[Any]:
+            return rows(connection, statement, stream=stream)
+
+        found = of(_SETTINGS)
+        if not found:
+            raise NotFound("stream_not_found", f"there is no stream {stream}.")
+        [(settings, now)] = found
+        [facts] = facts_of(connection, [stream], now)
+        [files] = of(_FILES)
+        complete = of(_COMPLETE)
+        return Stream(
+            facts=facts,
+            settings=settings,
+            columns=[Column(**row._mapping) for row in of(_COLUMNS)],
+            transactions=[Transaction(**row._mapping) for row in of(_TRANSACTIONS)],
+            files=Files(**files._mapping),
+            retention=[RetentionDecision(**row._mapping) for row in of(_RETENTION)],
+            scaling=[ScaleDecision(**row._mapping) for row in of(_SCALING)],
+            completeness=Completeness(**complete[0]._mapping) if complete else None,
+        )
+
+    return asked.snapshot(read)
