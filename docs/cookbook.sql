@@ -5,7 +5,7 @@
 -- `waiting` says how long the oldest unread event has been waiting.
 
 SELECT reader_group, stream, unread_events, unread_bytes, lost_events, waiting > interval '1 day' AS over_a_day
-FROM weir.lag WHERE unread_events > 0 ORDER BY unread_events DESC;
+FROM weir.lag WHERE unread_events > 0 ORDER BY unread_events DESC, reader_group DESC;
 
 -- ### Which groups have read everything?
 

@@ -1,5 +1,6 @@
 -- Least privilege, by schema: jobs change rows and no tables; people and dashboards use what is in weir,
--- and nothing of weir_internal by name. A person who lets consumers write to a table grants INSERT on it
+-- and nothing of weir_internal by name. A team's login is a member of weir_team and of the role that owns what is
+-- the team's: it does what jobs do, with what it sees. A person who lets consumers write to a table grants INSERT on it
 -- to weir_publisher, which may do nothing else: the triggers of that table run with its rights.
 DO $$
 BEGIN
@@ -8,6 +9,9 @@ BEGIN
     END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_reader') THEN
         CREATE ROLE weir_reader NOLOGIN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_team') THEN
+        CREATE ROLE weir_team NOLOGIN;
     END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_publisher') THEN
         CREATE ROLE weir_publisher NOLOGIN;
@@ -19,25 +23,27 @@ BEGIN
         EXECUTE format('GRANT weir_publisher TO %I WITH INHERIT FALSE, SET TRUE', current_user);
     END IF;
 END $$;
-REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader, weir_watcher;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader, weir_watcher;
+REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_internal FROM weir_jobs, weir_team, weir_reader, weir_watcher;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir, weir_internal FROM weir_jobs, weir_team, weir_reader, weir_watcher;
 
-GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_reader;
-GRANT SELECT ON ALL TABLES IN SCHEMA weir TO weir_jobs, weir_reader;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_reader;
+GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_team, weir_reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA weir TO weir_jobs, weir_team, weir_reader;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_team, weir_reader;
 
-GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs;
-REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version FROM weir_jobs;
+GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs, weir_team;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs, weir_team;
+REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version FROM weir_jobs, weir_team;
 GRANT UPDATE (sweep_count, incarnation) ON weir_internal.installation TO weir_jobs;
-GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs;
+GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 
--- Whoever reads a view needs the right to execute the functions in it. Without a right to the schema,
--- nobody can call them by name.
+-- A view shows what its reader may see, so that it takes the reader's rights to tables and functions. Without a right
+-- to the schema, nobody can use them by name.
+GRANT SELECT ON ALL TABLES IN SCHEMA weir_internal TO weir_reader;
 DO $$
 DECLARE
     called regprocedure;
+    seen regclass;
 BEGIN
     FOR called IN
         SELECT DISTINCT f.oid FROM pg_depend d
@@ -47,6 +53,58 @@ BEGIN
             AND f.pronamespace = 'weir_internal'::regnamespace
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
+    END LOOP;
+    FOR seen IN SELECT oid FROM pg_class WHERE relnamespace = 'weir'::regnamespace AND relkind = 'v' LOOP
+        EXECUTE format('ALTER VIEW %s SET (security_invoker = true)', seen);
+    END LOOP;
+END $$;
+
+-- What is about a stream, a reader group or an adjunct store is seen by whoever sees that. Policies of one role are
+-- joined by OR: for weir_jobs they are true, which costs nothing.
+GRANT EXECUTE ON FUNCTION weir_internal.hidden_streams, weir_internal.hidden_groups, weir_internal.groups_of_others,
+    weir_internal.hidden_stores, weir_internal.hidden_names, weir_internal.may_act_for, weir_internal.sees_all
+TO weir_reader;
+CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.stream
+    FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();
+CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.reader_group
+    FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();
+DO $$
+DECLARE
+    one record;
+    seen text;
+    changed text;
+BEGIN
+    FOR one IN
+        SELECT c.oid::regclass AS name, c.relname, array_agg(a.attname::text) AS columns
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c.relnamespace = 'weir_internal'::regnamespace AND c.relkind = 'r'
+        GROUP BY c.oid, c.relname
+        HAVING array_agg(a.attname::text) && '{stream_id, group_id, store_id}' OR c.relname IN ('job_run', 'request')
+    LOOP
+        seen := concat_ws(' OR ',
+            CASE WHEN 'store_id' = ANY (one.columns) AND one.relname <> 'adjunct_store'
+                 THEN 'store_id NOT IN (SELECT weir_internal.hidden_stores(current_user))'
+            ELSE concat_ws(' OR ',
+                CASE WHEN 'stream_id' = ANY (one.columns)
+                     THEN 'stream_id IS NULL OR stream_id NOT IN (SELECT weir_internal.hidden_streams(current_user))' END,
+                CASE WHEN 'group_id' = ANY (one.columns) AND one.relname <> 'adjunct_store'
+                     THEN 'group_id NOT IN (SELECT weir_internal.hidden_groups(current_user))' END) END);
+        seen := CASE one.relname
+            WHEN 'stream' THEN 'owner IS NULL OR weir_internal.may_act_for(current_user, owner)'
+            WHEN 'request' THEN 'object NOT IN (SELECT weir_internal.hidden_names(current_user))'
+            WHEN 'job_run' THEN 'login = current_user OR NOT EXISTS (
+                SELECT FROM weir_internal.hidden_names(current_user) AS h (name)
+                WHERE position(to_json(h.name)::text IN concat(arguments::text, report::text)) > 0)'
+            ELSE seen END;
+        changed := CASE WHEN one.relname IN ('reader', 'checkpoint')
+            THEN 'group_id NOT IN (SELECT weir_internal.groups_of_others(current_user))'
+            WHEN one.relname IN ('job_run', 'request') THEN 'true' ELSE seen END;
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', one.name);
+        EXECUTE format('DROP POLICY IF EXISTS everything ON %s', one.name);
+        EXECUTE format('DROP POLICY IF EXISTS of_teams ON %s', one.name);
+        EXECUTE format('CREATE POLICY everything ON %s TO weir_jobs USING (true)', one.name);
+        EXECUTE format('CREATE POLICY of_teams ON %s TO weir_team, weir_reader USING (%s) WITH CHECK (%s)',
+                       one.name, seen, changed);
     END LOOP;
 END $$;
 

@@ -8,7 +8,9 @@ BEGIN
     IF store IS NULL THEN
         RAISE EXCEPTION 'the name of the adjunct store is NULL; pass it as scope/name, such as nyc/planes.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
     END IF;
-    SELECT a.store_id INTO found FROM weir_internal.adjunct_store a WHERE a.name = store;
+    SELECT a.store_id INTO found FROM weir_internal.adjunct_store a
+    JOIN weir_internal.stream s USING (stream_id)
+    WHERE a.name = store AND (s.owner IS NULL OR weir_internal.may_act_for(weir_internal.asking(), s.owner));
     IF found IS NULL THEN
         RAISE EXCEPTION 'there is no adjunct store %; check its name (the view weir.adjunct_stores lists them).', store
             USING ERRCODE = 'WEIR1', DETAIL = 'adjunct_store_not_found';

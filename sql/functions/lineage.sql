@@ -205,6 +205,8 @@ BEGIN
     LEFT JOIN weir_internal.reader_batch r ON u.is_batch AND r.group_id = u.a AND r.batch_id = u.b
     LEFT JOIN weir_internal.transaction t ON NOT u.is_batch AND t.stream_id = u.a AND t.transaction_number = u.b
     LEFT JOIN LATERAL weir_internal.things_of(u.is_batch, u.a, u.b) x ON true
+    WHERE NOT EXISTS (SELECT FROM weir_internal.hidden_names(weir_internal.asking()) h (name)
+                      WHERE h.name IN (x.name, r.group_name))
     ORDER BY u.step, 7, u.is_batch, u.a, u.b, x.side, x.kind, x.name, x.segment, x.from_offset;
 END $$;
 COMMENT ON FUNCTION weir.lineage(text, text, integer, text, bigint, bigint) IS 'Which runs made the events of a stream (of: its name, and if wanted a segment and offsets) or what a run (of: DAG/run/task) committed, from what: direction up; or what was made of it: down. A row for everything that a run read or wrote in one commit; step counts the commits on the way. It reaches back as far as job_history.';

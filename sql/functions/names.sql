@@ -11,7 +11,7 @@ BEGIN
     END IF;
     SELECT s.stream_id INTO found FROM weir_internal.stream s
     WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
-      AND s.state <> 'deleted';
+      AND s.state <> 'deleted' AND (s.owner IS NULL OR weir_internal.may_act_for(weir_internal.asking(), s.owner));
     IF found IS NULL THEN
         RAISE EXCEPTION 'there is no stream %; check its name (the view weir.streams lists them).', stream
             USING ERRCODE = 'WEIR1', DETAIL = 'stream_not_found';

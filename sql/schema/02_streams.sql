@@ -15,6 +15,7 @@ CREATE TABLE weir_internal.stream (
     on_new_column text NOT NULL DEFAULT 'add' CHECK (on_new_column IN ('refuse', 'add')),
     event_time text,
     tags text[] NOT NULL DEFAULT '{}',
+    owner text CHECK (owner <> ''),
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
     min_segments integer NOT NULL DEFAULT 1 CHECK (min_segments > 0),
     target_rate bigint CHECK (target_rate > 0),
@@ -62,6 +63,8 @@ CREATE UNIQUE INDEX stream_name_is_unique_among_the_living ON weir_internal.stre
 CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
 -- For the newest life of a name: a stream that is created again continues its segment numbers.
 CREATE INDEX stream_lives ON weir_internal.stream (scope, name, stream_id);
+-- Most streams have no owner, and what is hidden is found by these.
+CREATE INDEX stream_owned ON weir_internal.stream (owner, stream_id) WHERE owner IS NOT NULL;
 CREATE INDEX stream_by_tag ON weir_internal.stream USING gin (tags);
 COMMENT ON TABLE weir_internal.stream IS 'A stream. The lock on its row serialises every change of the stream.';
 COMMENT ON COLUMN weir_internal.stream.stream_id IS 'One life of the stream: a stream that is created again under its name gets another id.';
@@ -76,6 +79,7 @@ COMMENT ON COLUMN weir_internal.stream.on_bad_rows IS 'What happens to rows that
 COMMENT ON COLUMN weir_internal.stream.on_new_column IS 'What happens to rows with a column that the stream does not have: refuse the append, or add the column.';
 COMMENT ON COLUMN weir_internal.stream.event_time IS 'Spark SQL expression over the user''s columns: when an event happened. Null: the stream has no event time.';
 COMMENT ON COLUMN weir_internal.stream.tags IS 'Words to find it by.';
+COMMENT ON COLUMN weir_internal.stream.owner IS 'The role of the database whose members see and change it; null: everybody.';
 COMMENT ON COLUMN weir_internal.stream.scaling IS 'fixed, or by event_rate or byte_rate.';
 COMMENT ON COLUMN weir_internal.stream.min_segments IS 'A scale may not leave fewer active segments.';
 COMMENT ON COLUMN weir_internal.stream.target_rate IS 'Events or bytes per second and segment; null when fixed.';

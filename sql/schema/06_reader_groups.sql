@@ -12,6 +12,7 @@ CREATE TABLE weir_internal.reader_group (
     aligned boolean NOT NULL DEFAULT false,
     max_ahead bigint CHECK (max_ahead > 0),
     consumer jsonb,
+    owner text CHECK (owner <> ''),
     -- What changes as its readers work.
     next_token bigint NOT NULL DEFAULT 1,
     next_batch bigint NOT NULL DEFAULT 1,
@@ -20,6 +21,7 @@ CREATE TABLE weir_internal.reader_group (
 );
 -- The groups that have moved since their last automatic checkpoint, found without looking at all groups.
 CREATE INDEX reader_group_moved ON weir_internal.reader_group (group_id) WHERE moved_at > checkpointed_at;
+CREATE INDEX reader_group_owned ON weir_internal.reader_group (owner, group_id) WHERE owner IS NOT NULL;
 COMMENT ON TABLE weir_internal.reader_group IS 'A named set of readers. The lock on its row serialises every change of the group.';
 COMMENT ON COLUMN weir_internal.reader_group.group_id IS 'One life of the group: a group that is created again under its name gets another id.';
 COMMENT ON COLUMN weir_internal.reader_group.name IS 'Unique among the groups that exist. That of an adjunct store''s group is scope/name, the name of the store.';
@@ -33,6 +35,7 @@ COMMENT ON COLUMN weir_internal.reader_group.time_out IS 'Seconds that a subscri
 COMMENT ON COLUMN weir_internal.reader_group.aligned IS 'Whether each of its batches holds, of all its streams, everything up to one clock and nothing after it.';
 COMMENT ON COLUMN weir_internal.reader_group.max_ahead IS 'Seconds by which no batch goes beyond the oldest event that other readers have not read; null: without such a limit.';
 COMMENT ON COLUMN weir_internal.reader_group.consumer IS 'What weir_apply declared for its runs: the arguments of weir_process that they take where they give none; null without a consumer.';
+COMMENT ON COLUMN weir_internal.reader_group.owner IS 'The role of the database whose members read with it and change it; null: everybody.';
 COMMENT ON COLUMN weir_internal.reader_group.next_token IS 'The fencing token that the next reader to join gets.';
 COMMENT ON COLUMN weir_internal.reader_group.next_batch IS 'The id that the next batch gets.';
 COMMENT ON COLUMN weir_internal.reader_group.moved_at IS 'When its readers last committed a batch, or it was placed or became a subscriber, or the database was recovered.';

@@ -31,6 +31,7 @@ CREATE TABLE weir_internal.job_run (
     report jsonb,
     error text,
     retryable boolean,
+    login name NOT NULL DEFAULT current_user,
     PRIMARY KEY (dag_id, run_id, task_id, map_index, try_number)
 ) WITH (fillfactor = 70);
 CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
@@ -49,3 +50,4 @@ COMMENT ON COLUMN weir_internal.job_run.progress IS 'The last line that it logge
 COMMENT ON COLUMN weir_internal.job_run.report IS 'What it did, as returned to Airflow.';
 COMMENT ON COLUMN weir_internal.job_run.error IS 'Why it failed, in one sentence.';
 COMMENT ON COLUMN weir_internal.job_run.retryable IS 'Whether another try may succeed.';
+COMMENT ON COLUMN weir_internal.job_run.login IS 'The role that ran it, which sees it in any case.';

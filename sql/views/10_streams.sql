@@ -7,7 +7,7 @@ SELECT s.stream_name AS stream, s.state, s.created_at, s.routing_key, s.on_missi
        weir_internal.clock_time(s.last_clock) AS last_clock,
        tail_size.events AS events_appended,
        tail_size.events - head_size.events AS events_retained,
-       tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id
+       tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id, s.owner
 FROM weir_internal.stream s
 CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.tail_cut(s.stream_id)) tail_size
 CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) head_size

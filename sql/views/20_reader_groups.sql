@@ -165,7 +165,7 @@ SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1
            WHERE gs.group_id = g.group_id AND gs.end_cut IS NULL AND s.state = 'active')
        THEN false
        ELSE coalesce((SELECT bool_and(l.at_end) FROM weir.lag l WHERE l.reader_group = g.name), false)
-       END AS at_end, g.aligned, g.max_ahead * interval '1 second' AS max_ahead
+       END AS at_end, g.aligned, g.max_ahead * interval '1 second' AS max_ahead, g.owner
 FROM weir_internal.reader_group g
 LEFT JOIN LATERAL weir_internal.last_checkpoint(g.group_id) c ON true;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';

@@ -14,7 +14,7 @@ SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.targ
        s.cuts_every * interval '1 second' AS cuts_every,
        s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,
        s.tags, s.schema_version, c.fields AS schema, s.event_time, s.max_segments,
-       s.scale_cooldown * interval '1 second' AS scale_cooldown, s.on_new_column
+       s.scale_cooldown * interval '1 second' AS scale_cooldown, s.on_new_column, s.owner
 FROM weir_internal.stream s
 LEFT JOIN weir_internal.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';

@@ -57,6 +57,7 @@ class CreateReaderGroup:
     max_outstanding: int = SETTINGS["max_outstanding"].created("More")
     aligned: bool = SETTINGS["aligned"].created("Order")
     max_ahead: str = SETTINGS["max_ahead"].created("Order")
+    owner: str = SETTINGS["owner"].created("More")
     allow_loss: bool = loss_argument()
     allow_truncated: bool = truncated_argument("More")
 

@@ -65,6 +65,7 @@ class CreateStream:
     max_segments: str = created("max_segments", "Scaling")
     scale_cooldown: str = created("scale_cooldown", "Scaling")
     tags: list[str] = created("tags", "Tags")
+    owner: str = created("owner", "Tags")
     schema: str = argument(
         "Columns",
         "The columns as SQL, such as: id BIGINT, name STRING. Empty: those of the first append.",

@@ -45,6 +45,7 @@ class UpdateReaderGroup:
     max_outstanding: int = SETTINGS["max_outstanding"].changed("Reading")
     aligned: str = SETTINGS["aligned"].changed("Reading")
     max_ahead: str = SETTINGS["max_ahead"].changed("Reading")
+    owner: str = SETTINGS["owner"].changed("More")
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},

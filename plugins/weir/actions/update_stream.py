@@ -73,6 +73,7 @@ class UpdateStream:
     on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
     tags: list[str] = changed("tags", "Tags")
+    owner: str = changed("owner", "Tags")
     more_columns: str = argument(
         "More columns",
         "Columns to add, as SQL, such as: gate STRING. They are null in existing events. They are "

@@ -81,14 +81,15 @@ class Standing(NamedTuple):
     login: str
     migrated: bool
     usable: bool | None  # whether the login may use the schema
-    member: bool | None  # of weir_jobs
+    member: bool | None  # of weir_jobs or weir_team
 
 
 # The one row of a Standing.
 STANDING = """SELECT current_setting('server_version_num')::integer AS version,
         current_user AS login, n.oid IS NOT NULL AS migrated,
         has_schema_privilege(n.oid, 'USAGE') AS usable,
-        pg_has_role((SELECT oid FROM pg_roles WHERE rolname = 'weir_jobs'), 'USAGE') AS member
+        EXISTS (SELECT FROM pg_roles WHERE rolname IN ('weir_jobs', 'weir_team')
+            AND pg_has_role(oid, 'USAGE')) AS member
     FROM (VALUES (1)) AS one (row) LEFT JOIN pg_namespace n ON n.nspname = 'weir_internal'"""
 LAYOUT = "SELECT version_num FROM weir_internal.alembic_version"
 MIGRATE = "migrate it: python -m weir.database.migrate"

@@ -31,8 +31,8 @@ DO $$ DECLARE found regprocedure; BEGIN
     FOR found IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
                  AND proname ~ '^pg_(try_)?advisory_' LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', found);
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_owner, weir_jobs, weir_publisher',
-                       found);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_owner, weir_jobs, weir_team, '
+                       'weir_publisher', found);
     END LOOP;
 END $$;
 """
@@ -59,7 +59,7 @@ def make_users(postgres: EmbeddedPostgres) -> None:
     _make_login(postgres, "weir_view")
     _make_login(postgres, "weir_watch")
     postgres.psql(
-        "GRANT CONNECT, TEMPORARY ON DATABASE weir TO weir_jobs;"
+        "GRANT CONNECT, TEMPORARY ON DATABASE weir TO weir_jobs, weir_team;"
         "GRANT CONNECT ON DATABASE weir TO weir_reader, weir_watcher;"
         "GRANT weir_jobs TO weir_app;"
         "GRANT weir_reader TO weir_view;"

@@ -22,7 +22,8 @@ class GroupConfiguration:
     for it; None: for ever. `max_outstanding`: how many checkpoints may wait for batches at a time.
     `aligned`: whether each batch holds, of all streams, everything up to one clock and nothing
     after it. `max_ahead`: seconds by which no batch goes beyond what other readers have not read;
-    None: no such limit.
+    None: no such limit. `owner`: the role of the database whose members read with it and change it;
+    None: everybody.
     """
 
     subscriber: bool = True
@@ -32,6 +33,7 @@ class GroupConfiguration:
     max_outstanding: int = 3
     aligned: bool = False
     max_ahead: int | None = None
+    owner: str | None = None
 
     def check(self) -> None:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""

@@ -28,7 +28,8 @@ class Configuration:
     `on_bad_rows`: what happens to a row that does not fit the schema: `fail` or `quarantine`.
     `on_new_column`: what happens to rows with a column that the stream does not have: `refuse` the
     append, or `add` the column. `automatic`, for a new stream: `refuse` if its columns are given.
-    `tags`: words by which people find the stream.
+    `tags`: words by which people find the stream. `owner`: the role of the database whose members
+    see and change it; None: everybody.
 
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
     with fixed scaling makes exactly that many segments (semantics 5.2). `retention` and
@@ -56,6 +57,7 @@ class Configuration:
     scale_cooldown: int = DEFAULT_COOLDOWN
     event_time: str | None = None
     tags: tuple[str, ...] = ()
+    owner: str | None = None
 
     @property
     def retention_policy(self) -> Policy:

@@ -58,4 +58,10 @@ SETTINGS: dict[str, Setting] = {
         "such as 1 h.",
         "", "no limit", NONE, {"pattern": AGE_PATTERN}, AGES,
     ),
+    "owner": Setting(
+        "Owner",
+        "The role of the database whose members read with it and change it, such as team_shop "
+        "(the section Teams of docs/operations.md).",
+        if_empty="nobody, so that everybody does", removed_by=NONE, schema={"maxLength": 63},
+    ),
 }  # fmt: skip

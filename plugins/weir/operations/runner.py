@@ -16,12 +16,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from weir.consumers.reader_names import process_mark
 from weir.database.connection import Database
 from weir.database.refusals import message, sqlstate
-from weir.errors import InvalidInput, WeirError, exited, is_mistake
+from weir.errors import Conflict, InvalidInput, WeirError, exited, is_mistake
 from weir.front_ends import speaking
 from weir.history.job_runs import (
     BY_HAND,
@@ -34,7 +35,7 @@ from weir.history.job_runs import (
 )
 from weir.installation.extras import missing_extra
 from weir.model.names import check_text, shortened
-from weir.operations.action import Action, Job
+from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import parse
 from weir.settings import load
 
@@ -95,6 +96,8 @@ def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[st
     parsed = parse(action.form, arguments)
     job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
     job.given, job.recorded = arguments, True
+    if action.subject == UPKEEP:
+        _check_sees_all(job.database)
     try:
         with job.database.keep_alive(lambda c: record_alive(c, job.run), every=SIGN_OF_LIFE):
             report = action.run(job, parsed)
@@ -113,6 +116,20 @@ def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[st
         report["functions"] = job.functions
     job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))
     return report
+
+
+def _check_sees_all(database: Database) -> None:
+    """Check that nothing is hidden from the login. Raises Conflict: what is about all streams would
+    take the files of others for nobody's."""
+    login, sees_all = database.transaction(
+        lambda c: c.execute(text("SELECT current_user, sees_all(current_user)")).one()
+    )
+    if not sees_all:
+        raise Conflict(
+            "upkeep_is_for_all",
+            f"login {login} sees what its teams own, and this is about all streams; let a member "
+            "of weir_jobs do it (its schedule does).",
+        )
 
 
 def by_hand(job: str) -> RunId:

@@ -130,6 +130,12 @@ SETTINGS: dict[str, Setting] = {
         "Cool-down", "How long a new segment is left as it is, such as 30 min; none: not at all.",
         say_age(DEFAULT_COOLDOWN), removed_by=NONE, schema={"pattern": AGE_PATTERN},
     ),
+    "owner": Setting(
+        "Owner",
+        "The role of the database whose members see and change it, such as team_shop (the section "
+        "Teams of docs/operations.md).",
+        if_empty="nobody, so that everybody does", removed_by=NONE, schema={"maxLength": 63},
+    ),
     "tags": Setting("Tags", "Words to find the stream by.", [], schema=TAGS),
 }  # fmt: skip
 

@@ -43,6 +43,7 @@ class Actions(Acting):
         max_segments: str = "",
         scale_cooldown: str = "10 min",
         tags: list[str] = ...,
+        owner: str = "",
         schema: str = "",
     ) -> dict[str, Any]:
         """Create a stream."""
@@ -131,6 +132,7 @@ class Actions(Acting):
         on_new_column: Literal["unchanged", "refuse", "add"] = "unchanged",
         event_time: str = "",
         tags: list[str] = ...,
+        owner: str = "",
         more_columns: str = "",
         defaults: list[str] = ...,
         rename_columns: list[str] = ...,
@@ -166,6 +168,7 @@ class Actions(Acting):
         max_outstanding: int = 3,
         aligned: bool = False,
         max_ahead: str = "",
+        owner: str = "",
         allow_loss: bool = False,
         allow_truncated: bool = False,
     ) -> dict[str, Any]:
@@ -212,6 +215,7 @@ class Actions(Acting):
         max_outstanding: int = 0,
         aligned: Literal["unchanged", "yes", "no"] = "unchanged",
         max_ahead: str = "",
+        owner: str = "",
         streams: list[str] = ...,
         start: str = "head",
         pins: list[str] = ...,

@@ -49,6 +49,7 @@ _GROUP = f"""SELECT group_id, name, generation, {columns.names(GroupConfiguratio
     FROM reader_group"""  # noqa: S608 - constants
 _READ_GROUP = text(f"{_GROUP} WHERE name = :name")
 _LOCK_GROUP = text(f"{_GROUP} WHERE name = :name FOR NO KEY UPDATE")
+_MAY_ACT = text("SELECT may_act_for(current_user, :owner)")
 _LOCK_ALL = text(
     f"""SELECT {STREAM_COLUMNS} FROM lock_streams_and_groups(CAST(:ids AS bigint[]),
         CAST(:scopes AS text[]), CAST(:names AS text[]), CAST(:group AS text))"""  # noqa: S608 - constant column list
@@ -149,6 +150,13 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
     row = connection.execute(statement, {"name": name}).mappings().one_or_none()
     if row is None:
         raise no_such_group(name)
+    owner = row["owner"]
+    if owner and not connection.execute(_MAY_ACT, {"owner": owner}).scalar():
+        raise Conflict(
+            "group_of_others",
+            f"reader group {name} belongs to {owner}, of which your login to the database is no "
+            "member; ask one of its members to do it.",
+        )
     return _group_of(dict(row))
 
 

@@ -1,0 +1,87 @@
+-- Teams: a stream or reader group with an owner, which is a role of the database, is for the members of that role.
+-- Row-level security in roles.sql asks these. A login of weir_jobs sees everything, and its plans know nothing of it.
+
+-- Who asks, also within a function that runs with the rights of its owner.
+CREATE OR REPLACE FUNCTION weir_internal.asking() RETURNS name
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+RETURN CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END;
+COMMENT ON FUNCTION weir_internal.asking() IS 'The role whose rights count for what is asked.';
+
+CREATE OR REPLACE FUNCTION weir_internal.sees_all(login name) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+RETURN pg_has_role(login, 'weir_jobs', 'USAGE') OR pg_has_role(
+    login, (SELECT nspowner FROM pg_namespace WHERE nspname = 'weir_internal'), 'USAGE');
+COMMENT ON FUNCTION weir_internal.sees_all(name) IS 'Whether owners do not bind a login.';
+
+CREATE OR REPLACE FUNCTION weir_internal.may_act_for(login name, owner text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+RETURN owner IS NULL OR weir_internal.sees_all(login) OR EXISTS (
+    SELECT FROM pg_roles WHERE rolname = owner AND pg_has_role(login, oid, 'USAGE'));
+COMMENT ON FUNCTION weir_internal.may_act_for(name, text) IS 'Whether a login is a member of an owner, or there is none.';
+
+CREATE OR REPLACE FUNCTION weir_internal.hidden_streams(login name) RETURNS SETOF bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    SELECT s.stream_id FROM (
+        SELECT DISTINCT o.owner FROM weir_internal.stream o WHERE o.owner IS NOT NULL) others
+    JOIN weir_internal.stream s USING (owner)
+    WHERE NOT weir_internal.may_act_for(login, others.owner);
+$$;
+COMMENT ON FUNCTION weir_internal.hidden_streams(name) IS 'The streams of owners that a login is no member of.';
+
+-- Whoever sees a stream sees who reads it, because that decides what is kept.
+CREATE OR REPLACE FUNCTION weir_internal.hidden_groups(login name) RETURNS SETOF bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    WITH hidden AS MATERIALIZED (SELECT weir_internal.hidden_streams(login) AS stream_id)
+    SELECT DISTINCT gs.group_id FROM hidden
+    JOIN weir_internal.reader_group_stream gs USING (stream_id)
+    JOIN weir_internal.reader_group g USING (group_id)
+    WHERE NOT (g.owner IS NOT NULL AND weir_internal.may_act_for(login, g.owner)) AND NOT EXISTS (
+        SELECT FROM weir_internal.reader_group_stream o
+        WHERE o.group_id = gs.group_id AND o.stream_id NOT IN (SELECT stream_id FROM hidden));
+$$;
+COMMENT ON FUNCTION weir_internal.hidden_groups(name) IS 'The reader groups of others that read nothing but streams that are hidden from a login.';
+
+CREATE OR REPLACE FUNCTION weir_internal.groups_of_others(login name) RETURNS SETOF bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    SELECT g.group_id FROM weir_internal.reader_group g
+    WHERE g.owner IS NOT NULL AND NOT weir_internal.may_act_for(login, g.owner);
+$$;
+COMMENT ON FUNCTION weir_internal.groups_of_others(name) IS 'The reader groups of owners that a login is no member of.';
+
+CREATE OR REPLACE FUNCTION weir_internal.hidden_stores(login name) RETURNS SETOF bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    SELECT a.store_id FROM weir_internal.hidden_streams(login) AS h (stream_id)
+    JOIN weir_internal.adjunct_store a USING (stream_id);
+$$;
+COMMENT ON FUNCTION weir_internal.hidden_stores(name) IS 'The adjunct stores of streams that are hidden from a login.';
+
+CREATE OR REPLACE FUNCTION weir_internal.hidden_names(login name) RETURNS SETOF text
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    SELECT s.stream_name FROM weir_internal.hidden_streams(login) AS h (stream_id) JOIN weir_internal.stream s USING (stream_id)
+    UNION ALL
+    SELECT g.name FROM weir_internal.hidden_groups(login) AS h (group_id) JOIN weir_internal.reader_group g USING (group_id);
+$$;
+COMMENT ON FUNCTION weir_internal.hidden_names(name) IS 'The names of the streams and reader groups that are hidden from a login.';
+
+-- A trigger of stream and reader_group.
+CREATE OR REPLACE FUNCTION weir_internal.check_owner() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NEW.owner IS NOT NULL AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = NEW.owner) THEN
+        RAISE EXCEPTION 'owner % is no role of the database; let its owner CREATE ROLE it and GRANT it to the logins of the team.', NEW.owner
+            USING ERRCODE = 'WEIR2', DETAIL = 'owner_unknown';
+    END IF;
+    IF TG_OP = 'UPDATE' AND OLD.owner IS NULL AND NOT weir_internal.sees_all(current_user)
+       OR NOT weir_internal.may_act_for(current_user, NEW.owner) THEN
+        RAISE EXCEPTION 'login % may not make % the owner: it must be a member of that role, and what belongs to everybody gets an owner by a login of weir_jobs.', current_user, NEW.owner
+            USING ERRCODE = 'WEIR2', DETAIL = 'owner_not_yours';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION weir_internal.check_owner() IS 'Refuses an owner that is no role, or that the login may not set.';

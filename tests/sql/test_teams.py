@@ -1,0 +1,259 @@
+"""Members of an owner's role see and change what it owns. Others don't know of it, and what they
+still need is counted by everybody."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import psycopg2
+import pytest
+
+import weir
+from tests.chance import random_for
+from tests.conftest import TestDatabase
+from tests.raises import raises
+from tests.world.streams import rows
+from weir.database.connection import Database
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.logins import scram_verifier
+from weir.programs.store import StreamStore
+from weir.settings import Settings
+
+LOGINS = {"shop_app": "team_shop", "bank_app": "team_bank"}  # of the tests, and their teams
+Opened = Callable[[str], StreamStore]
+
+
+@pytest.fixture
+def opened(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase, settings: Settings
+) -> Iterator[Opened]:
+    """Yield `opened(login)`, which opens the installation with a login of a team or of jobs."""
+    with psycopg2.connect(postgres_server.dsn("postgres", "postgres")) as connection:
+        cursor = connection.cursor()
+        for login, team in LOGINS.items():
+            cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [login])
+            if not cursor.rowcount:
+                verifier = scram_verifier(postgres_server.state.secret(login))
+                cursor.execute(f"CREATE ROLE {team}; CREATE ROLE {login} LOGIN PASSWORD %s",
+                               [verifier])  # fmt: skip
+                cursor.execute(f"GRANT weir_team, {team} TO {login}")
+            cursor.execute(
+                f"GRANT CONNECT, TEMPORARY ON DATABASE {test_database.name} TO {login}, {team}"
+            )
+            cursor.execute("GRANT weir_reader TO weir_view")
+    connection.close()
+    stores: dict[str, StreamStore] = {}
+
+    def open_as(login: str) -> StreamStore:
+        if login not in stores:
+            dsn = dsn_of(postgres_server, test_database, login)
+            stores[login] = weir.open(settings=replace(settings, database=dsn))
+        return stores[login]
+
+    yield open_as
+    for store in stores.values():
+        store.close()
+
+
+def dsn_of(server: EmbeddedPostgres, database: TestDatabase, login: str) -> str:
+    return f"{server.dsn(database.name, login)} password={server.state.secret(login)}"
+
+
+def database_of(store: StreamStore) -> Database:
+    return store.database
+
+
+def test_a_team_does_with_its_stream_what_jobs_do(opened: Opened) -> None:
+    shop = opened("shop_app")
+    shop.create_stream("secret/orders", "customer", owner="team_shop", segments=2)
+    shop.create_reader_group("secretive", ["secret/orders"], owner="team_shop")
+    shop.append("secret/orders", [{"customer": "ann", "amount": 1}] * 5)
+    with shop.reader("secretive") as reader:
+        for batch in reader:
+            batch.commit()
+    shop.checkpoint_reader_group("secretive", "noon")
+    shop.scale_stream("secret/orders", segments=["0.0"])
+    shop.append("secret/orders", [{"customer": "bob", "amount": 2}])
+    assert shop.count("secret/orders") == 6
+    shop.update_stream("secret/orders", tags=["mine"])
+    shop.truncate_stream("secret/orders", "tail", dry_run=False)
+    assert shop.count("secret/orders") == 0
+    shop.delete_reader_group("secretive")
+    shop.seal_stream("secret/orders")
+    shop.delete_stream("secret/orders")
+
+
+def test_others_do_not_know_of_it(opened: Opened, database: Database) -> None:
+    shop, bank = opened("shop_app"), opened("bank_app")
+    shop.create_stream("secret/orders", "customer", owner="team_shop", event_time="at")
+    shop.create_reader_group("secretive", ["secret/orders"], owner="team_shop")
+    shop.append("secret/orders", [{"customer": "ann", "at": "2026-01-01T00:00:00Z"}])
+    bank.create_stream("bank/accounts", "n", owner="team_bank")
+    for act in (
+        lambda: bank.read("secret/orders"),
+        lambda: bank.append("secret/orders", [{"customer": "eve"}]),
+        lambda: bank.update_stream("secret/orders", tags=["ours"]),
+        lambda: bank.create_reader_group("spies", ["secret/orders"]),
+        lambda: bank.delete_stream("secret/orders"),
+    ):
+        with raises("stream_not_found"):
+            act()
+    with raises("group_not_found"):
+        bank.delete_reader_group("secretive")
+    with raises("stream_not_found"):
+        rows(database_of(bank), "SELECT * FROM weir.commits('secret/orders')")
+    views = [
+        one.viewname
+        for one in rows(database, "SELECT viewname FROM pg_views WHERE schemaname = 'weir'")
+    ]
+    assert len(views) > 40
+    told = set()
+    for view in views:
+        for store, seen in ((bank, False), (shop, True)):
+            text = str(rows(database_of(store), f'SELECT v::text FROM weir."{view}" v'))
+            if "secret" in text:
+                told.add((view, seen))
+    assert {view for view, seen in told if not seen} == {"job_runs"}, "of its own attempts"
+    assert {("streams", True), ("lag", True), ("transactions", True)} <= told
+
+
+def test_a_login_of_jobs_sees_everything_and_a_reader_what_nobody_owns(
+    opened: Opened, postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    opened("shop_app").create_stream("a/owned", "n", owner="team_shop")
+    opened("weir_app").create_stream("a/free", "n")
+    seen = {}
+    for login in ("weir_app", "weir_view", "shop_app", "bank_app"):
+        with psycopg2.connect(dsn_of(postgres_server, test_database, login)) as connection:
+            cursor = connection.cursor()
+            cursor.execute("SELECT stream FROM weir.streams ORDER BY stream")
+            seen[login] = [name for (name,) in cursor]
+        connection.close()
+    both, free = ["a/free", "a/owned"], ["a/free"]
+    assert seen == {"weir_app": both, "shop_app": both, "weir_view": free, "bank_app": free}
+
+
+def test_a_team_that_truncates_is_told_what_groups_of_others_lose(opened: Opened) -> None:
+    shop, everyone = opened("shop_app"), opened("weir_app")
+    everyone.create_stream("shop/orders", "n", owner="team_shop", retention="consumed",
+                           retain_min_age="none")  # fmt: skip
+    everyone.create_reader_group("audit", ["shop/orders"], owner="team_bank")
+    shop.append("shop/orders", [{"n": 1}] * 3)
+    told = shop.truncate_stream("shop/orders", "tail")
+    assert "audit" in str(told), "the dry run names who loses"
+    shop.seal_stream("shop/orders")
+    with raises("events_unread"):
+        shop.delete_stream("shop/orders")
+    everyone.retention()
+    assert shop.count("shop/orders") == 3
+    found = rows(database_of(shop), "SELECT reader_group, unread_events FROM weir.lag")
+    assert [tuple(one) for one in found] == [("audit", 3)], "who sees a stream sees who reads it"
+
+
+def test_nobody_reads_or_changes_with_the_group_of_others(opened: Opened) -> None:
+    everyone, shop, bank = opened("weir_app"), opened("shop_app"), opened("bank_app")
+    everyone.create_stream("all/events", "n")
+    everyone.append("all/events", [{"n": 1}])
+    bank.create_reader_group("banks", ["all/events"], owner="team_bank")
+    for act in (
+        lambda: shop.reset_reader_group("banks", "tail"),
+        lambda: shop.update_reader_group("banks", subscriber="no"),
+        lambda: shop.delete_reader_group("banks"),
+        lambda: shop.checkpoint_reader_group("banks", "mine"),
+        lambda: shop.release_reader_group("banks", at="tail"),
+        lambda: shop.fork_reader_group("banks", "ours"),
+        lambda: shop.reader_offline("banks", "any"),
+    ):
+        with raises("group_of_others"):
+            act()
+    with raises("group_of_others"), shop.reader("banks") as reader:
+        list(reader)
+    with bank.reader("banks") as reader:
+        for batch in reader:
+            assert batch.events.num_rows == 1
+            batch.commit()
+    assert everyone.read("all/events").num_rows == 1
+
+
+def test_upkeep_is_for_logins_that_see_everything(opened: Opened) -> None:
+    for act in ("upkeep", "retention", "checkpoints", "compact", "verify", "stream_cuts"):
+        with raises("upkeep_is_for_all"):
+            getattr(opened("bank_app"), act)()
+
+
+def test_an_owner_is_a_role_that_the_login_is_a_member_of(opened: Opened) -> None:
+    shop, everyone = opened("shop_app"), opened("weir_app")
+    with raises("owner_unknown"):
+        everyone.create_stream("a/b", "n", owner="nobody_at_all")
+    with raises("owner_not_yours"):
+        shop.create_stream("a/b", "n", owner="team_bank")
+    everyone.create_stream("a/b", "n")
+    with raises("owner_not_yours"):
+        shop.update_stream("a/b", owner="team_shop")
+    everyone.update_stream("a/b", owner="team_bank")
+    with raises("stream_not_found"):
+        shop.update_stream("a/b", owner="team_shop")
+    everyone.update_stream("a/b", owner="none")
+    assert shop.count("a/b") == 0
+
+
+def test_a_name_of_others_is_taken(opened: Opened) -> None:
+    opened("shop_app").create_stream("a/b", "n", owner="team_shop")
+    opened("shop_app").create_reader_group("g", ["a/b"], owner="team_shop")
+    with raises("stream_exists"):
+        opened("bank_app").create_stream("a/b", "n")
+    opened("bank_app").create_stream("a/c", "n")
+    with raises("group_exists"):
+        opened("bank_app").create_reader_group("g", ["a/c"])
+
+
+def test_what_is_seen_is_what_a_model_says(opened: Opened, database: Database) -> None:
+    chance = random_for("teams")
+    owners = [None, "team_shop", "team_bank"]
+    everyone = opened("weir_app")
+    streams = {f"w/s{n}": chance.choice(owners) for n in range(8)}
+    for name, owner in streams.items():
+        everyone.create_stream(name, "n", owner=owner or "")
+    groups = {f"g{n}": (chance.choice(owners), chance.sample(sorted(streams), chance.randint(1, 3)))
+              for n in range(12)}  # fmt: skip
+    for name, (owner, read) in groups.items():
+        everyone.create_reader_group(name, read, owner=owner or "")
+    for _ in range(3):
+        for login, team in LOGINS.items():
+            mine = {name for name, owner in streams.items() if owner in (None, team)}
+            theirs = {name for name, (owner, read) in groups.items()
+                      if owner == team or mine & {*read}}  # fmt: skip
+            asked = database_of(opened(login))
+            assert {one.stream for one in rows(asked, "SELECT stream FROM weir.streams")} == mine
+            seen = rows(asked, "SELECT reader_group FROM weir.reader_groups")
+            assert {one.reader_group for one in seen} == theirs
+            lag = {(g, s) for g in theirs for s in groups[g][1]
+                   if s in mine or groups[g][0] == team}  # fmt: skip
+            found = rows(asked, "SELECT reader_group, stream FROM weir.lag")
+            assert {tuple(one) for one in found} <= lag
+        name = chance.choice(sorted(streams))
+        streams[name] = chance.choice(owners)
+        everyone.update_stream(name, owner=streams[name] or "none")
+
+
+def test_every_table_that_is_about_a_stream_or_group_has_its_policies(database: Database) -> None:
+    without = rows(
+        database,
+        """SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'weir_internal'::regnamespace
+        AND c.relkind = 'r' AND NOT (c.relrowsecurity AND 2 = (
+            SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid)) ORDER BY 1""",
+    )
+    assert [one.relname for one in without] == [
+        "alembic_version", "installation", "watch",
+    ]  # fmt: skip
+
+
+def test_jobs_pay_nothing_for_teams(opened: Opened) -> None:
+    """What the statements of a login of jobs are planned to do, and what those of a team's."""
+    opened("shop_app").create_stream("a/b", "n", owner="team_shop")
+    asked = "EXPLAIN SELECT * FROM stream s JOIN segment USING (stream_id) WHERE s.name = 'b'"
+    plans = {
+        login: str(rows(database_of(opened(login)), asked)) for login in ("weir_app", "bank_app")
+    }
+    assert "hidden" not in plans["weir_app"]
+    assert "may_act_for" not in plans["weir_app"]
+    assert "hidden_streams" in plans["bank_app"]
