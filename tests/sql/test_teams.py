@@ -254,6 +254,5 @@ def test_jobs_pay_nothing_for_teams(opened: Opened) -> None:
     plans = {
         login: str(rows(database_of(opened(login)), asked)) for login in ("weir_app", "bank_app")
     }
-    assert "hidden" not in plans["weir_app"]
-    assert "may_act_for" not in plans["weir_app"]
-    assert "hidden_streams" in plans["bank_app"]
+    assert "SubPlan" not in plans["weir_app"]
+    assert "SubPlan" in plans["bank_app"]
