@@ -245,3 +245,16 @@ BEGIN
     FROM weir_internal.decide_retention(sid) d;
 END $$;
 COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and the reason, the new head (null: nothing would be truncated), the bound of the subscribers, how much would be truncated, which subscribers prevent more, which have timed out, and how many unread events each subscriber would lose. Retention does not change a sealed stream: the rule is sealed.';
+
+-- The one place that says about which streams a run decides.
+CREATE OR REPLACE FUNCTION weir_internal.retention_due() RETURNS TABLE (stream_id bigint, stream text, due_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
+AS $$
+    SELECT s.stream_id, s.stream_name, greatest(q.due_at, w.at)
+    FROM (SELECT u.stream_id, min(u.due_at) AS due_at FROM weir_internal.retention_queue u
+          WHERE u.due_at <= clock_timestamp() GROUP BY u.stream_id) q
+    JOIN weir_internal.stream s USING (stream_id)
+    CROSS JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
+    WHERE s.state = 'active' AND coalesce(w.at <= clock_timestamp(), true)
+$$;
+COMMENT ON FUNCTION weir_internal.retention_due() IS 'The streams about which a run of retention would decide now, and since when it is due.';

@@ -50,7 +50,10 @@ class Judged(Schedule):
         [decided] = self.lane.rows("SELECT * FROM decide_retention(:s)")
         self.check_decision(decided, decide(situation(self.database, self.lane.name)))
         names = [self.lane.name] if self.random.random() < 0.2 else None
+        foreseen = {r.stream: r for r in self.lane.rows("SELECT * FROM next_retention")}
         reports = retain(self.database, names)
+        if names is None:
+            self.check_foreseen(foreseen, reports)
         report = next((r for r in reports if r["stream"] == str(self.lane.name)), None)
         if report is None:
             # What has come since the last capture is looked at after the next; and once a record at
@@ -76,6 +79,16 @@ class Judged(Schedule):
         self.check_losses(report, gone - before, finished)
         self.check_freed(report, released)
         return report
+
+    def check_foreseen(self, foreseen: dict[str, Any], reports: list[dict[str, Any]]) -> None:
+        """Who looked before a run knew of which streams it would decide, and what."""
+        reports = [report for report in reports if report["rule"] != "keep"]
+        assert set(foreseen) == {report["stream"] for report in reports}
+        for report in reports:
+            row = foreseen[report["stream"]]
+            assert row.head == report["cut"]
+            for said in ("rule", "reason", "events", "bytes", "held_by", "timed_out", "lost"):
+                assert getattr(row, said) == report[said], said
 
     def check_decision(self, decided: Any, expected: Decision) -> None:
         """The decision is that of the model, which is simple and knows no SQL."""

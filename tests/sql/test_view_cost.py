@@ -130,6 +130,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "checkpoint_blockers": (_GROUP,),
     "subscribers": (_STREAM, _GROUP),
     "retention_alerts": (_STREAM,),
+    "next_retention": (_STREAM,),
     "pins": (_GROUP,),
     "adjunct_stores": ("adjunct_store = 'nyc/planes'", _STREAM),
     "adjunct_versions": ("adjunct_store = 'nyc/planes' ORDER BY version DESC LIMIT 10",),

@@ -23,6 +23,13 @@ def queueing(streams: str, at: str = "clock_timestamp()") -> str:
 
 _MARK = text(queueing("stream WHERE stream_id = ANY(:ids) AND state = 'active'"))
 
+_DUE = text("SELECT stream_id, stream FROM retention_due() ORDER BY stream_id")
+_NAMED = text(
+    """SELECT stream_id, stream_name FROM stream
+    WHERE state = 'active' AND (stream_name = ANY(CAST(:names AS text[])) OR NOT :named)
+    ORDER BY stream_id"""
+)
+
 
 def mark_retention_due(connection: Connection, stream_ids: Iterable[int]) -> None:
     """Queue those of the streams that are active for a decision."""
@@ -41,19 +48,10 @@ def due_streams(
     these streams, queued or not; all active streams if empty.
     """
     if names is None:
-        chosen = """s.stream_id IN (SELECT stream_id FROM retention_queue
-                                    WHERE due_at <= clock_timestamp())
-            AND (s.retained_at IS NULL OR s.retention_every IS NULL
-                 OR s.retained_at + s.retention_every * interval '1 second' <= clock_timestamp())"""
+        rows = connection.execute(_DUE)
     else:
-        chosen = "(s.stream_name = ANY(CAST(:names AS text[])) OR NOT :named)"
-    rows = connection.execute(
-        text(
-            f"""SELECT s.stream_id, s.stream_name FROM stream s
-            WHERE s.state = 'active' AND {chosen} ORDER BY s.stream_id"""  # noqa: S608 - constants
-        ),
-        {} if names is None else {"names": [str(n) for n in names], "named": bool(names)},
-    )
+        given = {"names": [str(n) for n in names], "named": bool(names)}
+        rows = connection.execute(_NAMED, given)
     return [(row[0], row[1]) for row in rows]
 
 
