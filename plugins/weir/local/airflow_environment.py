@@ -70,6 +70,7 @@ def airflow_environment(
         # A task that runs when Airflow is stopped continues as a retry at the next start.
         "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "10",
+        "AIRFLOW__CORE__EXECUTOR": "weir.airflow.executor.LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
