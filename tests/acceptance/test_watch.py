@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -114,6 +117,54 @@ class Watched:
         return answer
 
 
+def kill(pid: int | None) -> None:
+    """Kill a process with its children at once, as a machine that is lost."""
+    main = psutil.Process(pid)
+    for one in [*main.children(recursive=True), main]:
+        with suppress(psutil.Error):
+            one.send_signal(signal.SIGKILL)
+
+
+class SecondScheduler:
+    """A scheduler beside that of the installation, which knows nothing of it: as on another
+    machine."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def see_to_it(self) -> None:
+        """Start it if it does not run."""
+        if self._process and self._process.poll() is None:
+            return
+        environ = self._installation.airflow.environment()
+        del environ["WEIR_STACK_ID"]  # or the installation ends it as a remain of its own
+        log = self._installation.airflow.log_file("scheduler").with_name("second-scheduler.log")
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "airflow", "scheduler", "--skip-serve-logs"],
+                env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def stop(self) -> None:
+        if self._process and self._process.poll() is None:
+            kill(self.pid)
+            self._process.wait()
+
+
+@pytest.fixture
+def second(watched: Watched) -> Iterator[SecondScheduler]:
+    scheduler = SecondScheduler(watched.installation)
+    scheduler.see_to_it()
+    yield scheduler
+    scheduler.stop()
+
+
 @pytest.fixture(scope="module")
 def watched(installation: Installation) -> Watched:
     return Watched(installation, DAGS)
@@ -149,9 +200,7 @@ def test_what_is_committed_while_the_triggerer_is_killed_is_announced(watched: W
     numbers = []
     for _ in range(3):
         numbers.append(watched.append(5.5))
-        triggerer = psutil.Process(watched.installation.airflow.running()["triggerer"])
-        for one in [*triggerer.children(recursive=True), triggerer]:
-            one.send_signal(signal.SIGKILL)
+        kill(watched.installation.airflow.running()["triggerer"])
         numbers.append(watched.append(6.5))
         watched.installation.airflow.start()
     watched.until("all of them", lambda: set(numbers) <= set(watched.told()))
@@ -161,27 +210,30 @@ def test_what_is_committed_while_the_triggerer_is_killed_is_announced(watched: W
 @pytest.mark.soak
 @pytest.mark.timeout(3 * 3600)
 def test_whatever_is_killed_every_commit_is_announced_and_every_hour_runs_once(
-    watched: Watched,
+    watched: Watched, second: SecondScheduler
 ) -> None:
-    """Kill the scheduler, the triggerer and Postgres at random, while a program appends."""
+    """Kill either of two schedulers, the triggerer, the API server and Postgres at random, while a
+    program appends."""
     chance, airflow = random_for("watch"), watched.installation.airflow
+    victims = ["scheduler", "second scheduler", "triggerer", "api-server", "postgres"]
     hour, first = 24, watched.append(23.5, complete_until=DAY + timedelta(hours=24))
     end = time.monotonic() + float(os.environ.get("WEIR_SOAK_SECONDS", "600"))
+    killed = Counter[str]()
     while time.monotonic() < end:
-        victim = chance.choice(["scheduler", "triggerer", "postgres"])
+        victim = chance.choice(victims)
+        killed[victim] += 1
         if victim == "postgres":
             watched.installation.postgres.kill()
         else:
-            main = psutil.Process(airflow.running()[victim])
-            for one in [*main.children(recursive=True), main]:
-                with suppress(psutil.Error):
-                    one.send_signal(signal.SIGKILL)
+            kill(second.pid if victim == "second scheduler" else airflow.running()[victim])
             watched.append(hour + 0.5)
         time.sleep(chance.uniform(0, 3))
         watched.installation.start()
+        second.see_to_it()
         hour += 1
         watched.append(hour - 0.3, complete_until=DAY + timedelta(hours=hour))
         time.sleep(chance.uniform(0, 8))
+    print(f"killed: {dict(killed)}, {hour - 24} hours")
     watched.until("no drift", lambda: not watched.drifting(), 300)
     committed = rows(
         watched.database,
