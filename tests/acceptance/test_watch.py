@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -205,6 +206,22 @@ def test_what_is_committed_while_the_triggerer_is_killed_is_announced(watched: W
         watched.installation.airflow.start()
     watched.until("all of them", lambda: set(numbers) <= set(watched.told()))
     watched.until("no drift", lambda: not watched.drifting())
+
+
+@pytest.mark.release
+def test_a_component_that_ends_while_another_is_started_is_started_again(watched: Watched) -> None:
+    """So ends a scheduler some seconds after Postgres was killed."""
+    airflow = watched.installation.airflow
+    scheduler = airflow.running()["scheduler"]
+    kill(airflow.running()["api-server"])
+    watched.until("the end", lambda: not airflow.running()["api-server"])
+    with ThreadPoolExecutor() as pool:
+        start = pool.submit(airflow.start)
+        watched.until("another one", lambda: airflow.running()["api-server"])
+        kill(scheduler)
+        start.result()
+    assert all(airflow.running().values())
+    assert airflow.running()["scheduler"] != scheduler
 
 
 @pytest.mark.soak

@@ -72,7 +72,7 @@ class AirflowStack:
                     log.info("starting Airflow: %s", ", ".join(missing))
                     for name in missing:
                         self._launch(name)
-                self._wait_until_healthy()
+                self._wait_until_healthy(set(missing))
                 self._make_pool()
             except BaseException:
                 if missing:
@@ -151,7 +151,7 @@ class AirflowStack:
         """Stop what killed components left, because it holds their ports and continues their
         tasks."""
         mains = [self._main(name) for name in COMPONENTS if name not in missing]
-        kept = [process for main in mains for process in (main, *main.children(recursive=True))]
+        kept = [one for main in mains if main for one in (main, *main.children(recursive=True))]
         processes.kill(lambda: [process for process in self._ours() if process not in kept])
 
     def _write_logins(self) -> None:
@@ -238,7 +238,10 @@ class AirflowStack:
             _LOG_SERVER,
         ]
 
-    def _wait_until_healthy(self) -> None:
+    def _wait_until_healthy(self, launched: set[str]) -> None:
+        """Wait for all components, of which some were launched just now. Launch another that exits
+        once: it was about to when it was looked at, such as a scheduler whose Postgres was
+        killed."""
         begun = time.monotonic()
         next_word = 5.0
         api = self.api()
@@ -246,7 +249,13 @@ class AirflowStack:
             mains = {name: self._main(name) for name in COMPONENTS}
             waited = time.monotonic() - begun
             for name, main in mains.items():
-                if main is None:
+                if main is None and name not in launched:
+                    log.info("starting Airflow: %s", name)
+                    self._end_remains([name])
+                    self._launch(name)
+                    launched.add(name)
+                    mains[name] = self._main(name)
+                elif main is None:
                     raise Unavailable(
                         "airflow_unavailable",
                         f"Airflow's {name} exited; correct what its log says, and run `weir up` "
