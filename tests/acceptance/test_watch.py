@@ -168,13 +168,15 @@ def second(watched: Watched) -> Iterator[SecondScheduler]:
 
 @pytest.fixture(scope="module")
 def watched(installation: Installation) -> Watched:
-    return Watched(installation, DAGS)
+    found = Watched(installation, DAGS)
+    # What is appended before Airflow has read the DAGs starts none of them.
+    found.until("both watches", lambda: len(rows(found.database, "SELECT FROM watch")) == 2)
+    return found
 
 
 def test_commits_of_a_program_start_a_dag_complete_hours_another_and_a_sensor_waits(
     watched: Watched,
 ) -> None:
-    watched.until("both watches", lambda: len(rows(watched.database, "SELECT FROM watch")) == 2)
     run = watched.api.trigger("watch_group", {})
     numbers = [watched.append(1.5, 2.5)]
     numbers.append(watched.append(3.5, complete_until=DAY + timedelta(hours=3)))
