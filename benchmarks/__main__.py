@@ -33,6 +33,7 @@ from benchmarks import (
     order,
     ordered_reads,
     overhead,
+    pages,
     people,
     scaling,
     small_batches,
@@ -75,6 +76,7 @@ def main() -> int:
             commits,
             control,
             watching,  # in the databases of control
+            pages,  # in them, too
             scaling,
             batches,
             takeover,

@@ -148,7 +148,7 @@ COMMENT ON COLUMN weir.catch_up.append_rate IS 'Events per second appended to it
 COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches that were committed in the last hour, over the time in which any of them was open; null without such batches.';
 COMMENT ON COLUMN weir.catch_up.catch_up IS '0 if nothing is unread; null if it will not catch up, or has committed nothing in the last hour.';
 
--- The lag is computed only if all streams of the group have an end.
+-- The lag is computed only if all streams of the group have an end; a question for names alone computes nothing.
 CREATE OR REPLACE VIEW weir.reader_groups AS
 SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
        g.generation, g.on_gap, g.max_outstanding, g.created_at, g.moved_at,
@@ -159,15 +159,15 @@ SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1
        (SELECT count(*) FROM weir_internal.reader r WHERE r.group_id = g.group_id) AS readers,
        (SELECT count(*) FROM weir_internal.reader_batch b
         WHERE b.group_id = g.group_id AND b.state = 'open') AS open_batches,
-       c.name AS checkpoint, c.created_at AS checkpoint_at,
+       (SELECT c.name FROM weir_internal.last_checkpoint(g.group_id) c) AS checkpoint,
+       (SELECT c.created_at FROM weir_internal.last_checkpoint(g.group_id) c) AS checkpoint_at,
        CASE WHEN EXISTS (
            SELECT FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
            WHERE gs.group_id = g.group_id AND gs.end_cut IS NULL AND s.state = 'active')
        THEN false
        ELSE coalesce((SELECT bool_and(l.at_end) FROM weir.lag l WHERE l.reader_group = g.name), false)
        END AS at_end, g.aligned, g.max_ahead * interval '1 second' AS max_ahead, g.owner
-FROM weir_internal.reader_group g
-LEFT JOIN LATERAL weir_internal.last_checkpoint(g.group_id) c ON true;
+FROM weir_internal.reader_group g;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';
 COMMENT ON COLUMN weir.reader_groups.time_out IS 'How long a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
 COMMENT ON COLUMN weir.reader_groups.max_ahead IS 'No batch goes further than this beyond the oldest event that other readers have not read; null: no limit.';

@@ -10,8 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.testclient import TestClient
 
 from tests.conftest import TestDatabase
-from tests.raises import raises
-from weir.airflow import access, pages, reports
+from weir.airflow import access, pages
 
 
 @pytest.fixture
@@ -60,14 +59,6 @@ def test_a_database_that_is_away_is_one_sentence(
     assert answer.status_code == 503
     assert "can't be reached" in answer.text
     assert "hidden" not in answer.text
-
-
-def test_the_page_of_a_run_that_has_not_begun_says_so(client: TestClient) -> None:
-    answer = reports.run_page("dag", "<run>", "task")
-    assert answer.status_code == 404
-    assert "Weir has no record of dag/&lt;run&gt;/task" in bytes(answer.body).decode()
-    with raises("run_not_found"):
-        reports.run_page.__wrapped__("dag", "<run>", "task")  # type: ignore[attr-defined]  # of wraps
 
 
 def test_a_second_monitor_does_not_wait_for_the_first(client: TestClient) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from airflow.sdk import DAG
@@ -49,7 +49,7 @@ def pages(
 
 def test_without_a_login_there_is_no_page(settings: Settings) -> None:
     client = TestClient(app)
-    for path in ("/runs/d?run_id=r&task_id=t", "/api/streams", "/api/streams/a/b", "/groups/g"):
+    for path in ("/api/runs/d?run_id=r", "/api/streams", "/api/streams/a/b", "/api/groups/g"):
         assert client.get(path).status_code in (401, 403), path
     assert client.get("/api/openapi.json").status_code in (401, 403)
     for path in ("/docs", "/openapi.json", "/redoc"):
@@ -79,20 +79,26 @@ def test_a_task_leads_to_its_report_its_stream_and_its_group(
     with pytest.raises(AirflowFailException):
         execute(scale)
 
-    path, _ = shown(append, ReportLink())
-    status, page = pages(path)
-    assert (status, "succeeded" in page) == (200, True)
+    def report(operator: Any) -> tuple[int, str]:
+        path, query = shown(operator, ReportLink())
+        assert path.startswith("/run?")
+        given = {name: value for name, [value] in parse_qs(query).items()}
+        return pages(f"/api/runs/{given.pop('dag_id')}?{urlencode(given)}")
+
+    status, page = report(append)
+    assert (status, '"succeeded"' in page) == (200, True)
     assert f"test/{name}" in page
     assert "transaction_number" in page
-    status, page = pages(shown(scale, ReportLink())[0])
-    assert (status, "9.9" in page, 'class="bad"' in page) == (200, True, True)
+    status, page = report(scale)
+    assert (status, "9.9" in page, '"failed"' in page) == (200, True, True)
     assert shown(append, SubjectLink())[0] == f"/stream?name=test%2F{name}"
     status, page = pages(f"/api/streams/test/{name}")
     assert (status, '"events":3' in page) == (200, True)
-    status, page = pages(shown(checkpoint, SubjectLink())[0])
-    assert (status, f"Reader group {name}" in page) == (200, True)
-    status, page = pages("/runs/mine?run_id=no&task_id=no")
-    assert (status, "[run_not_found]" in page) == (404, True)
+    assert shown(checkpoint, SubjectLink())[0] == f"/group?name={name}"
+    status, page = pages(f"/api/groups/{name}")
+    assert (status, '"noon"' in page) == (200, True)
+    status, page = pages("/api/runs/mine?run_id=no&task_id=no")
+    assert (status, "run_not_found" in page) == (404, True)
 
 
 def test_a_link_says_which_installation_it_is_of() -> None:

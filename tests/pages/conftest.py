@@ -16,6 +16,6 @@ def anybody() -> None:
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
     """Yield a client of the app."""
-    app = create_app(Access(lambda conn_id: settings, anybody, anybody))
+    app = create_app(Access(lambda conn_id: settings, anybody, anybody, anybody))
     with TestClient(app) as client:
         yield client

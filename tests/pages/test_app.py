@@ -27,8 +27,8 @@ def data_of(app: FastAPI) -> list[str]:
 
 def test_without_a_login_there_is_no_data(settings: Settings) -> None:
     apps = (
-        Access(lambda _: settings, anybody, nobody),
-        Access(lambda _: settings, nobody, anybody),
+        Access(lambda _: settings, anybody, nobody, nobody),
+        Access(lambda _: settings, nobody, anybody, anybody),
     )
     for app in map(create_app, apps):
         paths = [path for path in data_of(app) if path != "/api/openapi.json"]
@@ -93,7 +93,7 @@ def test_no_file_beside_the_pages_is_served(client: TestClient) -> None:
 
 def test_the_root_leads_to_the_streams_wherever_it_is_mounted(settings: Settings) -> None:
     outer = FastAPI()
-    outer.mount("/far/away", create_app(Access(lambda _: settings, anybody, anybody)))
+    outer.mount("/far/away", create_app(Access(lambda _: settings, anybody, anybody, anybody)))
     answer = TestClient(outer).get("/far/away/")
     assert answer.url.path == "/far/away/streams"
     assert answer.status_code == 200
@@ -120,7 +120,7 @@ def test_a_database_that_is_away_is_one_sentence_at_once(settings: Settings) -> 
     away = replace(
         settings, database="host=127.0.0.1 port=1 dbname=weir user=weir_app password=hidden"
     )
-    client = TestClient(create_app(Access(lambda _: away, anybody, anybody)))
+    client = TestClient(create_app(Access(lambda _: away, anybody, anybody, anybody)))
     answer = client.get("/api/streams")
     assert answer.status_code == 503
     assert answer.elapsed.total_seconds() < 5
@@ -137,7 +137,7 @@ def test_what_a_connection_names_is_asked(settings: Settings) -> None:
         asked.append(conn_id)
         return settings
 
-    client = TestClient(create_app(Access(settings_of, anybody, anybody)))
+    client = TestClient(create_app(Access(settings_of, anybody, anybody, anybody)))
     assert client.get("/api/streams").status_code == 200
     assert client.get("/api/streams?conn_id=weir_shop").status_code == 200
     assert asked == ["", "weir_shop"]

@@ -2,7 +2,7 @@
 page of its job in YARN."""
 
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
@@ -25,7 +25,7 @@ class ReportLink(BaseOperatorLink):
         """Return the address of the page with the report."""
         map_index = -1 if ti_key.map_index is None else ti_key.map_index
         run = {"run_id": ti_key.run_id, "task_id": ti_key.task_id, "map_index": map_index}
-        return _page(f"runs/{quote(ti_key.dag_id, safe='')}", operator, **run)
+        return _page("run", operator, dag_id=ti_key.dag_id, **run)
 
 
 class SubjectLink(BaseOperatorLink):
@@ -41,7 +41,7 @@ class SubjectLink(BaseOperatorLink):
         if isinstance(found := arguments.get("stream"), str) and found:
             return _page("stream", operator, name=found.strip())
         if isinstance(found := arguments.get("reader_group"), str) and found:
-            return _page(f"groups/{quote(found.strip())}", operator)
+            return _page("group", operator, name=found.strip())
         return ""
 
 

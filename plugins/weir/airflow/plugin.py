@@ -40,5 +40,16 @@ class WeirPlugin(AirflowPlugin):
             "name": "Weir", "href": "weir/streams", "destination": "nav", "url_route": "weir",
             "nav_top_level": True, "icon": "weir/assets/weir.svg",
         },
+        {
+            "name": "Weir", "href": "weir/run?dag_id={DAG_ID}&run_id={RUN_ID}",
+            "destination": "dag_run", "url_route": "weir-run", "icon": "weir/assets/weir.svg",
+        },
+        {
+            "name": "Weir",
+            "href": "weir/run?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}"
+            "&map_index={MAP_INDEX}",
+            "destination": "task_instance", "url_route": "weir-task",
+            "icon": "weir/assets/weir.svg",
+        },
     ]  # fmt: skip
     fastapi_apps: ClassVar[list[Any]] = [{"app": _served, "url_prefix": "/weir", "name": "weir"}]

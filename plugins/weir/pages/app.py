@@ -10,12 +10,12 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
-from weir.pages import stream, streams
+from weir.pages import groups, runs, stream, streams
 from weir.pages.answering import Refusal
 from weir.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("streams", "stream")
+PAGES = ("streams", "stream", "groups", "group", "run")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -37,6 +37,7 @@ class Access:
     settings_of: Callable[[str], Settings]
     installation: Callable[..., Any]  # anything of the installation that is named
     streams: Callable[..., Any]  # streams and reader groups
+    runs: Callable[..., Any]  # the runs of the DAG that the path names as `dag_id`
 
 
 def create_app(access: Access) -> FastAPI:
@@ -50,7 +51,10 @@ def create_app(access: Access) -> FastAPI:
     refusals: dict[int | str, dict[str, Any]] = {
         status: {"model": Refusal} for status in (404, 503)
     }
-    for module, may_see in ((streams, access.streams), (stream, access.streams)):
+    for module, may_see in (
+        (streams, access.streams), (stream, access.streams), (groups, access.streams),
+        (runs, access.runs),
+    ):  # fmt: skip
         app.include_router(
             module.router, prefix="/api", responses=refusals,
             dependencies=[Depends(access.installation), Depends(may_see)],

@@ -1,4 +1,4 @@
-"""How a stream is doing, in words: one line, the worst first."""
+"""How a stream or a reader group is doing, in words: one line, the worst first."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -50,11 +50,8 @@ def health_of(
     """Return how a stream is doing. `damage`: how much of it is not as recorded."""
     if damage:
         return Health(level="bad", words=_some(damage, "damaged file"))
-    found = sorted(alerts, key=lambda one: (list(_ALERTS).index(one.alert), one.at))
-    if found:
-        level, words = _ALERTS[found[0].alert]
-        more = f", and {_some(len(found) - 1, 'more alert')}" if found[1:] else ""
-        return Health(level=level, words=f"{found[0].reader_group} {words}{more}", at=found[0].at)
+    if found := _alarmed(alerts, "{group} "):
+        return found
     lags = list(lags)
     behind = [one for one in lags if one.behind_since is not None]
     if behind:
@@ -66,6 +63,33 @@ def health_of(
     if not events:
         return Health(level="rest", words="empty")
     return Health(level="good", words="all is read" if lags else "no group reads it")
+
+
+def health_of_group(
+    readers: int, at_end: bool, lags: Iterable[Lag], alerts: Iterable[Alert]
+) -> Health:
+    """Return how a reader group is doing. `at_end`: whether it has read all that it ever will."""
+    if found := _alarmed(alerts, ""):
+        return found
+    behind = [one for one in lags if one.behind_since is not None]
+    if behind:
+        since = min(one.behind_since for one in behind if one.behind_since)
+        words = f"{_some(sum(one.unread_events for one in behind), 'event')} to read"
+        return Health(level="good", words=words + ("" if readers else ", no reader"), since=since)
+    if at_end:
+        return Health(level="rest", words="at its end")
+    return Health(level="good", words="all is read")
+
+
+def _alarmed(alerts: Iterable[Alert], subject: str) -> Health | None:
+    """Return the worst of the alerts, and how many there are beside it; None if there are none."""
+    found = sorted(alerts, key=lambda one: (list(_ALERTS).index(one.alert), one.at))
+    if not found:
+        return None
+    level, words = _ALERTS[found[0].alert]
+    more = f", and {_some(len(found) - 1, 'more alert')}" if found[1:] else ""
+    who = subject.format(group=found[0].reader_group)
+    return Health(level=level, words=f"{who}{words}{more}", at=found[0].at)
 
 
 def _some(number: int, what: str) -> str:

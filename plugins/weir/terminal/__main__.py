@@ -24,6 +24,7 @@ from weir.terminal.find_installation import find_settings, open_database
 from weir.terminal.look import Terminal
 from weir.terminal.options import Parser, add_arguments, options
 from weir.terminal.printing import complain, print_json
+from weir.terminal.ui import ui
 
 Command = Callable[..., int]
 # Commands of the installation itself: `python -m weir.local` has them.
@@ -98,6 +99,7 @@ def parser() -> Parser:
     one.add_argument("--segment", help="only this segment of the stream")
     one.add_argument("--from", dest="first", help="only from this offset of the segment")
     one.add_argument("--to", dest="past", help="only up to this offset, exclusive")
+    add("ui", ui)
     add("doctor", doctor)
 
     jobs: dict[str, Parser] = {}

@@ -1,7 +1,8 @@
 // Parts that several pages show.
 
 import { el, svg } from "./dom.js";
-import { ago, number, short, span, time } from "./words.js";
+import { address } from "./rest.js";
+import { ago, number, short, some, span, time } from "./words.js";
 
 // How something is doing: a dot, and a line of words.
 export function health(of, now) {
@@ -53,6 +54,34 @@ export function table(columns, rows, { caption, none = "There is nothing yet." }
 export function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter(Boolean).map(([title, value, more]) =>
     el("div", {}, el("dt", {}, title), el("dd", {}, value, more && el("small", {}, more)))));
+}
+
+// What somebody should look at, as sentences.
+export function alerts(found) {
+  return found.length > 0 && el("ul", { class: "alerts" }, found.map((one) => el("li", {}, one.message)));
+}
+
+// Who did something: a link to the run of a task, or the name of a program.
+export function runLink(name) {
+  const parts = /^([^/]+)\/([^/]+)\/([^/]+?)(?:\/(\d+))?$/.exec(name);
+  if (!parts) return name;
+  const [, dag_id, run_id, task_id, map_index] = parts;
+  return el("a", { href: address("run", { dag_id, run_id, task_id, map_index }) }, name);
+}
+
+// A part of the key space.
+export function keys(low, high) {
+  return `${Number(low.toFixed(4))} – ${Number(high.toFixed(4))}`;
+}
+
+// From page to page of a list. before: where the pages before this one begin.
+export function pager({ here, total, what, before, after, next, go }) {
+  const first = before.length * 50 + 1;
+  const turn = (to) => { go(to); scrollTo(0, 0); };
+  return el("div", { class: "pages" },
+    el("span", { class: "muted" }, total === here ? some(total, what) : `${number(first)} to ${number(first + here - 1)} of ${some(total, what)}`),
+    el("button", { type: "button", disabled: !before.length, click: () => turn(before.pop()) }, "Before"),
+    el("button", { type: "button", disabled: !next, click: () => { before.push(after); turn(next); } }, "Next"));
 }
 
 export function section(title, ...children) {

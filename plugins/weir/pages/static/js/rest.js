@@ -5,6 +5,24 @@ const connection = asked.get("conn_id") ?? "";
 
 export const given = asked;
 
+// The token of `weir ui` comes after #, which is not sent; it is kept for this address, and taken out of what is shown.
+const KEPT = "weir-token";
+const token = /^#token=([\w-]+)$/.exec(location.hash)?.[1] ?? kept();
+if (location.hash.startsWith("#token=")) {
+  try {
+    localStorage.setItem(KEPT, token);
+  } catch { /* then only this page has it */ }
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+function kept() {
+  try {
+    return localStorage.getItem(KEPT);
+  } catch {
+    return null;
+  }
+}
+
 export class Refused extends Error {
   constructor(status, sentence) {
     super(sentence);
@@ -25,7 +43,9 @@ export function address(path, query = {}) {
 export async function ask(path, query = {}, signal = undefined) {
   let answer;
   try {
-    answer = await fetch(address(`api/${path}`, query), { signal, headers: { accept: "application/json" } });
+    answer = await fetch(address(`api/${path}`, query), {
+      signal, headers: { accept: "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "The server does not answer. It may be restarting; this page asks again.");
@@ -36,6 +56,7 @@ export async function ask(path, query = {}, signal = undefined) {
 }
 
 function sentenceOf(status, body) {
+  if (status === 401 && token) return "This address is of an earlier `weir ui`: open the one that it printed last.";
   if (status === 401) return "You are not logged in, or no longer: log in, then load this page again.";
   if (status === 403) return "You may not see this. Whoever administers this installation can let you.";
   const said = body?.error?.sentence ?? (typeof body?.detail === "string" ? body.detail : "");

@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
-import { facts, health, moment, rate, section, table } from "./parts.js";
+import { alerts, facts, health, moment, rate, runLink, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
 import { number, size, some, time } from "./words.js";
 
@@ -19,7 +19,7 @@ page({
 function draw({ facts: of, settings, columns, transactions, files, retention, scaling, completeness }, now) {
   return [
     el("p", { class: "lead" }, health(of.health, now)),
-    alerts(of),
+    alerts(of.alerts),
     facts([
       ["Events", number(of.events), of.appended > of.events && `${number(of.appended)} were appended in all`],
       ["Size", size(of.bytes), `${some(files.files, "file")}, ${number(files.small_files)} small`],
@@ -40,20 +40,17 @@ function draw({ facts: of, settings, columns, transactions, files, retention, sc
   ];
 }
 
-function alerts(of) {
-  return of.alerts.length > 0 && el("ul", { class: "alerts" }, of.alerts.map((one) => el("li", {}, one.message)));
-}
-
 function appended(activity) {
   if (!activity.events.some(Boolean)) return el("p", { class: "empty" }, "Nothing was appended in the last 7 days.");
   const since = new Date(activity.since) / 1000;
   const part = (new Date(activity.until) / 1000 - since) / activity.events.length;
-  return chart([activity.events.map((_, i) => since + i * part), activity.events], [{ label: "events", bars: true }], { title: "Events that were appended, over time" });
+  // One time more than parts, where the last one ends.
+  return chart([[...activity.events, 0].map((_, i) => since + i * part), [...activity.events, null]], [{ label: "events", bars: true }], { title: "Events that were appended, over time" });
 }
 
 function groups(found, now) {
   return table([
-    { title: "Reader group", cell: (one) => el("span", { class: "name" }, one.reader_group) },
+    { title: "Reader group", cell: (one) => el("a", { class: "name", href: address("group", { name: one.reader_group }), "data-key": one.reader_group }, one.reader_group) },
     { title: "Unread", number: true, cell: (one) => number(one.unread_events) },
     { title: "Size", number: true, cell: (one) => size(one.unread_bytes) },
     { title: "Behind since", cell: (one) => moment(one.behind_since, now) },
@@ -69,7 +66,7 @@ function newest(found, now) {
     { title: "Events", number: true, cell: (one) => [number(one.events), one.rejected > 0 && el("small", {}, `${number(one.rejected)} rejected`)] },
     { title: "Size", number: true, cell: (one) => size(one.bytes) },
     { title: "Files", number: true, cell: (one) => number(one.files) },
-    { title: "By", cell: (one) => [one.source, el("small", {}, `${one.writer_id}, ${one.batch_id}`)] },
+    { title: "By", cell: (one) => [runLink(one.source), el("small", {}, `${one.writer_id}, ${one.batch_id}`)] },
   ], found, { caption: "Newest transactions", none: "Nothing was appended yet. The DAG weir_ingest appends files." });
 }
 

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { page } from "./page.js";
-import { health, moment, rate, table } from "./parts.js";
+import { health, moment, pager, rate, table } from "./parts.js";
 import { address, ask, given } from "./rest.js";
 import { number, short, size, some } from "./words.js";
 
@@ -10,7 +10,7 @@ const wanted = {
   search: given.get("search") ?? "", scope: given.get("scope") ?? "", tag: given.get("tag") ?? "",
   state: given.get("state") ?? "", sort: given.get("sort") ?? "name", after: given.get("after") ?? "",
 };
-let before = []; // where the pages before this one begin
+const before = []; // where the pages before this one begin
 
 const search = el("input", {
   type: "search", placeholder: "Search by name", "aria-label": "Search by name (/)", value: wanted.search,
@@ -53,7 +53,7 @@ function soon(changed) {
 }
 
 function change(changed) {
-  if (!("after" in changed)) before = [];
+  if (!("after" in changed)) before.length = 0;
   Object.assign(wanted, { after: "" }, changed);
   const { sort, ...rest } = wanted;
   history.replaceState(null, "", address("streams", { ...rest, sort: sort === "name" ? "" : sort }));
@@ -72,7 +72,7 @@ function draw({ streams, total, next }, now) {
     { title: "Keeps", cell: (one) => one.retention },
     { title: "Changed", cell: (one) => moment(one.changed_at, now) },
   ];
-  return [table(columns, streams, { caption: "Streams" }), pages(streams.length, total, next)];
+  return [table(columns, streams, { caption: "Streams" }), pager({ here: streams.length, total, what: "stream", before, after: wanted.after, next, go: (after) => change({ after }) })];
 }
 
 function name(one) {
@@ -104,13 +104,4 @@ function clear() {
   search.value = scope.value = tag.value = state.value = "";
   change({ search: "", scope: "", tag: "", state: "" });
   search.focus();
-}
-
-function pages(here, total, next) {
-  const first = before.length * 50 + 1;
-  const go = (after) => { change({ after }); scrollTo(0, 0); };
-  return el("div", { class: "pages" },
-    el("span", { class: "muted" }, total === here ? some(total, "stream") : `${number(first)} to ${number(first + here - 1)} of ${some(total, "stream")}`),
-    el("button", { type: "button", disabled: !before.length, click: () => go(before.pop()) }, "Before"),
-    el("button", { type: "button", disabled: !next, click: () => { before.push(wanted.after); go(next); } }, "Next"));
 }

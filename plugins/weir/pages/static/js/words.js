@@ -27,8 +27,8 @@ function scaled(value, units) {
   return `${left.toFixed(digits)}${units[at]}`;
 }
 
-export function some(value, what) {
-  return `${number(value)} ${what}${value === 1 ? "" : "s"}`;
+export function some(value, what, many = `${what}s`) {
+  return `${number(value)} ${value === 1 ? what : many}`;
 }
 
 // 2026-11-26 09:05:00
@@ -42,6 +42,13 @@ export function span(seconds) {
     if (seconds >= 1.5 * length || (unit === "min" && seconds >= 60)) return `${Math.round(seconds / length)} ${unit}`;
   }
   return `${Math.max(0, Math.round(seconds))} s`;
+}
+
+// The seconds of a length of time as the JSON has it (ISO 8601: P1DT2H).
+export function seconds(text) {
+  const found = /^(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text) ?? [];
+  const [days, hours, minutes, rest] = found.slice(2).map((part) => Number(part ?? 0));
+  return (found[1] ? -1 : 1) * (((days * 24 + hours) * 60 + minutes) * 60 + rest);
 }
 
 // A time as its distance from now: 3 min ago, in 2 h.

@@ -1,0 +1,93 @@
+"""The pages of Weir inside Airflow's UI: found in its navigation, behind its login, in its mode."""
+
+import json
+import os
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import ConsoleMessage, FrameLocator, expect
+
+import weir
+from tests.acceptance.browser import Browser, browser
+from weir.local.installation import Installation
+from weir.settings import load
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
+
+
+@pytest.fixture(scope="module")
+def ui(installation: Installation) -> Iterator[Browser]:
+    passwords = json.loads(installation.airflow.passwords_file.read_text())
+    with weir.open(settings=load(dict(os.environ) | installation.environment())) as store:
+        store.create_stream("pages/orders", "customer", segments=2)
+        store.append("pages/orders", [{"customer": "ann"}, {"customer": "<b>bob</b>"}])
+        store.create_reader_group("pages-totals", ["pages/orders"])
+    with browser(installation.airflow.api(), "viewer", passwords["viewer"]) as opened:
+        yield opened
+
+
+def framed(ui: Browser) -> FrameLocator:
+    return ui.page.frame_locator("iframe[title=Weir]")
+
+
+def picture(ui: Browser, name: str) -> None:
+    if folder := os.environ.get("WEIR_TEST_PICTURES"):
+        ui.page.wait_for_timeout(1000)
+        ui.page.screenshot(path=f"{folder}/{name}.png")
+
+
+def test_a_viewer_finds_the_streams_in_the_navigation_and_follows_them(ui: Browser) -> None:
+    said: list[str] = []
+
+    def heard(message: ConsoleMessage) -> None:
+        of_airflow = "sandbox" in message.text  # what its frame allows
+        if "/weir/" in message.location["url"] and not of_airflow:
+            said.append(message.text)
+
+    ui.page.on("console", heard)
+    ui.page.goto(ui.api.url)
+    ui.page.get_by_role("link", name="Weir").first.click()
+    expect(framed(ui).locator("tbody")).to_contain_text("pages/orders")
+    picture(ui, "airflow-streams")
+    framed(ui).get_by_role("link", name="pages/orders").click()
+    expect(framed(ui).get_by_role("heading", level=1)).to_have_text("pages/orders")
+    ui.page.wait_for_url("**/stream?name=pages**")  # what can be sent to somebody
+    picture(ui, "airflow-stream")
+    framed(ui).get_by_role("link", name="pages-totals").first.click()
+    expect(framed(ui).locator(".lead")).to_contain_text("2 events to read")
+    assert said == []
+
+
+def test_the_pages_follow_the_switch_of_airflow(ui: Browser) -> None:
+    for mode in ("dark", "light"):
+        ui.page.evaluate("mode => localStorage.setItem('theme', mode)", mode)
+        ui.page.goto(f"{ui.api.url}/plugin/weir")
+        expect(framed(ui).locator("html")).to_have_attribute("data-mode", mode)
+        expect(framed(ui).locator("tbody")).to_contain_text("pages/orders")
+        picture(ui, f"airflow-{mode}")
+
+
+def test_a_run_and_its_task_have_a_tab_with_what_weir_knows(
+    ui: Browser, installation: Installation
+) -> None:
+    api = installation.airflow.api()
+    run_id = api.trigger("weir_create_stream", {"stream": "pages/made", "routing_key": "n"})
+    assert api.wait("weir_create_stream", run_id) == "success"
+    run = f"{ui.api.url}/dags/weir_create_stream/runs/{quote(run_id)}"
+    ui.page.goto(f"{run}/plugin/weir-run")
+    expect(framed(ui).locator("tbody")).to_contain_text("succeeded")
+    ui.page.goto(f"{run}/tasks/create_stream/plugin/weir-task")
+    expect(framed(ui).locator(".facts")).to_contain_text("pages/made")
+    picture(ui, "airflow-task")
+
+
+def test_nobody_sees_data_without_a_login_and_a_viewer_changes_nothing(ui: Browser) -> None:
+    for path in ("streams", "streams/pages/orders", "groups", "runs/weir_ingest?run_id=r"):
+        address = f"{ui.api.url}/weir/api/{path}"
+        stranger = ui.page.context.browser
+        assert stranger is not None
+        with stranger.new_context() as context:
+            assert context.request.get(address).status == 401, path
+        assert ui.page.request.post(address).status == 405, path
+        assert ui.page.request.delete(address).status == 405, path

@@ -1,0 +1,207 @@
+"""The pages in a real browser: what is seen, typed and followed, and that nothing of it is code."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.acceptance.browser import FLAGS, PATIENCE, chromium
+from tests.pages.conftest import anybody
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
+from weir.database.connection import Database
+from weir.history.job_runs import RunId, record_end, record_start
+from weir.pages.app import Access, create_app
+from weir.settings import Settings
+
+pytestmark = pytest.mark.server
+EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
+
+
+@dataclass
+class Served:
+    """The app on a port of its own, whose settings a test may change."""
+
+    settings: Settings
+    address: str = ""
+    said: list[str] = field(default_factory=list)  # by the consoles of the pages
+
+
+@pytest.fixture
+def served(settings: Settings) -> Iterator[Served]:
+    made = Served(settings)
+    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    [socket] = server.servers[0].sockets
+    made.address = f"http://127.0.0.1:{socket.getsockname()[1]}"
+    yield made
+    server.should_exit = True
+    thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(started: Browser, served: Served) -> Iterator[Page]:
+    """Yield a page whose console has to stay empty."""
+    context = started.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    opened.on("console", lambda one: served.said.append(one.text))
+    opened.on("pageerror", lambda one: served.said.append(str(one)))
+    yield opened
+    context.close()
+    assert served.said == []
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture for people who want to look at it."""
+    if folder := os.environ.get("WEIR_TEST_PICTURES"):
+        for mode in ("light", "dark"):
+            page.emulate_media(color_scheme=mode)
+            page.wait_for_timeout(200)
+            page.screenshot(path=f"{folder}/{name}-{mode}.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+
+
+def test_an_empty_store_says_what_to_do_next(page: Page, served: Served) -> None:
+    page.goto(served.address)
+    expect(page.locator("main")).to_contain_text("There is no stream yet.")
+    expect(page.locator("main")).to_contain_text("weir_create_stream")
+    page.get_by_role("link", name="Reader groups").click()
+    expect(page.locator("main")).to_contain_text("There is no reader group yet.")
+    page.goto(f"{served.address}/stream?name=no/such")
+    expect(page.get_by_role("alert")).to_contain_text("There is no stream no/such.")
+    assert served.said.pop().startswith("Failed to load resource")  # the browser's word for a 404
+
+
+def test_one_follows_links_from_the_list_to_a_stream_its_group_and_back(
+    page: Page, served: Served, database: Database
+) -> None:
+    orders = Lane.made(database, 2, name="shop/orders")
+    Lane.made(database, 1, name="nyc/flights")
+    group = Group.made(orders)
+    orders.append({"0.0": 40, "1.0": 2})
+    page.goto(f"{served.address}/streams")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text(f"{group.name} has 42 events to read")
+    picture(page, "streams")
+    page.keyboard.press("/")
+    page.keyboard.type("ORD")
+    expect(rows).to_have_count(1)
+    assert "search=ORD" in page.url
+    page.reload()
+    expect(rows).to_have_count(1)
+    page.locator("main").focus()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop/orders")
+    expect(page.locator(".chart canvas")).to_be_visible()
+    expect(page.locator(".facts")).to_contain_text("42")
+    picture(page, "stream")
+    page.get_by_role("link", name=group.name).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(group.name)
+    expect(page.locator(".facts")).to_contain_text("42")
+    picture(page, "group")
+    page.get_by_role("link", name="shop/orders").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop/orders")
+
+
+def test_markup_that_people_wrote_stays_text(
+    page: Page, served: Served, database: Database
+) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    run(
+        database, "UPDATE stream SET tags = ARRAY[CAST(:evil AS text)], routing_key = :evil",
+        evil=EVIL,
+    )  # fmt: skip
+    lane.append({"0.0": 1}, writer=EVIL, source=EVIL)
+    task = RunId("dag", EVIL, "task")
+    database.transaction(lambda c: record_start(c, task, "scale_stream", {"stream": EVIL}))
+    database.transaction(
+        lambda c: record_end(c, task, "failed", report={EVIL: [EVIL, {EVIL: 1}]}, error=EVIL)
+    )
+    for path in (
+        "/streams", "/stream?name=shop/orders", f"/stream?name={EVIL.replace('/', '%2f')}",
+        f"/group?name={EVIL}", f"/streams?search={EVIL}", f"/streams?tag={EVIL}",
+        f"/run?dag_id=dag&run_id={EVIL}&task_id=task", f"/run?dag_id={EVIL}&run_id={EVIL}",
+    ):  # fmt: skip
+        page.goto(served.address + path)
+        expect(page.locator(".shown")).to_have_attribute("aria-busy", "false")
+        assert page.locator("main img, main script").count() == 0, path
+        assert page.evaluate("document.title") != "evil", path
+    page.goto(f"{served.address}/run?dag_id=dag&run_id={EVIL}&task_id=task")
+    expect(page.locator(".shown .error")).to_have_text(EVIL)
+    served.said[:] = [one for one in served.said if "Failed to load resource" not in one]
+
+
+def test_a_database_that_goes_away_leaves_what_was_there_and_says_so(
+    page: Page, served: Served, database: Database
+) -> None:
+    Lane.made(database, 1, name="shop/orders")
+    page.goto(f"{served.address}/streams")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    there, served.settings = served.settings, Settings(database="host=127.0.0.1 port=1")
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_role("alert")).to_contain_text("can't be reached")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    served.settings = there
+    page.keyboard.press("r")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    served.said[:] = [one for one in served.said if "503" not in one]
+
+
+def test_what_changes_is_shown_without_losing_the_place(
+    page: Page, served: Served, database: Database
+) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    Lane.made(database, 1, name="shop/refunds")
+    page.goto(f"{served.address}/streams")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.evaluate("window.kept = document.querySelector('table')")
+    page.keyboard.press("r")
+    expect(page.locator(".shown")).to_have_attribute("aria-busy", "false")
+    same = page.evaluate("window.kept === document.querySelector('table')")
+    lane.append({"0.0": 7})
+    page.keyboard.press("r")
+    expect(page.locator("tbody tr").first).to_contain_text("7 events")
+    assert page.evaluate("document.activeElement.dataset.key") == "shop/refunds"
+    assert same or page.evaluate("new Date().getSeconds()") < 30  # a new minute redraws
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_pages_fit_narrow_and_wide_screens_in_light_and_dark(
+    page: Page, served: Served, database: Database, width: int, mode: str
+) -> None:
+    lane = Lane.made(database, 2, name=f"shop/{'long-' * 11}name")
+    group = Group.made(lane)
+    lane.append({"0.0": 5})
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=mode)  # type: ignore[arg-type]  # a parameter of the test
+    for path in ("/streams", f"/stream?name={lane.name}", "/groups", f"/group?name={group.name}"):
+        page.goto(served.address + path)
+        expect(page.locator(".shown")).to_have_attribute("aria-busy", "false")
+        assert page.evaluate("document.documentElement.dataset.mode") == mode
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert (light == "rgb(255, 255, 255)") == (mode == "light")

@@ -1,0 +1,127 @@
+"""The reader groups, and one of them, as JSON."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import event
+
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, unique
+from weir.database.connection import Database
+from weir.pages.health import Alert, Lag, health_of_group
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def test_an_empty_database_has_no_groups_and_says_so(client: TestClient) -> None:
+    assert client.get("/api/groups").json() == {"groups": [], "total": 0, "next": None}
+    answer = client.get("/api/groups/nobody")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "group_not_found")
+
+
+def test_groups_come_in_pages_and_are_found_by_name(client: TestClient, database: Database) -> None:
+    lane = Lane.made(database)
+    made = sorted(Group.made(lane).name for _ in range(5))
+    found, after = [], ""
+    while True:
+        answer = client.get("/api/groups", params={"limit": 2, "after": after}).json()
+        found += [one["reader_group"] for one in answer["groups"]]
+        assert answer["total"] == 5
+        if not (after := answer["next"] or ""):
+            break
+    assert found == made
+    answer = client.get("/api/groups", params={"search": made[0].upper()}).json()
+    assert made[0] in [one["reader_group"] for one in answer["groups"]]
+    assert client.get("/api/groups", params={"search": "%"}).json()["total"] == 0
+
+
+def test_a_group_says_who_reads_what_and_how_far_it_is(
+    client: TestClient, database: Database
+) -> None:
+    one, other = Lane.made(database), Lane.made(database, 1)
+    group = Group.made(one, other, subscriber=True)
+    one.append({"0.0": 5, "1.0": 5})
+    other.append({"0.0": 5})
+    reader = group.reader("dag/run/task/0")
+    batch = reader.must_open(3)
+    told = client.get(f"/api/groups/{group.name}").json()
+    lags = {row.stream: row for row in rows(database, "SELECT * FROM weir.lag")}
+    assert {row["stream"]: row["unread_events"] for row in told["facts"]["streams"]} == {
+        name: row.unread_events for name, row in lags.items()
+    }
+    assert told["facts"]["open_batches"] == 1
+    assert told["facts"]["health"]["words"] == "15 events to read"
+    assert len(told["positions"]) == 3
+    assert {row["reader_id"] for row in told["positions"]} == {"dag/run/task/0"}
+    [row] = told["batches"]
+    assert (row["state"], row["reader_id"]) == ("open", "dag/run/task/0")
+    assert [row["batch_id"] for row in told["readers"]] == [row["number"]]
+    assert {row["stream"] for row in told["held"]} == {str(one.name), str(other.name)}
+    assert told["waiting"] == []
+
+    checkpoint(database, group.name, name="noon", barrier=True, request_id=unique("noon"))
+    told = client.get(f"/api/groups/{group.name}").json()
+    [waits] = told["waiting"]
+    assert (waits["reason"], waits["waits_for"]) == ("checkpoint noon", "dag/run/task/0")
+    assert [(row["name"], row["state"]) for row in told["checkpoints"]] == [("noon", "waiting")]
+    reader.commit(batch)
+    told = client.get(f"/api/groups/{group.name}").json()
+    assert told["waiting"] == []
+    assert [(row["name"], row["state"]) for row in told["checkpoints"]] == [("noon", "complete")]
+
+
+def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    made = Database.of
+
+    def counted(settings: Any) -> Database:
+        opened = made(settings)
+        event.listen(opened.engine, "before_cursor_execute", lambda *s: sent.append(s[2]))
+        return opened
+
+    monkeypatch.setattr(Database, "of", counted)
+
+    def statements(path: str) -> int:
+        sent.clear()
+        assert client.get(path).status_code == 200
+        return len(sent)
+
+    lane = Lane.made(database)
+    first = Group.made(lane, subscriber=True)
+    one = statements("/api/groups"), statements(f"/api/groups/{first.name}")
+    for _ in range(4):
+        more = Lane.made(database)
+        group = Group.made(lane, more, subscriber=True)
+        more.append({"0.0": 3})
+        group.reader().must_open(2)
+    assert (statements("/api/groups"), statements(f"/api/groups/{group.name}")) == one
+
+
+def lag(unread: int, since: datetime | None) -> Lag:
+    return Lag(
+        reader_group="g", unread_events=unread, unread_bytes=unread, lost_events=0,
+        behind_since=since,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "level", "words"),
+    [
+        ((1, False, [lag(0, None)], []), "good", "all is read"),
+        ((0, True, [lag(0, None)], []), "rest", "at its end"),
+        ((1, False, [lag(2, NOW), lag(3, NOW)], []), "good", "5 events to read"),
+        ((0, False, [lag(1, NOW)], []), "good", "1 event to read, no reader"),
+        (
+            (0, False, [lag(1, NOW)], [Alert(reader_group="g", alert="lost", at=NOW, message="")]),
+            "bad", "lost unread events",
+        ),
+    ],
+)  # fmt: skip
+def test_the_health_of_a_group_says_the_worst_first(given: Any, level: str, words: str) -> None:
+    found = health_of_group(*given)
+    assert (found.level, found.words) == (level, words)
