@@ -11,7 +11,7 @@ import weir
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.local.installation import Installation
-from weir.settings import Settings
+from weir.settings import Settings, as_environment
 from weir.source_tree import REPOSITORY
 
 PARSE = """
@@ -51,6 +51,11 @@ def parse(setting: Setting) -> Figure:
         (empty / f"empty_{number}.py").write_text(EMPTY.format(name=f"empty_{number}"))
     environ = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW_")}
     environ["AIRFLOW_HOME"] = str(setting.folder / "airflow-parse")
+    # Forms suggest names: as many as they show are there.
+    environ |= as_environment(setting.settings)
+    with weir.open(settings=setting.settings) as store:
+        for number in range(50):
+            store.create_stream(f"parse/stream-{number}", "n")
 
     def read(folder: Path) -> None:
         command = [sys.executable, "-c", PARSE, str(folder)]

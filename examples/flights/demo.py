@@ -94,7 +94,9 @@ class Story:
     def create(self) -> None:
         """Make what the file declares, and append the reference data."""
         self.runs.chapter("Declare streams, groups, stores and a consumer; append reference data")
-        self.runs.together(Run("weir_apply", {"file": DECLARED}, DECLARED, _applied))
+        self.runs.together(
+            Run("weir_apply", {"file": DECLARED, "dry_run": False}, DECLARED, _applied)
+        )
         for stream in (reference.AIRLINES, reference.PLANES):
             begun = time.monotonic()
             path = self.input.reference[stream]

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import expect
 
+import weir
 from tests.acceptance.browser import Browser, browser
 from weir.actions import FORMS
 from weir.local.installation import Installation
@@ -90,6 +91,48 @@ def test_a_value_that_does_not_fit_is_refused_in_the_form_with_what_is_wanted(ui
     expect(form.dialog).to_contain_text("Invalid input for param stream: 'Orders'")
     expect(form.dialog).to_contain_text("a stream's name, scope/stream")
     form.close()
+
+
+def test_a_form_suggests_the_names_that_there_are_and_takes_others(
+    ui: Browser, installation: Installation
+) -> None:
+    with weir.open(settings=load(dict(os.environ) | installation.environment())) as store:
+        for number in range(2):  # each of them changes the forms, and no run has used these yet
+            store.create_stream(f"suggest/stream-{number}", "n")
+            wait_for_suggestion(ui, "weir_seal_stream", f"suggest/stream-{number}")
+    versions = ui.api.get("/dags/weir_seal_stream/dagVersions")["total_entries"]
+    assert versions == 1, "a version for each new stream"
+
+    ui.see_dags()
+    form = ui.form("weir_seal_stream")
+    typed = form.field("Stream").locator("input")
+    typed.wait_for()
+    # The browser draws this list itself, narrowed to what is typed; without a screen it draws none.
+    options = typed.evaluate("input => [...input.list.options].map(one => one.value)")
+    assert {f"suggest/stream-{number}" for number in range(2)} <= set(options)
+    form.close()
+
+    _, state = ui.run("weir_seal_stream", {"Stream": "suggest/stream-1"})
+    assert state == "Success"
+    other, state = ui.run("weir_seal_stream", {"Stream": "suggest/nowhere"})
+    assert state == "Failed", "a name that nobody suggests is taken, and then there is no stream"
+    ui.expect_in_log("weir_seal_stream", other, "seal_stream", "suggest/nowhere")
+    with weir.open(settings=load(dict(os.environ) | installation.environment())) as store:
+        store.create_stream("suggest/last", "n")
+    wait_for_suggestion(ui, "weir_seal_stream", "suggest/last")
+    versions = ui.api.get("/dags/weir_seal_stream/dagVersions")["total_entries"]
+    assert versions == 2, "a version more once there were runs"
+
+
+def wait_for_suggestion(ui: Browser, dag: str, name: str) -> None:
+    """Wait until Airflow has parsed the DAGs again."""
+    end = time.monotonic() + 180
+    while True:
+        params = ui.api.get(f"/dags/{dag}/details")["params"]
+        if name in params["stream"]["schema"].get("examples", []):
+            return
+        assert time.monotonic() < end, params
+        time.sleep(0.5)
 
 
 def test_the_steps_of_the_readme_work_as_they_are_written(
@@ -197,12 +240,13 @@ def test_a_consumer_is_declared_run_with_other_sizes_and_what_it_rejected_put_ba
     functions.mkdir(exist_ok=True)
     (functions / "mending.py").write_text(MENDING)
 
-    asked, state = ui.run("weir_apply", {"Dry run": "yes"}, {"More": {"Declarations": DECLARED}})
+    asked, state = ui.run("weir_apply", {}, {"More": {"Declarations": DECLARED}})
     assert state == "Success"
     ui.expect_in_log("weir_apply", asked, "apply", "3 of 3 declared things differ")
-    _, state = ui.run("weir_apply", {}, {"More": {"Declarations": DECLARED}})
+    really = {"Dry run": "no"}  # it is on at first
+    _, state = ui.run("weir_apply", really, {"More": {"Declarations": DECLARED}})
     assert state == "Success"
-    again, state = ui.run("weir_apply", {}, {"More": {"Declarations": DECLARED}})
+    again, state = ui.run("weir_apply", really, {"More": {"Declarations": DECLARED}})
     assert state == "Success"
     ui.expect_in_log("weir_apply", again, "apply", "0 of 3 declared things changed")
 

@@ -12,7 +12,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from tests.raises import raises
-from weir.actions import FORMS
+from weir.actions import ACTIONS, FORMS
 from weir.airflow.forms import form
 from weir.errors import InvalidInput
 from weir.operations.form import parse
@@ -268,7 +268,14 @@ def test_a_file_may_have_brackets_quotes_and_commas_in_its_name(name: str) -> No
 def test_the_forms_defaults_are_the_jobs(job: str) -> None:
     filled = ParamsDict(form(job))
     filled.update(GOOD[job])
-    assert parse(FORMS[job], filled.validate()) == parse(FORMS[job], GOOD[job])
+    careful = {one.name: one.metadata["in_forms"] for one in fields(FORMS[job])
+               if one.metadata["in_forms"] is not None}  # fmt: skip
+    assert parse(FORMS[job], filled.validate()) == parse(FORMS[job], GOOD[job] | careful)
+
+
+@pytest.mark.parametrize("job", [name for name, one in ACTIONS.items() if one.measure])
+def test_the_form_of_what_may_lose_data_begins_with_a_dry_run(job: str) -> None:
+    assert PARAMS[job]["dry_run"].value is True
 
 
 @pytest.mark.parametrize("job", FORMS)

@@ -15,6 +15,7 @@ from weir.operations.approval import Loss
 from weir.operations.form import parse
 from weir.operations.runner import by_hand
 from weir.programs.store import StreamStore
+from weir.reader_groups.groups.lag import read_lag
 from weir.settings import Settings
 
 
@@ -109,6 +110,57 @@ def test_a_deletion_shows_events_files_and_who_has_not_read_them(
     assert asked.does(loss) == done
     with raises("stream_not_found"):
         store.count(stream)
+
+
+def test_a_group_is_deleted_if_it_still_is_where_it_was_and_a_dry_run_says_what_goes(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    group = stream.partition("/")[2]
+    told = store.delete_reader_group(group, dry_run=True)
+    assert told["dry_run"] is True
+    assert (told["checkpoints"], told["batches"]) == (0, 0)
+    asked = Asked(database, settings, "delete_reader_group", reader_group=group)
+    loss = asked.loss()
+    assert f"would delete reader group {group} with its positions in {stream}" in loss.lines[0]
+    assert loss.facts == {key: told[key] for key in loss.facts}
+    store.append(stream, [{"n": 4}])
+    assert asked.loss().facts == loss.facts, "what is appended changes nothing"
+    read(store, stream)
+    with raises("approval_void would delete"):
+        asked.does(loss)
+    loss = asked.loss()
+    done = asked.does(loss)
+    assert asked.does(loss) == done
+    with raises("group_not_found"):
+        store.delete_reader_group(group, dry_run=True)
+
+
+def test_an_adjunct_store_is_deleted_as_approved_and_a_dry_run_changes_nothing(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    name = f"{stream}-store"
+    store.define_adjunct_store(name, stream)
+    assert store.delete_adjunct_store(name, dry_run=True)["stream"] == stream
+    asked = Asked(database, settings, "delete_adjunct_store", adjunct_store=name)
+    loss = asked.loss()
+    assert f"would delete adjunct store {name} with 0 versions (0 bytes)" in loss.lines[0]
+    done = asked.does(loss)
+    assert asked.does(loss) == done
+    with raises("adjunct_store_not_found"):
+        store.delete_adjunct_store(name)
+
+
+def test_a_dry_run_of_a_deletion_and_of_a_reset_says_the_loss_and_does_nothing(
+    store: StreamStore, stream: str, settings: Settings, database: Database
+) -> None:
+    group = stream.partition("/")[2]
+    read(store, stream)
+    told = store.reset_reader_group(group, "start", allow_repeat=True, dry_run=True)
+    assert (told["again"], told["dry_run"]) == ({stream: 3}, True)
+    store.seal_stream(stream)
+    assert store.delete_stream(stream, dry_run=True)["events"] == 3
+    assert store.count(stream) == 3
+    assert read_lag(database, [group])[0]["unread_events"] == 0, "it is where it was"
 
 
 def test_a_reset_backwards_shows_what_is_read_again_and_which_outputs_get_it_twice(

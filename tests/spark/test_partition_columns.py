@@ -14,7 +14,7 @@ from tests.spark.installation import Installation
 from weir.controller.transactions import Committed
 from weir.model.names import StreamName
 from weir.spark.inputs.files import find_inputs
-from weir.spark.inputs.partition_columns import partitions_of
+from weir.spark.inputs.folder_names import partitions_of
 
 
 def write(weir: Installation, path: str, format_: str = "parquet", **columns: list[Any]) -> str:

@@ -1,8 +1,8 @@
 """Make streams, adjunct stores, reader groups and consumers what a file declares.
 
 **Parameters.** A YAML file below an input root, a function that returns the declarations, or the
-text itself (docs/consumers.md has an example). A dry run says what differs. Nothing is ever
-deleted, and what the file does not name is left alone.
+text itself (docs/consumers.md has an example). A *Dry run*, as the form begins, says what
+differs. Nothing is ever deleted, and what the file does not name is left alone.
 
 **On failure.** Retry or trigger it again: what was changed does not differ any more. Changes that
 may lose data are refused, before anything is changed, unless loss is allowed; then the task waits
@@ -47,6 +47,7 @@ from weir.operations.column_settings import defaults, renames
 from weir.operations.expressions import check_time, key_columns
 from weir.operations.form import (
     argument,
+    dry_run_argument,
     parse,
     truncated_argument,
 )
@@ -87,7 +88,7 @@ class Apply:
         section="More",
         multiline=True,
     )
-    dry_run: bool = argument("Dry run", "Only say what differs, and change nothing.", False)
+    dry_run: bool = dry_run_argument("Only say what differs, and change nothing.")
     allow_loss: bool = argument(
         "Allow loss",
         "Also make changes that may lose data: less retention, a stream taken out of a group, a "

@@ -32,6 +32,7 @@ class Compact:
         "Streams",
         "Of these, as scope/stream. Empty: of all, those with the most small files first.",
         [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
+        names="stream",
     )  # fmt: skip
     at_most: str = argument(
         "Bytes",

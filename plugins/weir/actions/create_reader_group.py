@@ -31,12 +31,12 @@ class CreateReaderGroup:
     """Create a reader group."""
 
     reader_group: str = reader_group_argument(
-        "The name of the new group: lower-case letters, digits, _ and -."
+        "The name of the new group: lower-case letters, digits, _ and -.", new=True
     )
     streams: list[str] = argument(
         "Streams", "The streams that the group reads, as scope/stream.",
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
-        maxItems=MOST_STREAMS, uniqueItems=True,
+        maxItems=MOST_STREAMS, uniqueItems=True, names="stream",
     )  # fmt: skip
     start: str = argument(
         "Start",
@@ -84,4 +84,4 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(CreateReaderGroup, run, READER_GROUPS)
+ACTION = Action(CreateReaderGroup, run, READER_GROUPS, rehearsed=True)

@@ -34,7 +34,8 @@ class CreateStream:
     """Create a stream."""
 
     stream: str = stream_argument(
-        "The name of the new stream, as scope/stream: lower-case letters, digits, _ and -."
+        "The name of the new stream, as scope/stream: lower-case letters, digits, _ and -.",
+        new=True,
     )
     routing_key: str = argument(
         "Routing key",
@@ -104,4 +105,4 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(CreateStream, run, STREAMS)
+ACTION = Action(CreateStream, run, STREAMS, rehearsed=True)

@@ -27,7 +27,7 @@ from weir.operations.store_settings import SETTINGS, store_argument
 class DefineAdjunctStore:
     """Define an adjunct store: a keyed table that is kept from a stream."""
 
-    adjunct_store: str = store_argument("The name of the new store, scope/name.")
+    adjunct_store: str = store_argument("The name of the new store, scope/name.", new=True)
     stream: str = stream_argument(
         "The stream of changes, as scope/stream.", READABLE_STREAM_PATTERN
     )

@@ -2,9 +2,10 @@
 
 **Parameters.** The stream, which must be sealed. While a subscriber has unread events, the run
 refuses, unless you allow it to delete unread events. `weir_upkeep` deletes the files after the
-grace period. The task shows what would be lost, and waits until a person approves it (*Required
-Actions*). You may then create a stream of the same name; readers of the old one are told that it
-was deleted. You cannot undo this.
+grace period. With *Dry run*, which is on at first, the run only says what would be lost. Without it
+the task shows that, and waits until a person approves it (*Required Actions*). You may then create
+a stream of the same name; readers of the old one are told that it was deleted. You cannot undo
+this.
 
 **On failure.** One transaction: everything or nothing.
 """
@@ -20,6 +21,7 @@ from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, as_approved
 from weir.operations.form import (
     argument,
+    dry_run_argument,
     stream_argument,
 )
 from weir.retention.delete_stream import delete_stream
@@ -35,14 +37,17 @@ class DeleteStream:
         "Delete the stream even if a subscriber has not read all of it.",
         False,
     )
+    dry_run: bool = dry_run_argument(
+        "Only say what would be deleted, and what each reader group would lose unread."
+    )
 
 
 def measure(job: Job, arguments: DeleteStream) -> Loss | None:
     """Return what would be deleted, and which groups would lose unread events."""
-    return _loss(job.database, arguments)
+    return None if arguments.dry_run else _loss(job.database, arguments)
 
 
-def _loss(database: Database, arguments: DeleteStream) -> Loss | None:
+def _loss(database: Database, arguments: DeleteStream) -> Loss:
     found = delete_stream(
         database, stream_name(arguments.stream), unread_too=arguments.unread_too, dry_run=True,
         request_id="",
@@ -60,6 +65,8 @@ def _loss(database: Database, arguments: DeleteStream) -> Loss | None:
 
 def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
+    if arguments.dry_run:
+        return _loss(job.database, arguments).said(job.say)
     check_warehouse_ownership(job.database, job.settings.warehouse)
     return as_approved(
         job.database,
@@ -73,4 +80,4 @@ def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
     )  # fmt: skip
 
 
-ACTION = Action(DeleteStream, run, STREAMS, irreversible=True, measure=measure)
+ACTION = Action(DeleteStream, run, STREAMS, irreversible=True, rehearsed=True, measure=measure)

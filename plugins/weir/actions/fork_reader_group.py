@@ -61,4 +61,4 @@ def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(ForkReaderGroup, run, READER_GROUPS)
+ACTION = Action(ForkReaderGroup, run, READER_GROUPS, rehearsed=True)

@@ -9,8 +9,9 @@ again append nothing. A file that another transaction has appended is refused by
 """
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from weir.controller.locks import not_active, read_stream
 from weir.model.names import (
     stream_name,
 )
@@ -19,6 +20,9 @@ from weir.operations.form import (
     argument,
     stream_argument,
 )
+
+if TYPE_CHECKING:
+    from weir.spark.inputs.files import Inputs
 
 
 @dataclass(frozen=True)
@@ -141,17 +145,31 @@ class Ingest:
     )
 
 
-def run(job: Job, arguments: Ingest) -> dict[str, Any]:
-    """Find the files and append them."""
-    from weir.spark.appends.appender import Appender
+def check(job: Job, arguments: Ingest) -> None:
+    """Check that the stream takes events, and that the files are there."""
+    name = stream_name(arguments.stream, reserved=False)
+    stream = job.database.transaction(lambda c: read_stream(c, name))
+    if stream.state != "active":
+        raise not_active(name, stream.state)
+    _inputs(job, arguments)
+
+
+def _inputs(job: Job, arguments: Ingest) -> "Inputs":
     from weir.spark.inputs.files import find_inputs
     from weir.spark.inputs.text_options import TextOptions
 
-    name = stream_name(arguments.stream, reserved=False)
     how = TextOptions(**{one.name: getattr(arguments, one.name) for one in fields(TextOptions)})
-    inputs = find_inputs(
+    return find_inputs(
         arguments.files, job.settings.input_roots, arguments.format, how, arguments.infer
     )
+
+
+def run(job: Job, arguments: Ingest) -> dict[str, Any]:
+    """Find the files and append them."""
+    from weir.spark.appends.appender import Appender
+
+    name = stream_name(arguments.stream, reserved=False)
+    inputs = _inputs(job, arguments)
     size = sum(file.bytes for file in inputs.files)
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
     appender = Appender(job.installation)
@@ -160,4 +178,4 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     return appender.append_files(name, inputs, again=again, complete_until=until).report()
 
 
-ACTION = Action(Ingest, run, DATA, moves_data=True, uses_spark=True)
+ACTION = Action(Ingest, run, DATA, moves_data=True, uses_spark=True, check=check)

@@ -131,7 +131,7 @@ class Process:
         "Stores, as scope/store, that the function gets in its argument adjuncts, each in a "
         "version that is pinned to the batch. A store's own stream is not delivered.",
         [], items={"type": "string", "pattern": ADJUNCT_STORE_PATTERN}, maxItems=100,
-        uniqueItems=True,
+        uniqueItems=True, names="adjunct_store",
         section="Adjunct stores",
     )  # fmt: skip
     manager: str = argument(
@@ -141,6 +141,19 @@ class Process:
         "", maxLength=500,
         section="Adjunct stores",
     )  # fmt: skip
+
+
+def check(job: Job, _arguments: Process) -> None:
+    """Check that the function is there, and that its outputs are what they can be."""
+    from weir.consumers.user_functions import find_function
+
+    arguments = job.database.transaction(lambda c: with_declared(c, job.given))
+    settings = job.settings
+    for name in (arguments.function, arguments.manager.strip()):
+        if name:
+            find_function(name, settings.function_packages, settings.function_path)
+    given = {"function": arguments.function, "outputs": arguments.outputs}
+    check_consumer(job.database, settings, arguments.reader_group, given, {}, ())
 
 
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
@@ -271,4 +284,4 @@ def check_consumer(
     database.transaction(there)
 
 
-ACTION = Action(Process, run, DATA, moves_data=True, uses_spark=True)
+ACTION = Action(Process, run, DATA, moves_data=True, uses_spark=True, check=check)

@@ -50,4 +50,4 @@ def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:
     )
 
 
-ACTION = Action(ReaderOffline, run, READER_GROUPS)
+ACTION = Action(ReaderOffline, run, READER_GROUPS, rehearsed=True)

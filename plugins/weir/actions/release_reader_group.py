@@ -49,4 +49,4 @@ def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:
     )
 
 
-ACTION = Action(ReleaseReaderGroup, run, READER_GROUPS, irreversible=True)
+ACTION = Action(ReleaseReaderGroup, run, READER_GROUPS, irreversible=True, rehearsed=True)

@@ -1,9 +1,10 @@
 """Move a reader group to a starting point.
 
 **Parameters.** The starting point: a checkpoint, a time, a cut, the head, the tail, or the group's
-own start. Going back over committed events repeats outputs, so you must allow it, and the task
-waits until a person approves what would be repeated or lost (*Required Actions*). Open batches are
-abandoned.
+own start. With *Dry run*, which is on at first, the run only says what the group would read
+again or leave out. Going back over committed events repeats outputs, so you must allow it, and the
+task waits until a person approves what would be repeated or lost (*Required Actions*). Open batches
+are abandoned.
 
 **On failure.** One transaction. A starting point whose events were truncated is refused, with the
 number of missing events.
@@ -22,6 +23,7 @@ from weir.operations.form import (
     STARTING_POINT,
     STARTING_POINTS,
     argument,
+    dry_run_argument,
     loss_argument,
     reader_group_argument,
     truncated_argument,
@@ -44,6 +46,9 @@ class ResetReaderGroup:
     allow_repeat: bool = argument(
         "Repeat", "Go back even if the group reads committed events again.", False
     )
+    dry_run: bool = dry_run_argument(
+        "Only say what the group would read again or leave out, and what that releases."
+    )
     allow_loss: bool = loss_argument()
     allow_truncated: bool = truncated_argument("Retention")
 
@@ -51,13 +56,16 @@ class ResetReaderGroup:
 def measure(job: Job, arguments: ResetReaderGroup) -> Loss | None:
     """Return which committed events the group would read again, for which outputs, and what is
     released; None if it goes forward and nobody loses anything."""
-    return _loss(job.database, arguments)
+    return None if arguments.dry_run else _loss(job.database, arguments)
 
 
 def _loss(database: Database, arguments: ResetReaderGroup) -> Loss | None:
     found = _reset(database, arguments, "", dry_run=True)
-    if not found["again"] and not found["loses"]:
-        return None
+    found.pop("reads")  # for a dry run: it changes with what is appended
+    return _told(arguments, found) if found["again"] or found["loses"] else None
+
+
+def _told(arguments: ResetReaderGroup, found: dict[str, Any]) -> Loss:
     name = arguments.reader_group
     lines = [
         f"reader group {name} would read {counted(count, 'event')} of {stream} again"
@@ -84,6 +92,11 @@ def _reset(
 
 def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
     """Reset one group."""
+    if arguments.dry_run:
+        found = _reset(job.database, arguments, "", dry_run=True)
+        job.say_all(found["missing"])
+        job.say_all(found.pop("reads"))
+        return _told(arguments, found).said(job.say)
     check_warehouse_ownership(job.database, job.settings.warehouse)
     done = as_approved(
         job.database,
@@ -96,4 +109,4 @@ def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
     return done
 
 
-ACTION = Action(ResetReaderGroup, run, READER_GROUPS, measure=measure)
+ACTION = Action(ResetReaderGroup, run, READER_GROUPS, rehearsed=True, measure=measure)

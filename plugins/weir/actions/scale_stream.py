@@ -69,4 +69,4 @@ def run(job: Job, arguments: ScaleStream) -> dict[str, Any]:
     )
 
 
-ACTION = Action(ScaleStream, run, STREAMS)
+ACTION = Action(ScaleStream, run, STREAMS, rehearsed=True)

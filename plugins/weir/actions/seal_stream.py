@@ -29,4 +29,4 @@ def run(job: Job, arguments: SealStream) -> dict[str, Any]:
     return seal_stream(job.database, stream_name(arguments.stream), request_id=job.request_id)
 
 
-ACTION = Action(SealStream, run, STREAMS, irreversible=True)
+ACTION = Action(SealStream, run, STREAMS, irreversible=True, rehearsed=True)

@@ -56,7 +56,7 @@ class TruncateStream:
     )
     reader_group: str = argument(
         "Reader group", "The group of the position or checkpoint. Empty for any other point.",
-        "", pattern=READER_GROUP_PATTERN,
+        "", pattern=READER_GROUP_PATTERN, names="reader_group",
     )  # fmt: skip
     dry_run: bool = argument(
         "Dry run",
@@ -102,4 +102,4 @@ def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:
     return done | {"dry_run": dry_run}
 
 
-ACTION = Action(TruncateStream, run, STREAMS, irreversible=True, measure=measure)
+ACTION = Action(TruncateStream, run, STREAMS, irreversible=True, rehearsed=True, measure=measure)

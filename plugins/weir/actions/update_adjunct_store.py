@@ -72,4 +72,4 @@ def run(job: Job, arguments: UpdateAdjunctStore) -> dict[str, Any]:
     )  # fmt: skip
 
 
-ACTION = Action(UpdateAdjunctStore, run, STREAMS, uses_spark=True)
+ACTION = Action(UpdateAdjunctStore, run, STREAMS, uses_spark=True, rehearsed=True)

@@ -49,7 +49,7 @@ class UpdateReaderGroup:
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
-        maxItems=MOST_STREAMS, uniqueItems=True,
+        maxItems=MOST_STREAMS, uniqueItems=True, names="stream",
         section="Streams",
     )  # fmt: skip
     start: str = argument(
@@ -104,4 +104,4 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     return done
 
 
-ACTION = Action(UpdateReaderGroup, run, READER_GROUPS)
+ACTION = Action(UpdateReaderGroup, run, READER_GROUPS, rehearsed=True)

@@ -183,4 +183,4 @@ def _parsed(job: Job, columns: str) -> list[Field]:
     return parse_columns(job.spark, columns, [])
 
 
-ACTION = Action(UpdateStream, run, STREAMS)
+ACTION = Action(UpdateStream, run, STREAMS, rehearsed=True)

@@ -42,7 +42,7 @@ class Verify:
 
     stream: str = argument(
         "Stream", "The stream, as scope/stream. Empty: all streams.", "",
-        pattern=READABLE_STREAM_PATTERN,
+        pattern=READABLE_STREAM_PATTERN, names="stream",
     )  # fmt: skip
     contents: bool = argument(
         "Contents",

@@ -342,16 +342,20 @@ def complete_since(connection: Connection, stream: LockedStream) -> int | None:
     return None if found is None else int(found)
 
 
-def delete_store(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
+def delete_store(
+    database: Database, name: str, *, dry_run: bool = False, request_id: str
+) -> dict[str, Any]:
     """Delete a store with its versions and its reader group; its files become garbage.
 
-    Returns `adjunct_store` (the name). Raises NotFound, and Conflict while an open batch is read
-    with one of its versions.
+    Returns `adjunct_store` (the name). `dry_run`: change nothing, and also return how many
+    `versions` and `bytes` it has, and its `stream`. Raises NotFound, and Conflict while an open
+    batch is read with one of its versions.
     """
     request = Request(request_id, "delete_adjunct_store", name, {})
 
     def work(connection: Connection) -> dict[str, Any]:
-        if (before := request.result(connection)) is not None:  # a deleted store has no row
+        # A deleted store has no row.
+        if not dry_run and (before := request.result(connection)) is not None:
             return before
         try:
             stream, store = lock_store_and_stream(connection, name)
@@ -360,6 +364,8 @@ def delete_store(database: Database, name: str, *, request_id: str) -> dict[str,
                 raise
             return before
         _check_unpinned(connection, store)
+        if dry_run:
+            return {"adjunct_store": name, **_owned(connection, store.store_id)}
         connection.execute(
             text(
                 """WITH files AS (
@@ -381,6 +387,21 @@ def delete_store(database: Database, name: str, *, request_id: str) -> dict[str,
         return request.done(connection, {"adjunct_store": name})
 
     return database.transaction(work)
+
+
+def _owned(connection: Connection, store_id: int) -> dict[str, Any]:
+    """Return how many versions and bytes a store has, and the name of its stream."""
+    row = connection.execute(
+        text(
+            """SELECT (SELECT count(*) FROM adjunct_version WHERE store_id = :a) AS versions,
+                (SELECT coalesce(sum(bytes), 0)::bigint FROM adjunct_file WHERE store_id = :a)
+                    AS bytes,
+                (SELECT s.stream_name FROM adjunct_store a JOIN stream s USING (stream_id)
+                    WHERE a.store_id = :a) AS stream"""
+        ),
+        {"a": store_id},
+    ).one()
+    return dict(row._mapping)
 
 
 def _check_unpinned(connection: Connection, store: AdjunctStore) -> None:

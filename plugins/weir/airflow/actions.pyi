@@ -100,9 +100,11 @@ class DeleteAdjunctStoreOperator(ActionOperator):
         *,
         task_id: str,
         adjunct_store: str | XComArg,
+        dry_run: bool | XComArg = False,
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
         **kwargs: Any,
     ) -> None: ...
 
@@ -114,6 +116,7 @@ class DeleteStreamOperator(ActionOperator):
         task_id: str,
         stream: str | XComArg,
         unread_too: bool | XComArg = False,
+        dry_run: bool | XComArg = False,
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
@@ -288,9 +291,11 @@ class DeleteReaderGroupOperator(ActionOperator):
         *,
         task_id: str,
         reader_group: str | XComArg,
+        dry_run: bool | XComArg = False,
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
+        approval: bool = True,
         **kwargs: Any,
     ) -> None: ...
 
@@ -351,6 +356,7 @@ class ResetReaderGroupOperator(ActionOperator):
         reader_group: str | XComArg,
         to: str | XComArg,
         allow_repeat: bool | XComArg = False,
+        dry_run: bool | XComArg = False,
         allow_loss: bool | XComArg = False,
         allow_truncated: bool | XComArg = False,
         engine: str = "auto",

@@ -5,6 +5,7 @@ for who starts it (`manual` or `periodic`), and the tag `irreversible` if its ef
 undone.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from weir.operations.form import form_schema
 
 POOL = "weir"
 IRREVERSIBLE = "irreversible"
+MOST_SAID = 12  # names in the help of a list, which Airflow's UI can't suggest beside other text
 
 
 def manual(*tags: str) -> dict[str, Any]:
@@ -54,23 +56,39 @@ def periodic(schedule: str, *tags: str) -> dict[str, Any]:
     }
 
 
-def form(job: str) -> dict[str, Param]:
+def form(job: str, names: Mapping[str, Sequence[str]] | None = None) -> dict[str, Param]:
     """Return the form of a job: for each argument its type, pattern, choices, title, description,
-    default and section."""
+    default and section. `names`: those that exist, by what they are names of, which fields suggest
+    beside what a person types."""
     params = {}
     for one in fields(FORMS[job]):
         extra: dict[str, Any] = {}
-        if one.default is not MISSING:
+        if one.metadata["in_forms"] is not None:
+            extra["default"] = one.metadata["in_forms"]
+        elif one.default is not MISSING:
             extra["default"] = one.default
         elif one.default_factory is not MISSING:
             extra["default"] = one.default_factory()
         schema = form_schema(FORMS[job], one)
-        lines = " One entry a line, without quotes." if "items" in schema else ""
+        there = (names or {}).get(one.metadata["names"], ())
+        lines, shown = "", dict(one.metadata["shown"])
+        if "items" in schema:  # with examples, its field would take nothing else
+            lines = " One entry a line, without quotes." + _said(there)
+        elif there:
+            shown["examples"] = list(there)
         params[one.name] = Param(
             title=one.metadata["title"],
             description=one.metadata["description"] + lines,
             **schema,
-            **one.metadata["shown"],
+            **shown,
             **extra,
         )
     return params
+
+
+def _said(names: Sequence[str]) -> str:
+    """Return a sentence with the names that there are."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
+    return f" There are: {', '.join(names[:MOST_SAID])}{more}."

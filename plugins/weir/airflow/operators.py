@@ -35,6 +35,7 @@ from weir.errors import InvalidInput, WeirError, check_choice
 from weir.front_ends import give, speaking
 from weir.history.job_runs import RunId, arguments_done, read_outcome, record_end
 from weir.operations.action import Job
+from weir.operations.early_checks import check_early
 from weir.operations.form import parse
 from weir.operations.runner import (
     JOB_FILE,
@@ -283,6 +284,10 @@ class WeirJobOperator(SparkSubmitOperator):
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
         self.application_args = [self.job, "--run", json.dumps(run.__dict__)]
         with failing(), Database.of(settings) as database:
+            # What a driver sees elsewhere, or with packages that it is sent, is not known here.
+            here = deploy_mode != "cluster" and not (self.py_files or self._archives)
+            job = Job(self.job, run, settings, database, arguments, start_spark=_no_spark)
+            check_early(job, ACTIONS[self.job], parsed, here=here)
             hand_over(database, run, self.job, arguments)
         failed: Exception | None = None
         try:

@@ -2,6 +2,8 @@
 and only from one place.
 """
 
+import ast
+import contextlib
 import difflib
 import functools
 import importlib
@@ -10,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 from weir.consumers.own_frames import place_of
@@ -91,6 +94,51 @@ def load_function(
             "define the function in the package itself.",
         )
     return found  # type: ignore[no-any-return]  # checked just now
+
+
+def find_function(name: str, packages: Sequence[str], folders: Sequence[str] = ()) -> None:
+    """Check that a function is there, as `load_function` does, but import nothing, because that
+    runs code: what only an import would tell is not told. Raises InvalidInput."""
+    module, _, function = check_function_name(name, packages).partition(":")
+    _only_file(module, folders)
+    path, file = [*folders, *sys.path], ""
+    for part in module.split("."):
+        spec = PathFinder.find_spec(part, path)
+        if spec is None and module.partition(".")[0] in sys.builtin_module_names:
+            return
+        if spec is None:
+            raise InvalidInput(
+                "function_not_loadable",
+                f"function {name!r} can't be loaded (no module named {module!r}); check its name, "
+                "and function_path in weir.toml.",
+            )
+        path, file = list(spec.submodule_search_locations or ()), spec.origin or ""
+    if not file.endswith(".py"):
+        return
+    names = None
+    with contextlib.suppress(OSError, ValueError, SyntaxError):  # an import says it better
+        names = _bound(ast.parse(Path(file).read_text()))
+    if names is not None and function not in names:
+        close = difflib.get_close_matches(function, names, n=1)
+        meant = f"did you mean {close[0]!r}" if close else "check its name"
+        raise InvalidInput(
+            "function_not_loadable",
+            f"function {name!r} can't be loaded: {file} has no {function!r}; {meant}.",
+        )
+
+
+def _bound(module: ast.Module) -> set[str] | None:
+    """Return the names that a module binds at its top; None if that is not to be seen."""
+    names: set[str] = set()
+    for one in ast.walk(module):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(one.name)
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            names.add(one.id)
+        elif isinstance(one, (ast.Import, ast.ImportFrom)):
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in one.names}
+    # Names that come from somewhere else, or are made while the module runs.
+    return None if names & {"*", "__getattr__"} else names
 
 
 def _is_within(module: str, packages: Sequence[str]) -> bool:

@@ -139,6 +139,20 @@ def read_arguments(database: Database, run: RunId, job: str) -> dict[str, Any] |
     return None if row is None else dict(row.arguments)
 
 
+def was_begun(database: Database, run: RunId) -> bool:
+    """Return whether any try of a run is recorded."""
+    begun: bool = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT EXISTS (SELECT FROM job_run WHERE dag_id = :dag_id AND run_id = :run_id
+                AND task_id = :task_id AND map_index = :map_index)"""
+            ),
+            run.__dict__,
+        ).scalar_one()
+    )
+    return begun
+
+
 def arguments_done(database: Database, run: RunId) -> dict[str, Any] | None:
     """Return the arguments with which an earlier try of a run has done what it asks for; None if
     none has."""

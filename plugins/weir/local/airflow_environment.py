@@ -89,8 +89,8 @@ def airflow_environment(
         # Empty, because the one REST call that waits for a run would need another driver.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": "",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        # New and changed files are read at once. Reading all of them again takes half a minute.
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "1800",
+        # New and changed files are read at once, and all again for the names that forms suggest.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
         # One log server for both, on localhost: Airflow's own ones listen on all addresses.
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["log"]),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["log"]),

@@ -136,6 +136,8 @@ class Action(Generic[F]):
     as cron; None: people start it. `irreversible`: whether its effect can't be undone.
     `moves_data`: whether it appends events to streams, in a job that takes long. `uses_spark`:
     whether its run usually needs Spark, so that an operator submits it unless it is told otherwise.
+    `rehearsed`: whether its run is one transaction, so that it can be tried and undone to see
+    whether it can succeed. `check`: what else it can say without Spark, from files and functions.
     `measure`: returns what it would lose, for a person to approve; None if that is nothing.
     """
 
@@ -146,6 +148,8 @@ class Action(Generic[F]):
     irreversible: bool = False
     moves_data: bool = False
     uses_spark: bool = False
+    rehearsed: bool = False
+    check: "Callable[[Job, F], None] | None" = None
     measure: "Callable[[Job, F], Loss | None] | None" = None
 
     @property

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 from weir.errors import Conflict
+from weir.front_ends import give
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,12 @@ class Loss:
     lines: list[str]
     facts: dict[str, Any]
     arguments: dict[str, Any] = field(default_factory=dict)
+
+    def said(self, say: Callable[[str], None]) -> dict[str, Any]:
+        """Say what would be lost, and how to do it; return the report of a dry run."""
+        for line in (*self.lines, f"nothing was done; to do it, {give(dry_run=False)}"):
+            say(line)
+        return {**self.facts, "dry_run": True}
 
 
 def as_approved(

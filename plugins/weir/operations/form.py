@@ -78,6 +78,8 @@ def argument(
     section: str = "",
     examples: Sequence[str] = (),
     multiline: bool = False,
+    names: str = "",
+    in_forms: Any = None,
     **schema: Any,
 ) -> Any:
     """Return a field of a form.
@@ -85,12 +87,17 @@ def argument(
     `section`: the title of the collapsed part of the form that has it; without one it is in the
     part that is open at first, for what is required and what most people fill in. `examples`: what
     a text field proposes. `multiline`: whether its text has several lines, which other fields would
-    make one of. `schema`: JSON schema keywords (pattern, enum, minimum, items ...).
+    make one of. `names`: of what it names one or some that exist (stream, reader_group,
+    adjunct_store). `in_forms`: the default that a person begins with, where it is another one than
+    that of programs and commands. `schema`: JSON schema keywords (pattern, enum, minimum ...).
     """
     shown: dict[str, Any] = {"section": section} if section else {}
     shown |= {"examples": list(examples)} if examples else {}
     shown |= {"format": "multiline"} if multiline else {}
-    metadata = {"title": title, "description": description, "schema": schema, "shown": shown}
+    metadata = {
+        "title": title, "description": description, "schema": schema, "shown": shown,
+        "names": names, "in_forms": in_forms,
+    }  # fmt: skip
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -99,14 +106,25 @@ def argument(
 def stream_argument(
     description: str = "The stream, as scope/stream, such as shop/orders.",
     pattern: str = STREAM_PATTERN,
+    *,
+    new: bool = False,
 ) -> Any:
-    """Return a field for the name of a stream."""
-    return argument("Stream", description, pattern=pattern)
+    """Return a field for the name of a stream: of one that exists, unless `new`."""
+    names = "" if new else "stream"
+    return argument("Stream", description, pattern=pattern, names=names)
 
 
-def reader_group_argument(description: str = "The reader group's name.") -> Any:
-    """Return a field for the name of a reader group."""
-    return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
+def reader_group_argument(
+    description: str = "The reader group's name.", *, new: bool = False
+) -> Any:
+    """Return a field for the name of a reader group: of one that exists, unless `new`."""
+    names = "" if new else "reader_group"
+    return argument("Reader group", description, pattern=READER_GROUP_PATTERN, names=names)
+
+
+def dry_run_argument(description: str) -> Any:
+    """Return the argument by which an action only says what it would do, as its form begins."""
+    return argument("Dry run", description, False, in_forms=True)
 
 
 def loss_argument() -> Any:

@@ -20,9 +20,10 @@ from weir.operations.setting import Setting
 _TEXT: dict[str, Any] = {"maxLength": LONGEST_EXPRESSION}
 
 
-def store_argument(description: str = "The store, as scope/name.") -> Any:
-    """Return a field for the name of an adjunct store."""
-    return argument("Adjunct store", description, pattern=ADJUNCT_STORE_PATTERN)
+def store_argument(description: str = "The store, as scope/name.", *, new: bool = False) -> Any:
+    """Return a field for the name of an adjunct store: of one that exists, unless `new`."""
+    names = "" if new else "adjunct_store"
+    return argument("Adjunct store", description, pattern=ADJUNCT_STORE_PATTERN, names=names)
 
 
 def _one_of(title: str, description: str, choices: Sequence[str], default: str) -> Setting:

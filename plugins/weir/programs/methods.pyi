@@ -69,9 +69,11 @@ class Actions(Acting):
         time_out: str = "",
     ) -> dict[str, Any]:
         """Define an adjunct store: a keyed table that is kept from a stream."""
-    def delete_adjunct_store(self, adjunct_store: str) -> dict[str, Any]:
+    def delete_adjunct_store(self, adjunct_store: str, *, dry_run: bool = False) -> dict[str, Any]:
         """Delete an adjunct store with its versions; its stream is kept."""
-    def delete_stream(self, stream: str, *, unread_too: bool = False) -> dict[str, Any]:
+    def delete_stream(
+        self, stream: str, *, unread_too: bool = False, dry_run: bool = False
+    ) -> dict[str, Any]:
         """Delete a sealed stream with everything that it owns."""
     def scale_stream(
         self,
@@ -173,7 +175,7 @@ class Actions(Acting):
         allow_truncated: bool = False,
     ) -> dict[str, Any]:
         """Create a reader group."""
-    def delete_reader_group(self, reader_group: str) -> dict[str, Any]:
+    def delete_reader_group(self, reader_group: str, *, dry_run: bool = False) -> dict[str, Any]:
         """Delete a reader group with its positions, batches and checkpoints; its outputs are kept."""
     def fork_reader_group(
         self,
@@ -200,6 +202,7 @@ class Actions(Acting):
         to: str,
         *,
         allow_repeat: bool = False,
+        dry_run: bool = False,
         allow_loss: bool = False,
         allow_truncated: bool = False,
     ) -> dict[str, Any]:

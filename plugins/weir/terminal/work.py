@@ -241,7 +241,7 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
     Who types this may read the files of this folder anyway; input roots are for forms. A name that
     is not a file here is one below an input root.
     """
-    from weir.spark.inputs.partition_columns import is_partition
+    from weir.spark.inputs.folder_names import is_partition
 
     local = [one for one in files if "://" not in one and os.path.exists(one)]
     found = [os.path.abspath(one) if one in local else one for one in files]

@@ -225,16 +225,21 @@ def fork_reader_group(
     return database.transaction(work)
 
 
-def delete_reader_group(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
+def delete_reader_group(
+    database: Database, name: str, *, dry_run: bool = False, request_id: str
+) -> dict[str, Any]:
     """Delete a group with its positions, batches and checkpoints; it holds nothing back afterwards.
 
     The outputs of its committed batches are kept, those of open ones become garbage. Returns
-    `reader_group`, and `deletes` (lines that say what is released by that). Raises NotFound.
+    `reader_group`, and `deletes` (lines that say what is released by that). `dry_run`: change
+    nothing, and also return its `position` (by stream the cut), and how many `checkpoints` and
+    open `batches` it has. Raises NotFound.
     """
     request = Request(request_id, "delete_reader_group", name, {})
 
     def work(connection: Connection) -> dict[str, Any]:
-        if (before := request.result(connection)) is not None:  # a deleted group has no row
+        # A deleted group has no row.
+        if not dry_run and (before := request.result(connection)) is not None:
             return before
         try:
             locked, group = lock_group_and_streams(connection, name)
@@ -242,12 +247,38 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
             if (before := request.result(connection)) is None:
                 raise
             return before
+        if dry_run:
+            owned = _owned(connection, group.group_id)
+            with connection.begin_nested() as tried:
+                with releasing(connection, locked, name, allow_loss=True) as deletes:
+                    delete_in(connection, group.group_id)
+                tried.rollback()
+            return {"reader_group": name, "deletes": deletes, **owned}
         mark_retention_due(connection, [stream.stream_id for stream in locked])
         with releasing(connection, locked, name, allow_loss=True) as deletes:
             delete_in(connection, group.group_id)
         return request.done(connection, {"reader_group": name, "deletes": deletes})
 
     return database.transaction(work)
+
+
+def _owned(connection: Connection, group_id: int) -> dict[str, Any]:
+    """Return the positions of a group by stream, and how many checkpoints and open batches it
+    has."""
+    row = connection.execute(
+        text(
+            """SELECT (SELECT jsonb_object_agg(s.stream_name, group_cut(gs.group_id, gs.stream_id))
+                    FROM reader_group_stream gs JOIN stream s USING (stream_id)
+                    WHERE gs.group_id = :g AND s.state <> 'deleted') AS position,
+                (SELECT count(*) FROM checkpoint WHERE group_id = :g) AS checkpoints,
+                (SELECT count(*) FROM reader_batch WHERE group_id = :g AND state = 'open')
+                    AS batches"""
+        ),
+        {"g": group_id},
+    ).one()
+    return {
+        "position": row.position or {}, "checkpoints": row.checkpoints, "batches": row.batches,
+    }  # fmt: skip
 
 
 def delete_in(connection: Connection, group_id: int) -> None:

@@ -88,7 +88,11 @@ def reset_reader_group(
                 found = _tried(connection, locked, group, cuts, allow_loss)
                 tried.rollback()
             position = {str(s.name): cuts[s.stream_id].to_json() for s in locked}
-            return {"reader_group": name, "position": position, "missing": missing, **found}
+            reads = say_between(connection, locked, cuts, ends, to)
+            return {
+                "reader_group": name, "position": position, "missing": missing, "reads": reads,
+                **found,
+            }  # fmt: skip
         with releasing(connection, locked, name, allow_loss) as deletes:
             _move(connection, group, cuts)
         mark_retention_due(connection, cuts)

@@ -16,7 +16,7 @@ from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
 from weir.model.names import check_text, shortened
 from weir.spark.inputs.file_formats import AUTO, FORMATS, TABS, format_of
-from weir.spark.inputs.partition_columns import is_partition, partitions_of
+from weir.spark.inputs.folder_names import is_partition, partitions_of
 from weir.spark.inputs.text_options import TextOptions
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root
