@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weir.airflow.actions import *  # noqa: F403
+    from weir.airflow.alerts import AlertsOperator as AlertsOperator
     from weir.airflow.assets import stream_asset as stream_asset
     from weir.airflow.connection import WeirHook as WeirHook
     from weir.airflow.dag_functions import weir_process as weir_process
@@ -31,6 +32,7 @@ _SENSORS = (
     "StreamCompleteSensor", "UnreadEventsSensor",
 )  # fmt: skip
 _OFFERED = {
+    "AlertsOperator": "weir.airflow.alerts",
     "WeirHook": "weir.airflow.connection",
     "stream_asset": "weir.airflow.assets",
     "weir_append": "weir.airflow.decorators",
@@ -54,7 +56,7 @@ def operator_name(action: str) -> str:
 
 def __getattr__(name: str) -> Any:
     """Return what DAG files use: see `__dir__`."""
-    where = "weir.airflow.actions" if name.endswith("Operator") else _OFFERED.get(name)
+    where = _OFFERED.get(name) or ("weir.airflow.actions" if name.endswith("Operator") else None)
     found = where and getattr(importlib.import_module(where), name, None)
     if not found:
         raise AttributeError(f"module 'weir.airflow' has no attribute {name!r}")

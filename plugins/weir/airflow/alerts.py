@@ -1,0 +1,119 @@
+"""Carry Weir's alerts out of its database: to any notifier of Airflow, once when one begins, and
+once when it ends."""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow.sdk import BaseNotifier, BaseOperator
+from sqlalchemy import text
+
+from weir.airflow.connection import settings_of
+from weir.airflow.tasks import failing, run_of, with_retries
+from weir.database.connection import Database
+from weir.errors import Incomplete, counted
+from weir.history.job_runs import RunId, record_end, record_start
+
+Notify = Callable[[Any], object]
+JOB = "alerts"
+_ALERTS = text("""SELECT stream, reader_group, alert, at, message FROM retention_alerts
+    ORDER BY at, stream, reader_group, alert""")
+# What the task has told before: its state is the report of its last run, whatever became of that.
+_TOLD = text("""SELECT report FROM job_run WHERE dag_id = :dag_id AND task_id = :task_id
+    AND job = :job AND report IS NOT NULL ORDER BY started_at DESC LIMIT 1""")
+
+
+class AlertsOperator(BaseOperator):
+    """Tell each alert of `weir.retention_alerts` once when it begins, and once when it ends.
+
+    :param notify: a notifier of Airflow, or any function of a context, or several of them. The
+        context has `weir_alert`: `identity`, `ended`, `stream`, `reader_group`, `alert`, `at`,
+        `message`. Templates of a notifier have it, too.
+    :param conn_id: a connection of type Weir, which names the installation. Default: that of
+        WEIR_CONFIG or `weir.toml`.
+
+    A task remembers what it has told in the report of its run. If it is killed between telling and
+    remembering, or a notifier fails, it tells that alert again, with the same identity.
+    """
+
+    def __init__(self, *, notify: Notify | Sequence[Notify], conn_id: str = "", **kwargs: Any):
+        super().__init__(**with_retries(kwargs))
+        self.notify: list[Notify] = [notify] if callable(notify) else list(notify)
+        self.conn_id = conn_id
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Compare the alerts with what was told, and tell what is new and what has ended."""
+        run = run_of(context["ti"])
+        with failing(), Database.of(settings_of(self.conn_id)) as database:
+            return self._tell_all(context, run, database)
+
+    def _tell_all(self, context: Any, run: RunId, database: Database) -> dict[str, Any]:
+        before = database.transaction(
+            lambda c: c.execute(_TOLD, {**run.__dict__, "job": JOB}).scalar_one_or_none()
+        )
+        told: dict[str, dict[str, Any]] = dict((before or {}).get("open", {}))
+        number = int((before or {}).get("number", 0))
+        rows = database.transaction(lambda c: c.execute(_ALERTS).mappings().all())
+        now = {_key(row): {**row, "at": row["at"].isoformat()} for row in rows}
+        begun = [(key, one) for key, one in now.items() if key not in told]
+        ended = [(key, one) for key, one in told.items() if key not in now]
+        database.transaction(lambda c: record_start(c, run, JOB, {}))
+        report: dict[str, Any] = {"open": told, "number": number, "begun": 0, "ended": 0}
+        failed: list[str] = []
+        # An alert that comes back is another one; one that is told again is the same.
+        for key, one in begun:
+            alert = {**one, "identity": f"{key} #{number + 1}", "ended": False}
+            if self._tell(context, alert, failed):
+                told[key] = {name: value for name, value in alert.items() if name != "ended"}
+                report["begun"] += 1
+                database.transaction(lambda c: record_end(c, run, "running", report=report))
+        for key, one in ended:
+            if self._tell(context, {**one, "ended": True}, failed):
+                del told[key]
+                report["ended"] += 1
+                database.transaction(lambda c: record_end(c, run, "running", report=report))
+        if not failed:  # else what is told again must have the same number
+            report["number"] += bool(begun)
+        error = None if not failed else Incomplete(
+            "alerts_not_told", f"{counted(len(failed), 'alert')} could not be told; the first "
+            f"failure is: {failed[0]}", report=report, retryable=True,
+        )  # fmt: skip
+        state = "failed" if error else "succeeded"
+        database.transaction(
+            lambda c: record_end(
+                c,
+                run,
+                state,
+                report=report,
+                error=error.sentence if error else None,
+                retryable=True,
+            )
+        )
+        if error:
+            raise error
+        self.log.info(
+            "%s began, %d ended, %d last", counted(report["begun"], "alert"), report["ended"],
+            len(told),
+        )  # fmt: skip
+        return report
+
+    def _tell(self, context: Any, alert: dict[str, Any], failed: list[str]) -> bool:
+        self.log.info("%s: %s", "ended" if alert["ended"] else "began", alert["message"])
+        given = {**context, "weir_alert": alert}
+        try:
+            for one in self.notify:
+                if isinstance(one, BaseNotifier):  # which renders its templates in place, and whose
+                    notifier = copy.deepcopy(one)  # call hides its failures
+                    notifier.render_template_fields(given)
+                    notifier.notify(given)
+                else:
+                    one(given)
+        except Exception as error:
+            self.log.exception("an alert could not be told")
+            failed.append(f"{alert['identity']}: {type(error).__name__}: {error}")
+            return False
+        return True
+
+
+def _key(row: Any) -> str:
+    return " ".join(filter(None, (row["alert"], row["stream"], row["reader_group"])))
