@@ -18,7 +18,10 @@ def test_one_long_task_says_how_many_rows_and_bytes_it_is_at(
     stream = weir.create(segments=8)
     numbers = weir.spark.range(0, 1_200_000, 1, 1)
     weir.append(stream, numbers.select(F.sha2(F.col("id").cast("string"), 512).alias("k")))
-    form = r"appending to s/events: ([\d,]+) rows read, ([\d,]+) bytes written, 0 of 1 tasks done"
+    form = (
+        r"appending to s/events: ([\d,]+) rows read \([\d,]+ a second\), "
+        r"([\d,]+) bytes written \([\d.,]+ MB a second\), 0 of 1 tasks done"
+    )
     found = [match for line in weir.said if (match := re.fullmatch(form, line))]
     rows, written = ([int(m[i].replace(",", "")) for m in found] for i in (1, 2))
     assert rows == sorted(rows)
@@ -26,6 +29,25 @@ def test_one_long_task_says_how_many_rows_and_bytes_it_is_at(
     moments = sorted(set(written))
     assert len(moments) >= 3, weir.said  # the files of its segments, one after the other
     assert len(set(zip(rows, written, strict=True))) >= 4, weir.said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((1_200_000, 48_000_000, 5, 20, 10.0),
+         "1,200,000 rows read (120,000 a second), 48,000,000 bytes written (4.8 MB a second), "
+         "5 of 20 tasks done, about 30 s left"),
+        ((10, None, 1, 2, 600.0),
+         "10 rows read (0 a second), 1 of 2 tasks done, about 10 min left"),
+        ((0, 0, 0, 1, 10.0),
+         "0 rows read (0 a second), 0 bytes written (0.0 MB a second), 0 of 1 tasks done"),
+        ((7, None, 4, 4, 0.0), "7 rows read (7,000 a second), 4 of 4 tasks done"),
+    ],
+)  # fmt: skip
+def test_progress_says_how_much_how_fast_and_how_long_still(
+    given: tuple[int, int | None, int, int, float], said: str
+) -> None:
+    assert progress.in_words(*given) == said
 
 
 def test_progress_asks_as_little_of_spark_after_many_queries(
@@ -44,7 +66,7 @@ def test_progress_asks_as_little_of_spark_after_many_queries(
         for _ in range(25):
             weir.spark.range(1).collect()
         sent.clear()
-        progress._so_far(weir.spark, None)
+        progress._so_far(weir.spark, None, 1.0)
         return len([command for command in sent if not command.startswith("m\nd\n")])
 
     assert asked() == asked()

@@ -1,6 +1,7 @@
 """Log the progress of a running Spark action every few seconds: rows and bytes so far, or that the
 application has no cores yet."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,10 +31,10 @@ def watched(
     `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
 
-    going = True
+    going, begun = True, time.monotonic()
 
     def step() -> float:
-        line = f"{what}: {_so_far(spark, written)}"
+        line = f"{what}: {_so_far(spark, written, time.monotonic() - begun)}"
         if going:  # or the work has ended while this was counted, and its end was said
             say(line)
         return EVERY
@@ -59,7 +60,7 @@ def _is_local(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
-def _so_far(spark: SparkSession, written: tuple[str, str] | None) -> str:
+def _so_far(spark: SparkSession, written: tuple[str, str] | None, seconds: float) -> str:
     jsc: Any = spark.sparkContext._jsc
     # The list includes the driver, which does the work in local mode.
     if not _is_local(spark) and len(jsc.sc().statusTracker().getExecutorInfos()) < 2:
@@ -69,10 +70,23 @@ def _so_far(spark: SparkSession, written: tuple[str, str] | None) -> str:
     for i in range(stages.length()):
         tasks += stages.apply(i).numCompleteTasks()
         total += stages.apply(i).numTasks()
-    parts = [f"{_rows(spark):,} rows read"]
-    if written is not None:
-        parts.append(f"{_bytes(*written):,} bytes written")
-    return f"{', '.join(parts)}, {tasks} of {total} tasks done"
+    size = None if written is None else _bytes(*written)
+    return in_words(_rows(spark), size, tasks, total, seconds)
+
+
+def in_words(rows: int, size: int | None, tasks: int, total: int, seconds: float) -> str:
+    """Return how far something is after so many seconds: how much, how fast, and how long it takes
+    still, as the tasks that are done let expect. `size`: bytes written; None if none are."""
+    per = max(seconds, 0.001)
+    parts = [f"{rows:,} rows read ({rows / per:,.0f} a second)"]
+    if size is not None:
+        parts.append(f"{size:,} bytes written ({size / per / 1e6:,.1f} MB a second)")
+    parts.append(f"{tasks} of {total} tasks done")
+    if 0 < tasks < total:
+        left = seconds * (total - tasks) / tasks
+        about = f"{left / 60:,.0f} min" if left >= 120 else f"{left:,.0f} s"
+        parts.append(f"about {about} left")
+    return ", ".join(parts)
 
 
 def _rows(spark: SparkSession) -> int:
