@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.adjunct.owned import check_unpinned, owned
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
@@ -363,9 +364,9 @@ def delete_store(
             if (before := request.result(connection)) is None:
                 raise
             return before
-        _check_unpinned(connection, store)
+        check_unpinned(connection, store.store_id, store.name)
         if dry_run:
-            return {"adjunct_store": name, **_owned(connection, store.store_id)}
+            return {"adjunct_store": name, **owned(connection, store.store_id)}
         connection.execute(
             text(
                 """WITH files AS (
@@ -387,35 +388,3 @@ def delete_store(
         return request.done(connection, {"adjunct_store": name})
 
     return database.transaction(work)
-
-
-def _owned(connection: Connection, store_id: int) -> dict[str, Any]:
-    """Return how many versions and bytes a store has, and the name of its stream."""
-    row = connection.execute(
-        text(
-            """SELECT (SELECT count(*) FROM adjunct_version WHERE store_id = :a) AS versions,
-                (SELECT coalesce(sum(bytes), 0)::bigint FROM adjunct_file WHERE store_id = :a)
-                    AS bytes,
-                (SELECT s.stream_name FROM adjunct_store a JOIN stream s USING (stream_id)
-                    WHERE a.store_id = :a) AS stream"""
-        ),
-        {"a": store_id},
-    ).one()
-    return dict(row._mapping)
-
-
-def _check_unpinned(connection: Connection, store: AdjunctStore) -> None:
-    row = connection.execute(
-        text(
-            """SELECT b.group_name, b.batch_id FROM adjunct_pin p
-            JOIN reader_batch b USING (group_id, batch_id)
-            WHERE p.store_id = :a AND b.state = 'open' ORDER BY 1, 2 LIMIT 1"""
-        ),
-        {"a": store.store_id},
-    ).one_or_none()
-    if row is not None:
-        raise Conflict(
-            "adjunct_store_pinned",
-            f"batch {row.batch_id} of reader group {row.group_name} is read with adjunct store "
-            f"{store.name}; wait until it is committed.",
-        )
