@@ -1,7 +1,9 @@
--- One row per thing that somebody waits for, however many wait for it.
+-- One row per thing that somebody waits for, however many wait for it. With plans for any values: Postgres would else
+-- plan what it calls anew for each group, which takes as long as to answer.
 CREATE OR REPLACE FUNCTION weir_internal.progress_of(in_groups text[], in_streams text[], in_aims jsonb)
 RETURNS TABLE (kind text, name text, events bigint, clock bigint, now bigint, event_time text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan ROWS 100
 AS $$
     SELECT 'group', g.name, coalesce(sum(u.events), 0)::bigint, min(u.oldest), weir_internal.now_clock(), NULL
     FROM weir_internal.reader_group g
