@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weir.airflow.partitions import partition as partition
     from weir.airflow.partitions import stream_days as stream_days
     from weir.airflow.partitions import stream_hours as stream_hours
+    from weir.airflow.queries import AppendQueryOperator as AppendQueryOperator
     from weir.airflow.sensors import GroupReadSensor as GroupReadSensor
     from weir.airflow.sensors import NewEventsSensor as NewEventsSensor
     from weir.airflow.sensors import NothingUnreadSensor as NothingUnreadSensor
@@ -33,6 +34,7 @@ _SENSORS = (
 )  # fmt: skip
 _OFFERED = {
     "AlertsOperator": "weir.airflow.alerts",
+    "AppendQueryOperator": "weir.airflow.queries",
     "WeirHook": "weir.airflow.connection",
     "stream_asset": "weir.airflow.assets",
     "weir_append": "weir.airflow.decorators",

@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.links import LINKS
-from weir.airflow.tasks import failing, recorded, run_of, with_retries
+from weir.airflow.tasks import batch_of, failing, recorded, run_of, said, with_retries
 
 
 class _AppendOperator(DecoratedOperator, PythonOperator):
@@ -60,8 +60,7 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
         rows = super().execute(context)
         if inspect.isgenerator(rows):
             rows = list(rows)
-        mapped = f"/{run.map_index}" if run.map_index >= 0 else ""
-        writer = f"{run.dag_id}/{run.task_id}{mapped}"
+        batch = batch_of(run)
         with failing(), Database.of(settings := settings_of(self.conn_id)) as database:
             app = Installation(settings, database, str(run), self.log.info)
             arguments = {"stream": self.stream, "complete_until": self.complete_until}
@@ -70,26 +69,16 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
                     report |= {"stream": self.stream, "events": 0}
                     if self.complete_until:
                         name = stream_name(self.stream)
+                        writer = batch["writer_id"]
                         state_completeness(database, name, writer, self.complete_until)
                     self.log.info("the function returned no rows: nothing is appended")
                 else:
                     report |= append_rows(
-                        app, self.stream, rows, writer_id=writer, batch_id=run.run_id,
-                        complete_until=self.complete_until or None,
-                    ).report()  # fmt: skip
-                    self.log.info(_sentence(report))
+                        app, self.stream, rows, **batch, complete_until=self.complete_until or None
+                    ).report()
+                    self.log.info(said(report))
         self.outlets: list[Any] = without_streams(self.outlets)
         return report
-
-
-def _sentence(report: dict[str, Any]) -> str:
-    what = f"transaction {report['transaction_number']} of stream {report['stream']}"
-    if report["repeated"]:
-        return (
-            f"nothing is appended: an earlier try of this task has committed {what}, with "
-            f"{report['events']:,} events"
-        )
-    return f"appended {report['events']:,} events as {what}"
 
 
 def weir_append(

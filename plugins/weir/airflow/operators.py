@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import (
-    AirflowException,
     AirflowFailException,
     AirflowNotFoundException,
 )
@@ -29,7 +28,7 @@ from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.links import LINKS
 from weir.airflow.readers import ReaderTask
-from weir.airflow.tasks import failing, run_of, with_retries
+from weir.airflow.tasks import failing, failure, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
 from weir.front_ends import give, speaking
@@ -250,11 +249,10 @@ class WeirJobOperator(SparkSubmitOperator):
                 self.job, run, settings, database, start_spark=self._start_spark, own=self._own,
                 approved=approved,
             )  # fmt: skip
-            self._here = True
             try:
-                return perform(job, ACTIONS[self.job], arguments)
+                with self._in_this_process():
+                    return perform(job, ACTIONS[self.job], arguments)
             except BaseException as error:  # what Airflow raises for a time-out is no Exception
-                self._here = False
                 self._end_lease()
                 if getattr(error, "code", "") == "spark_not_given" and self.engine == "auto":
                     raise
@@ -262,11 +260,8 @@ class WeirJobOperator(SparkSubmitOperator):
                 record_failure(job, told)
                 if not isinstance(error, (Exception, KeyboardInterrupt)):
                     raise
-                sentence, retryable = failure_of(told)
-                kind = AirflowException if retryable else AirflowFailException
-                raise kind(sentence) from (None if isinstance(error, WeirError) else error)
-            finally:
-                self._here = False
+                cause = None if isinstance(error, WeirError) else error
+                raise failure(*failure_of(told)) from cause
 
     def _submit(
         self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
@@ -337,9 +332,7 @@ class WeirJobOperator(SparkSubmitOperator):
                 )
                 if state == "submitted":  # one that runs shows no sign of life from now on
                     database.transaction(lambda c: record_end(c, run, "killed", error=sentence))
-        if sentence and not retryable:
-            raise AirflowFailException(sentence)
-        raise AirflowException(sentence or f"the job is {state}")
+        raise failure(sentence or f"the job is {state}", retryable or not sentence)
 
     @property
     def _start_spark(self) -> Callable[[], NoReturn] | None:
@@ -347,13 +340,22 @@ class WeirJobOperator(SparkSubmitOperator):
         return None if self.engine == "spark" else _no_spark
 
     @contextlib.contextmanager
+    def _in_this_process(self) -> Iterator[None]:
+        """Let `on_kill` unwind the block."""
+        self._here = True
+        try:
+            yield
+        finally:
+            self._here = False
+
+    @contextlib.contextmanager
     def _session_here(self) -> Iterator[None]:
         """Let a session that is started in this process be as spark-submit would start it."""
         cluster = self.engine == "spark" and self._check_connection() == "cluster"
-        if cluster and self._own:
+        if cluster and not ACTIONS[self.job].measure:
             raise AirflowFailException(
                 f"connection {self._conn_id!r} has the deploy mode cluster, whose drivers do not "
-                "have the function of this DAG file; use client, or engine='pyarrow'."
+                "have the code of this DAG file; use client."
             )
         if self.engine != "spark" or cluster:
             yield

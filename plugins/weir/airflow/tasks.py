@@ -11,7 +11,8 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from weir.database.connection import Database
 from weir.errors import WeirError
-from weir.history.job_runs import RunId, record_end, record_start
+from weir.history.job_runs import SIGN_OF_LIFE, RunId, record_alive, record_end, record_start
+from weir.operations.runner import failure_of
 
 log = logging.getLogger("weir.airflow")
 RETRIES: dict[str, Any] = {
@@ -54,24 +55,49 @@ def failing() -> Iterator[None]:
     try:
         yield
     except WeirError as error:
-        kind = AirflowException if error.retryable else AirflowFailException
-        raise kind(str(error)) from None
+        raise failure(str(error), error.retryable) from None
 
 
 @contextlib.contextmanager
 def recorded(
     database: Database, run: RunId, job: str, arguments: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Record a run with what the block puts into the report that it gets, or with its error."""
+    """Record a run of the block with what it puts into the report that it gets, or with the
+    sentence of its error, with which the task fails."""
     report: dict[str, Any] = {}
     database.transaction(lambda c: record_start(c, run, job, arguments))
     try:
-        yield report
-    except Exception as error:
-        sentence, retryable = str(error), bool(getattr(error, "retryable", True))
+        with database.keep_alive(lambda c: record_alive(c, run), every=SIGN_OF_LIFE):
+            yield report
+    except (Exception, KeyboardInterrupt) as error:
+        sentence, retryable = failure_of(error)
+        state = "killed" if isinstance(error, KeyboardInterrupt) else "failed"
         with contextlib.suppress(WeirError):
             database.transaction(
-                lambda c: record_end(c, run, "failed", error=sentence, retryable=retryable)
+                lambda c: record_end(c, run, state, error=sentence, retryable=retryable)
             )
-        raise
+        raise failure(sentence, retryable) from (None if isinstance(error, WeirError) else error)
     database.transaction(lambda c: record_end(c, run, "succeeded", report=report))
+
+
+def failure(sentence: str, retryable: bool) -> AirflowException:
+    """Return what fails a task with a sentence: for good, if a retry could not mend it."""
+    return (AirflowException if retryable else AirflowFailException)(sentence)
+
+
+def batch_of(run: RunId) -> dict[str, str]:
+    """Return the writer and the batch of what a task appends: the task is the writer, its run the
+    batch, whatever the try. A mapped task is a writer for each index."""
+    mapped = f"/{run.map_index}" if run.map_index >= 0 else ""
+    return {"writer_id": f"{run.dag_id}/{run.task_id}{mapped}", "batch_id": run.run_id}
+
+
+def said(report: dict[str, Any]) -> str:
+    """Return what a task says of what it has appended."""
+    what = f"transaction {report['transaction_number']} of stream {report['stream']}"
+    if report["repeated"]:
+        return (
+            f"nothing is appended: an earlier try of this task has committed {what}, with "
+            f"{report['events']:,} events"
+        )
+    return f"appended {report['events']:,} events as {what}"

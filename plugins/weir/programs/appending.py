@@ -1,6 +1,7 @@
 """Append rows that a program has, whatever they are: without Spark, unless they are Spark's."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypedDict
@@ -57,3 +58,23 @@ def append_rows(
             "append out.",
         )
     return append_table(app, stream, table, **identity)
+
+
+def append_query(
+    app: Installation,
+    stream: str,
+    query: str,
+    parameters: Mapping[str, Any],
+    *,
+    writer_id: str,
+    batch_id: str,
+    complete_until: datetime | str | None = None,
+) -> Committed:
+    """Append what a query of Spark gives, with the session of the installation: see
+    `weir.spark.appends.appender.Appender.append_query`."""
+    with naming_extras():
+        from weir.spark.appends.appender import Appender
+    return Appender(app).append_query(
+        stream, query, parameters, writer_id=writer_id, batch_id=batch_id,
+        complete_until=complete_until,
+    )  # fmt: skip

@@ -3,10 +3,11 @@
 An append is a transaction, which may commit after a scale as in PDP-24.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
@@ -25,6 +26,7 @@ from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
 from weir.spark.inputs.files import ROW_MASK, Inputs
+from weir.spark.inputs.queries import queried
 from weir.spark.inputs.rows import read_inputs, reading_session
 from weir.spark.inputs.unchanged import check_unchanged
 
@@ -116,6 +118,37 @@ class Appender:
         stream is sealed, or if the identity was used for files or a table; Fenced if another try
         took over; InvariantViolation if the warehouse is not this database's.
         """
+        return self._append(lambda: frame, name, writer_id, batch_id, complete_until)
+
+    def append_query(
+        self,
+        name: StreamName | str,
+        query: str,
+        parameters: Mapping[str, Any],
+        *,
+        writer_id: str,
+        batch_id: str,
+        complete_until: datetime | str | None = None,
+    ) -> Committed:
+        """Append what a query of Spark gives to a stream, as `append_frame` does. What is committed
+        under this identity is found without asking anything.
+
+        `parameters`: the values of `:name` in the query, which Spark binds. Raises InvalidInput for
+        a query that Spark can't resolve, too.
+        """
+        app = self.installation
+        return self._append(
+            lambda: queried(app.spark, query, parameters), name, writer_id, batch_id, complete_until
+        )
+
+    def _append(
+        self,
+        frame: Callable[[], DataFrame],
+        name: StreamName | str,
+        writer_id: str,
+        batch_id: str,
+        complete_until: datetime | str | None,
+    ) -> Committed:
         opened = self.begin_frame(
             stream_name(str(name)), writer_id, batch_id, complete_until=complete_until
         )
@@ -123,7 +156,7 @@ class Appender:
             return opened
         attempts = [opened]
         with self.writing(attempts):
-            return self.commit(self.stage_frame(attempts, frame))
+            return self.commit(self.stage_frame(attempts, frame()))
 
     def begin_frame(
         self,

@@ -1,0 +1,88 @@
+"""`AppendQueryOperator`: what a query of Spark gives is appended to a stream."""
+
+from typing import Any
+
+from weir.airflow.assets import without_streams
+from weir.airflow.connection import settings_of
+from weir.airflow.operators import WeirJobOperator
+from weir.airflow.tasks import batch_of, failing, recorded, run_of, said
+from weir.database.connection import Database
+from weir.errors import InvalidInput
+from weir.operations.action import Job
+from weir.programs.appending import append_query
+
+
+class AppendQueryOperator(WeirJobOperator):
+    """Append what a query of Spark gives to a stream, in one transaction.
+
+        AppendQueryOperator(
+            task_id="large", stream="shop/large", parameters={"day": "{{ ds }}"},
+            query="SELECT * FROM parquet.`/lake/orders` WHERE day = :day",
+        )
+
+    :param stream: the stream, as scope/stream.
+    :param query: a SELECT of Spark, over tables of the session or files. It is code, so it is no
+        template, and is in the DAG file as it is.
+    :param parameters: the values of `:name` in the query, which Spark binds.
+    :param complete_until: the event time before which this task has appended everything, with it.
+    :param conn_id: a connection of type Weir, which names the installation. Default: that of
+        WEIR_CONFIG or `weir.toml`.
+    :param spark_conn_id: the connection of Spark, for a session in the worker, in the deploy mode
+        client.
+
+    `stream`, `parameters` and `complete_until` are templated. The task returns the report. All its
+    tries and what is cleared append once, even if the query then gives other rows.
+    """
+
+    custom_operator_name = "AppendQueryOperator"
+
+    def __init__(
+        self,
+        *,
+        stream: str,
+        query: str,
+        parameters: dict[str, Any] | None = None,
+        complete_until: str = "",
+        conn_id: str = "",
+        spark_conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(query, str) or any(one in query for one in ("{{", "{%", "{#")):
+            raise InvalidInput(
+                "query_not_literal",
+                "query is code, so it is neither a template nor what another task returns; write "
+                ":name in it, and give the value in parameters.",
+            )
+        arguments = {
+            "stream": stream, "parameters": parameters or {}, "complete_until": complete_until,
+        }  # fmt: skip
+        kwargs.setdefault("name", "weir append")
+        super().__init__(
+            job="ingest", arguments=arguments, engine="spark", conn_id=conn_id,
+            spark_conn_id=spark_conn_id, **kwargs,
+        )  # fmt: skip
+        self.query = query
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Run the query, append its rows, and return the report."""
+        run = self._run = run_of(context["ti"])
+        given: dict[str, Any] = self.arguments or {}
+        self.shown_arguments = given
+        shown = {name: str(value) for name, value in given["parameters"].items()}
+        with (
+            failing(),
+            self._session_here(),
+            Database.of(settings := settings_of(self.conn_id)) as database,
+            recorded(
+                database, run, "append", given | {"query": self.query, "parameters": shown}
+            ) as report,
+            self._in_this_process(),
+        ):
+            job = Job("append", run, settings, database, log=self.log.info)
+            report |= append_query(
+                job.installation, given["stream"], self.query, given["parameters"], **batch_of(run),
+                complete_until=given["complete_until"] or None,
+            ).report()  # fmt: skip
+            self.log.info(said(report))
+        self.outlets = without_streams(self.outlets)
+        return report
