@@ -26,7 +26,7 @@ from tests.world.groups import Group
 from tests.world.servers import weir_server
 from tests.world.streams import Lane
 from weir.database.connection import Database
-from weir.terminal.top import View, ask
+from weir.terminal.top_rows import View, ask
 from weir.terminal.top_screen import Screen
 
 Weir = Callable[..., Done]

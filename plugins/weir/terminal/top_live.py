@@ -24,7 +24,7 @@ from rich.console import Console
 
 from weir.database.connection import Database
 from weir.errors import WeirError
-from weir.terminal.top import MOST, ORDERS, Answer, View, ask
+from weir.terminal.top_rows import MOST, ORDERS, Answer, View, ask
 from weir.terminal.top_screen import AROUND, Screen
 
 _SHARE = 4  # of the time, at most one part in so many is spent asking

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from weir.errors import counted
 from weir.terminal.printing import duration, visible
-from weir.terminal.top import View
+from weir.terminal.top_rows import View
 
 AROUND = 4  # lines that are no rows: what is shown, its filter or failure, titles, keys
 Row = Mapping[str, Any]
