@@ -154,7 +154,7 @@ def test_nobody_reads_or_changes_with_the_group_of_others(opened: Opened) -> Non
     everyone.create_stream("all/events", "n")
     everyone.append("all/events", [{"n": 1}])
     bank.create_reader_group("banks", ["all/events"], owner="team_bank")
-    for act in (
+    acts: list[Callable[[], object]] = [
         lambda: shop.reset_reader_group("banks", "tail"),
         lambda: shop.update_reader_group("banks", subscriber="no"),
         lambda: shop.delete_reader_group("banks"),
@@ -162,7 +162,8 @@ def test_nobody_reads_or_changes_with_the_group_of_others(opened: Opened) -> Non
         lambda: shop.release_reader_group("banks", at="tail"),
         lambda: shop.fork_reader_group("banks", "ours"),
         lambda: shop.reader_offline("banks", "any"),
-    ):
+    ]
+    for act in acts:
         with raises("group_of_others"):
             act()
     with raises("group_of_others"), shop.reader("banks") as reader:
