@@ -68,6 +68,10 @@ CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_i
     FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();
 CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.reader_group
     FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();
+CREATE OR REPLACE TRIGGER take_owner BEFORE INSERT ON weir_internal.stream
+    FOR EACH ROW WHEN (NEW.name LIKE '%.rejected') EXECUTE FUNCTION weir_internal.take_owner();
+CREATE OR REPLACE TRIGGER pass_owner_on AFTER UPDATE OF owner ON weir_internal.stream
+    FOR EACH ROW WHEN (NEW.owner IS DISTINCT FROM OLD.owner) EXECUTE FUNCTION weir_internal.pass_owner_on();
 DO $$
 DECLARE
     one record;

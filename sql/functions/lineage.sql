@@ -207,6 +207,10 @@ BEGIN
     LEFT JOIN LATERAL weir_internal.things_of(u.is_batch, u.a, u.b) x ON true
     WHERE NOT EXISTS (SELECT FROM weir_internal.hidden_names(weir_internal.asking()) h (name)
                       WHERE h.name IN (x.name, r.group_name))
+      AND (u.is_batch OR u.a NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking())))
+      AND (x.kind IS DISTINCT FROM 'store' OR x.name NOT IN (
+          SELECT a.name FROM weir_internal.hidden_stores(weir_internal.asking()) h (store_id)
+          JOIN weir_internal.adjunct_store a USING (store_id)))
     ORDER BY u.step, 7, u.is_batch, u.a, u.b, x.side, x.kind, x.name, x.segment, x.from_offset;
 END $$;
 COMMENT ON FUNCTION weir.lineage(text, text, integer, text, bigint, bigint) IS 'Which runs made the events of a stream (of: its name, and if wanted a segment and offsets) or what a run (of: DAG/run/task) committed, from what: direction up; or what was made of it: down. A row for everything that a run read or wrote in one commit; step counts the commits on the way. It reaches back as far as job_history.';

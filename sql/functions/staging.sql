@@ -21,6 +21,9 @@ BEGIN
     EXECUTE format('CREATE UNLOGGED TABLE weir_staging.%I '
         '(_weir_piece text NOT NULL DEFAULT pg_current_xact_id()::text, %s)', in_name, definitions);
     EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO weir_jobs', in_name);
+    IF NOT weir_internal.sees_all(weir_internal.asking()) THEN  -- a team's login, and no other team's
+        EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO %I', in_name, weir_internal.asking());
+    END IF;
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
 END $$;
 COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'Makes a table for the rows that a reader writes; returns the COPY that fills it.';

@@ -62,7 +62,10 @@ COMMENT ON FUNCTION weir_internal.hidden_stores(name) IS 'The adjunct stores of 
 CREATE OR REPLACE FUNCTION weir_internal.hidden_names(login name) RETURNS SETOF text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
 AS $$
+    -- A name that a deleted stream of others had is that of the stream that has it now.
     SELECT s.stream_name FROM weir_internal.hidden_streams(login) AS h (stream_id) JOIN weir_internal.stream s USING (stream_id)
+    WHERE s.state <> 'deleted' OR NOT EXISTS (
+        SELECT FROM weir_internal.stream o WHERE o.scope = s.scope AND o.name = s.name AND o.state <> 'deleted')
     UNION ALL
     SELECT g.name FROM weir_internal.hidden_groups(login) AS h (group_id) JOIN weir_internal.reader_group g USING (group_id);
 $$;
@@ -85,3 +88,27 @@ BEGIN
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION weir_internal.check_owner() IS 'Refuses an owner that is no role, or that the login may not set.';
+
+-- Triggers of stream: the rows that a stream rejected belong to whom the stream belongs. The lock lets a change of the
+-- owner wait for the new stream, or the new stream for the change.
+CREATE OR REPLACE FUNCTION weir_internal.take_owner() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    SELECT s.owner INTO NEW.owner FROM weir_internal.stream s
+    WHERE s.scope = NEW.scope AND s.name = split_part(NEW.name, '.', 1)
+      AND s.state <> 'deleted'
+    FOR SHARE;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION weir_internal.take_owner() IS 'Gives a new stream of rejected rows the owner of its stream.';
+
+CREATE OR REPLACE FUNCTION weir_internal.pass_owner_on() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE weir_internal.stream s SET owner = NEW.owner
+    WHERE s.scope = NEW.scope AND s.name = NEW.name || '.rejected' AND s.state <> 'deleted';
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION weir_internal.pass_owner_on() IS 'Gives the stream of rejected rows the owner that its stream gets.';

@@ -1,21 +1,27 @@
 """Members of an owner's role see and change what it owns. Others don't know of it, and what they
 still need is counted by everybody."""
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import psycopg2
 import pytest
+from sqlalchemy import text
 
 import weir
 from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
+from tests.world.groups import Group
 from tests.world.streams import rows
-from weir.database.connection import Database
+from weir.controller.rejected import make_rejected_stream
+from weir.database.connection import Database, copy_in
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.logins import scram_verifier
+from weir.model.names import stream_name
 from weir.programs.store import StreamStore
+from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
 from weir.settings import Settings
 
 LOGINS = {"shop_app": "team_shop", "bank_app": "team_bank"}  # of the tests, and their teams
@@ -257,3 +263,88 @@ def test_jobs_pay_nothing_for_teams(opened: Opened) -> None:
     }
     assert "SubPlan" not in plans["weir_app"]
     assert "SubPlan" in plans["bank_app"]
+
+
+def test_rejected_rows_belong_to_whom_their_stream_belongs(opened: Opened) -> None:
+    everyone, shop, bank = opened("weir_app"), opened("shop_app"), opened("bank_app")
+    name = stream_name("a/b")
+
+    def seen() -> list[list[str]]:
+        asked = "SELECT stream FROM weir.streams WHERE stream LIKE '%.rejected'"
+        return [[one.stream for one in rows(database_of(s), asked)] for s in (shop, bank)]
+
+    everyone.create_stream("a/b", "n", owner="team_shop")
+    make_rejected_stream(database_of(shop), name)
+    assert seen() == [["a/b.rejected"], []]
+    everyone.update_stream("a/b", owner="team_bank")
+    assert seen() == [[], ["a/b.rejected"]]
+    everyone.update_stream("a/b", owner="none")
+    assert seen() == [["a/b.rejected"]] * 2
+    everyone.create_stream("a/c", "n")
+    make_rejected_stream(database_of(bank), stream_name("a/c"))
+    assert seen() == [["a/b.rejected", "a/c.rejected"]] * 2
+
+
+def test_who_has_a_name_anew_sees_what_it_does(opened: Opened) -> None:
+    shop, bank = opened("shop_app"), opened("bank_app")
+    shop.create_stream("a/b", "n", owner="team_shop")
+    shop.seal_stream("a/b")
+    shop.delete_stream("a/b")
+    bank.create_stream("a/b", "n", owner="team_bank")
+    bank.append("a/b", [{"n": 1}])
+    bank.update_stream("a/b", tags=["ours"])
+    requested = rows(database_of(bank), "SELECT operation FROM request WHERE object = 'a/b'")
+    assert {"create_stream", "update_stream"} <= {one.operation for one in requested}
+    with raises("stream_not_found"):
+        shop.read("a/b")
+
+
+def test_a_team_stages_rows_for_tables_that_no_other_team_reads(
+    opened: Opened, postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    shop, bank = opened("shop_app"), opened("bank_app")
+    shop.create_stream("a/b", "n", owner="team_shop")
+    shop.append("a/b", [{"n": 1}])
+    shop.create_reader_group("g", ["a/b"], owner="team_shop")
+    reader = Group(database_of(shop), "g", ()).reader()
+    batch = reader.must_open()
+    with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
+        connection.cursor().execute(
+            """CREATE SCHEMA team CREATE TABLE kinds (kind text);
+            GRANT USAGE ON SCHEMA team TO weir_publisher;
+            GRANT INSERT ON team.kinds TO weir_publisher"""
+        )
+    connection.close()
+    mine = database_of(shop)
+    columns = mine.transaction(lambda c: read_table(c, "team.kinds"))
+    name, copy = make_staging(mine, batch, 0, columns)
+    piece = mine.transaction(lambda c: copy_in(c, copy, io.BytesIO(b"events\n")))
+    asked = f"SELECT kind FROM weir_staging.{name}"
+    assert [one.kind for one in rows(mine, asked)] == ["events"]
+    assert [one.kind for one in rows(database_of(opened("weir_app")), asked)] == ["events"]
+    with raises("database_failed"):
+        rows(database_of(bank), asked)
+    reader.commit(batch, tables=[StagedTable("team.kinds", name, (piece,), 1)])
+    with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT kind FROM team.kinds")
+        assert cursor.fetchall() == [("events",)]
+    connection.close()
+
+
+def test_lineage_tells_nothing_of_appends_to_streams_of_others(opened: Opened) -> None:
+    shop, bank = opened("shop_app"), opened("bank_app")
+    shop.create_stream("a/b", "n", owner="team_shop")
+    shop.append("a/b", [{"n": 1}])
+    shop.create_stream("a/free", "n")
+    shop.create_reader_group("g", ["a/b"], owner="team_shop")
+    with shop.reader("g") as reader:
+        for batch in reader:
+            batch.commit({"stream:a/free": batch.events})
+    database_of(shop).transaction(lambda c: c.execute(text(
+        """INSERT INTO transaction_input (stream_id, transaction_number, path, bytes)
+        SELECT stream_id, transaction_number, 's3://secret/file', 1 FROM transaction
+        WHERE stream_name = 'a/b'""")))  # fmt: skip
+    asked = "SELECT * FROM weir.lineage('a/free')"
+    assert "secret" in str(rows(database_of(shop), asked))
+    assert "secret" not in str(rows(database_of(bank), asked))
