@@ -198,6 +198,26 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.state_completeness(text, text, text, bigint) IS 'Locks a stream and records what a writer states about it.';
 
+-- A mapped task is a writer for each index. A run that maps fewer than before has nothing to append for the others.
+CREATE OR REPLACE FUNCTION weir_internal.state_unmapped(
+    in_scope text, in_name text, in_task text, in_count integer, in_until bigint) RETURNS text[]
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH unmapped AS MATERIALIZED (
+        SELECT w.writer_id FROM weir_internal.stream s JOIN weir_internal.stream_writer w USING (stream_id)
+        WHERE s.scope = in_scope AND s.name = in_name AND s.state <> 'deleted' AND w.complete_until < in_until
+          AND CASE WHEN left(w.writer_id, length(in_task) + 1) = in_task || '/'
+                    AND substr(w.writer_id, length(in_task) + 2) ~ '^[0-9]{1,9}$'
+              THEN substr(w.writer_id, length(in_task) + 2)::integer >= in_count END
+        ORDER BY w.writer_id
+    ), told AS MATERIALIZED (
+        SELECT u.writer_id, weir_internal.state_completeness(in_scope, in_name, u.writer_id, in_until) AS outcome
+        FROM unmapped u
+    )
+    SELECT array_agg(t.writer_id) FROM told t WHERE t.outcome = 'stated'
+$$;
+COMMENT ON FUNCTION weir_internal.state_unmapped(text, text, text, integer, bigint) IS 'States what is complete for those writers of a mapped task (`dag_id/task_id`) that its run, which maps so many, does not have; returns them, or null.';
+
 CREATE OR REPLACE FUNCTION weir_internal.lock_for_commit(in_stream_id bigint)
 RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp

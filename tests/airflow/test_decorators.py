@@ -4,7 +4,9 @@ called with what a group has not read."""
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -111,6 +113,77 @@ def test_a_task_without_rows_states_what_is_complete(
     [found] = rows(database, "SELECT complete_until FROM completeness WHERE stream = :s",
                    s=name)  # fmt: skip
     assert found.complete_until.isoformat() == "2026-06-01T10:00:00+00:00"
+
+
+def test_an_index_that_a_later_run_does_not_map_holds_nothing_back(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    name = f"test/{unique('mapped')}"
+    with weir.open(settings=settings) as store:
+        store.create_stream(name, "n", event_time="at")
+        for other in ("mine/many/x", "mine/many2/7", "mine/many/3/4"):
+            store.append(
+                name, [{"n": 0, "at": datetime(2026, 6, 1, tzinfo=UTC)}], writer_id=other,
+                batch_id="b", complete_until="2026-06-01T01:00:00Z",
+            )  # fmt: skip
+    with DAG("mine", schedule=None):
+
+        @weir_append(stream=name, complete_until="{{ until }}")  # type: ignore[untyped-decorator]
+        def many(number: int, hour: int) -> list[dict[str, Any]]:
+            at = datetime(2026, 6, 1, hour - 1, 30, tzinfo=UTC)
+            return [{"n": number, "at": at}] * bool(number)
+
+        mapped = many.expand(number=[1, 2]).operator
+
+    def execute(hour: int, index: int, count: int, number: int = 1) -> dict[str, Any]:
+        def counted(**which: Any) -> int:
+            assert which == {"dag_id": "mine", "task_ids": ["many"], "run_ids": [f"{hour}h"]}
+            return count
+
+        operator = mapped.unmap({"op_kwargs": {"number": number, "hour": hour}})
+        ti = SimpleNamespace(
+            dag_id="mine", run_id=f"{hour}h", task_id="many", map_index=index, try_number=1,
+            stats_tags={}, get_task_states=lambda **_: {}, get_ti_count=counted,
+        )  # fmt: skip
+        context = {"ti": ti, "until": f"2026-06-01T{hour:02}:00:00Z"}
+        operator.render_template_fields(context)
+        report: dict[str, Any] = operator.execute(context)
+        return report
+
+    def stated() -> dict[str, int]:
+        found = rows(database, "SELECT writer_id, complete_until AS until FROM stream_writer")
+        return {
+            one.writer_id: datetime.fromtimestamp(one.until / 1e6, UTC).hour
+            for one in found
+            if one.writer_id.startswith("mine/many")
+        }
+
+    others = {"mine/many/x": 1, "mine/many2/7": 1, "mine/many/3/4": 1}
+    for index in range(12):
+        execute(2, index, 12)
+    assert stated() == others | {f"mine/many/{index}": 2 for index in range(12)}
+    execute(4, 1, 2)
+    assert stated() == others | {f"mine/many/{i}": 4 if i == 1 else 2 for i in range(12)}
+    execute(4, 0, 2)
+    assert stated() == others | {f"mine/many/{index}": 4 for index in range(12)}
+    assert execute(4, 0, 2)["repeated"], "cleared"
+    execute(3, 0, 1, number=0)  # a run that is late takes nothing back
+    assert stated() == others | {f"mine/many/{index}": 4 for index in range(12)}
+    execute(5, 0, 1, number=0)  # without rows
+    assert stated() == others | {f"mine/many/{index}": 5 for index in range(12)}
+    assert execute(3, 11, 12)["late"] == 0, "the other writers still hold the stream back"
+    with weir.open(settings=settings) as store:
+        for other in others:
+            store.append(
+                name, [{"n": 0, "at": datetime(2026, 6, 1, 7, tzinfo=UTC)}], writer_id=other,
+                batch_id="c", complete_until="2026-06-01T07:00:00Z",
+            )  # fmt: skip
+    again = execute(4, 11, 12)
+    assert (again["events"], again["late"]) == (1, 1), "an index that comes back appends"
+    [found] = rows(database, "SELECT complete_until FROM completeness WHERE stream = :s",
+                   s=name)  # fmt: skip
+    assert found.complete_until.isoformat() == "2026-06-01T05:00:00+00:00"
 
 
 def test_rows_that_do_not_fit_fail_the_task_for_good_and_are_recorded(

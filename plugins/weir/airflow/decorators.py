@@ -77,8 +77,24 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
                         app, self.stream, rows, **batch, complete_until=self.complete_until or None
                     ).report()
                     self.log.info(said(report))
+                if run.map_index == 0 and self.complete_until:
+                    self._state_unmapped(database, context["ti"])
         self.outlets: list[Any] = without_streams(self.outlets)
         return report
+
+    def _state_unmapped(self, database: Any, ti: Any) -> None:
+        """State for the writers of earlier runs that mapped more what this index has stated: this
+        run has nothing to append for them, and they must not hold the stream back."""
+        from weir.controller.completeness import state_unmapped
+        from weir.model.names import stream_name
+
+        name, task = stream_name(self.stream), f"{ti.dag_id}/{ti.task_id}"
+        count = ti.get_ti_count(dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id])
+        for writer in state_unmapped(database, name, task, count, self.complete_until):
+            self.log.info(
+                "this run maps %s, so writer %s of an earlier run has nothing to append before %s",
+                count, writer, self.complete_until,
+            )  # fmt: skip
 
 
 def weir_append(
@@ -99,7 +115,8 @@ def weir_append(
     pandas, Polars or Spark; a generator of dictionaries; None or nothing for no rows. The task
     returns the report. All tries of a task and what is cleared append once, even if the function
     then returns other rows. `complete_until`: the event time before which this task has appended
-    everything, which it states also if there are no rows. `conn_id`: a connection of type Weir.
+    everything, which it states also if there are no rows; index 0 of a mapped task states it for
+    the indexes that an earlier run had and this one has not. `conn_id`: a connection of type Weir.
     `stream`, `complete_until` and `conn_id` are templated. `kwargs`: those of every task.
     """
     return task_decorator_factory(

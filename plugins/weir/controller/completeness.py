@@ -47,3 +47,25 @@ def state_completeness(
         )  # fmt: skip
     elif outcome != "stated":
         raise not_active(name, outcome)
+
+
+def state_unmapped(
+    database: Database, name: StreamName, task: str, count: int, until: datetime | str | int
+) -> list[str]:
+    """Record that the writers of a mapped task that its run does not have, because it maps only
+    `count`, have appended everything before an event time; return them.
+
+    `task`: `dag_id/task_id`; its writers are this, a slash and the index. Only those that have
+    stated an earlier time count: nothing is ever taken back.
+    """
+    stated = until if isinstance(until, int) else stated_until(until)
+    if stated is None:
+        return []
+    writers = database.transaction(
+        lambda c: c.execute(
+            text("SELECT state_unmapped(:scope, :name, :task, :count, CAST(:stated AS bigint))"),
+            {"scope": name.scope, "name": name.name, "task": task, "count": count,
+             "stated": stated},
+        ).scalar_one()
+    )  # fmt: skip
+    return writers or []
