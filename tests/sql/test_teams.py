@@ -23,6 +23,7 @@ from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
 from weir.settings import Settings
+from weir.spark.consumers.put_back import _make_group
 
 LOGINS = {"shop_app": "team_shop", "bank_app": "team_bank"}  # of the tests, and their teams
 Opened = Callable[[str], StreamStore]
@@ -348,3 +349,15 @@ def test_lineage_tells_nothing_of_appends_to_streams_of_others(opened: Opened) -
     asked = "SELECT * FROM weir.lineage('a/free')"
     assert "secret" in str(rows(database_of(shop), asked))
     assert "secret" not in str(rows(database_of(bank), asked))
+
+
+def test_the_group_that_puts_back_belongs_to_whom_its_group_belongs(opened: Opened) -> None:
+    everyone, shop, bank = opened("weir_app"), opened("shop_app"), opened("bank_app")
+    everyone.create_stream("a/free", "n")
+    bank.create_reader_group("banks", ["a/free"], owner="team_bank")
+    rejected = make_rejected_stream(database_of(bank), stream_name("a/free"))
+    with raises("owner_not_yours"):
+        _make_group(database_of(shop), "banks", [rejected])
+    _make_group(database_of(bank), "banks", [rejected])
+    with raises("group_of_others"):
+        shop.delete_reader_group("banks-put-back")

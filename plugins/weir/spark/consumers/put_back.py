@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from weir.consumers.consumer import Consumer
 from weir.consumers.outputs import Output
@@ -79,12 +79,19 @@ def put_back(
 
 
 def _make_group(database: Database, group: str, rejected: Sequence[StreamName]) -> None:
-    """Create the group that reads these streams. One of an earlier run gets the streams that were
-    made since then."""
+    """Create the group that reads these streams, with the same owner. One of an earlier run gets
+    the streams that were made since then."""
     name, wanted = _name_for(group), {str(one) for one in rejected}
     request_id = f"put back {uuid.uuid4()}"
+    owner = database.transaction(
+        lambda c: c.execute(
+            text("SELECT owner FROM reader_group WHERE name = :name"), {"name": group}
+        ).scalar()
+    )
     try:
-        create_reader_group(database, name, rejected, subscriber=False, request_id=request_id)
+        create_reader_group(
+            database, name, rejected, subscriber=False, owner=owner, request_id=request_id
+        )
         return
     except Conflict:
         there = {s.name for s in database.transaction(lambda c: group_streams(c, name))}
