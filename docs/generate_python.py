@@ -16,6 +16,7 @@ import weir
 import weir.spark
 from weir import airflow, errors
 from weir.actions import ACTIONS, FORMS
+from weir.airflow.operators import RENAMED
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
@@ -209,7 +210,8 @@ def operators() -> str:
 def _operator_arguments(action: str) -> list[str]:
     own = [] if "engine" in FORMS[action].__dataclass_fields__ else ["engine: str = 'auto'"]
     taken = [one for one in _stubbed(action) if one not in ("self", "*")]
-    taken = [re.sub("^retries:", "batch_retries:", one) for one in taken]
+    for name, keyword in RENAMED.items():
+        taken = [re.sub(f"^{name}:", f"{keyword}:", one) for one in taken]
     known = [re.sub(r"( = |$)", r" | XComArg\1", one, count=1) for one in taken]
     connections = ["conn_id: str = ''", "spark_conn_id: str = 'spark_default'"]
     asking = ["approval: bool = True"] if ACTIONS[action].measure else []

@@ -77,7 +77,7 @@ def test_a_dag_of_ones_own_does_each_thing_once_though_it_is_retried_and_cleared
     _check(settings, [3, 11, 12, 13])
 
     links = api.get(f"{path}/done/links")["extra_links"]
-    assert links["Weir: stream or group"].endswith("/weir/groups/mine")
+    assert links["Weir: stream or group"].endswith("/weir/group?name=mine")
     assert _status(links["Weir: report"]) == 401, "nobody is logged in"
 
     api.post("/dags/mine/clearTaskInstances", {"dag_run_id": run, "dry_run": False,

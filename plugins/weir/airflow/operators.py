@@ -50,7 +50,7 @@ from weir.settings import Settings, as_environment
 log = logging.getLogger("weir.airflow")
 ENGINES = ("auto", "spark", "pyarrow")
 # Arguments of an action that have another name here, because every task of Airflow has the first.
-RENAMED = {"retries": "batch_retries"}
+RENAMED = {"retries": "batch_retries", "owner": "owner_role"}
 SHORT_EVENTS = 1_000_000  # unread events up to which reading them is short
 
 
