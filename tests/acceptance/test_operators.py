@@ -78,7 +78,10 @@ def test_a_dag_of_ones_own_does_each_thing_once_though_it_is_retried_and_cleared
 
     links = api.get(f"{path}/done/links")["extra_links"]
     assert links["Weir: stream or group"].endswith("/weir/group?name=mine")
-    assert _status(links["Weir: report"]) == 401, "nobody is logged in"
+    assert _status(links["Weir: report"]) == 200, "a page, which has no data in it"
+    data = links["Weir: report"].replace("/weir/run?dag_id=mine&", "/weir/api/runs/mine?")
+    assert data != links["Weir: report"]
+    assert _status(data) == 401, "nobody is logged in"
 
     api.post("/dags/mine/clearTaskInstances", {"dag_run_id": run, "dry_run": False,
              "only_failed": False, "reset_dag_runs": True})  # fmt: skip
