@@ -150,6 +150,8 @@ def do_everything(watch: Watch, folder: Path) -> None:
     timed = Lane.made(database, event_time="at", retention="consumed")
     watch(announcements.watch, "airflow", [("hours", str(timed.name)), ("events", str(lane.name))])
     watch(completeness.state_completeness, timed.name, "w", 1)
+    watch(completeness.state_completeness, timed.name, "mapped/3", 1)
+    watch(completeness.state_unmapped, timed.name, "mapped", 0, 2)
     lane.append({lane.active()[0]: 1})
     [told] = [
         one
@@ -398,6 +400,9 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "commit_append",
         "stated",
         "state_completeness",
+        "state_unmapped",
+        "take_owner",
+        "pass_owner_on",
         "queue_announcements",
         "watch_streams",
         "announced",
