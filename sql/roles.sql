@@ -36,6 +36,11 @@ REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alemb
 GRANT UPDATE (sweep_count, incarnation) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
+-- What Airflow is told of all streams is no team's.
+REVOKE INSERT, UPDATE, DELETE ON weir_internal.watch FROM weir_team;
+REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
+    weir_internal.due_partitions, weir_internal.announced_partitions
+FROM weir_team;
 
 -- A view shows what its reader may see, so that it takes the reader's rights to tables and functions. Without a right
 -- to the schema, nobody can use them by name.

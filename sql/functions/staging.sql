@@ -3,6 +3,22 @@
 -- create and drop staging tables run with the rights of the owner. Jobs give names and types as identifiers and
 -- type numbers, never as SQL.
 
+-- The functions below run with the rights of the owner, for whoever may call them.
+CREATE OR REPLACE FUNCTION weir_internal.check_staging(in_name text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    login CONSTANT name := weir_internal.asking();
+BEGIN
+    IF NOT weir_internal.sees_all(login) AND EXISTS (
+        SELECT FROM pg_class c WHERE c.relnamespace = 'weir_staging'::regnamespace AND c.relname = in_name
+          AND NOT has_table_privilege(login, c.oid, 'SELECT')) THEN
+        RAISE EXCEPTION 'the staged rows % are not those of login %; use your own.', in_name, login
+            USING ERRCODE = 'WEIR2', DETAIL = 'staging_of_others';
+    END IF;
+END $$;
+COMMENT ON FUNCTION weir_internal.check_staging(text) IS 'Refuses a table of staged rows that a team''s login did not make.';
+
 CREATE OR REPLACE FUNCTION weir_internal.make_staging(in_name text, in_columns text[], in_types oid[], in_modifiers integer[])
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -11,6 +27,7 @@ DECLARE
     definitions text;
     names text;
 BEGIN
+    PERFORM weir_internal.check_staging(in_name);
     SELECT string_agg(format('%I %s', c.name, format_type(c.type, c.modifier)), ', ' ORDER BY c.i),
            string_agg(quote_ident(c.name), ', ' ORDER BY c.i)
     INTO definitions, names
@@ -102,6 +119,7 @@ CREATE OR REPLACE FUNCTION weir_internal.lend_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM weir_internal.check_staging(in_name);
     EXECUTE format('GRANT SELECT ON weir_staging.%I TO weir_publisher', in_name);
 END $$;
 COMMENT ON FUNCTION weir_internal.lend_staging(text) IS 'Lets weir_publisher read staged rows.';
@@ -269,6 +287,7 @@ AS $$
 DECLARE
     staging regclass;
 BEGIN
+    PERFORM weir_internal.check_staging(n) FROM unnest(in_names) n;
     FOREACH staging IN ARRAY (SELECT array_agg(format('weir_staging.%I', n)::regclass) FROM unnest(in_names) n) LOOP
         EXECUTE format('REVOKE SELECT ON %s FROM weir_publisher', staging);
         IF pg_relation_size(staging) > 1048576 THEN
@@ -284,6 +303,7 @@ CREATE OR REPLACE FUNCTION weir_internal.drop_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM weir_internal.check_staging(in_name);
     EXECUTE format('DROP TABLE IF EXISTS weir_staging.%I', in_name);
 END $$;
 COMMENT ON FUNCTION weir_internal.drop_staging(text) IS 'Drops a table of staged rows.';

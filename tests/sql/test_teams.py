@@ -323,8 +323,18 @@ def test_a_team_stages_rows_for_tables_that_no_other_team_reads(
     asked = f"SELECT kind FROM weir_staging.{name}"
     assert [one.kind for one in rows(mine, asked)] == ["events"]
     assert [one.kind for one in rows(database_of(opened("weir_app")), asked)] == ["events"]
+    theirs = database_of(bank)
     with raises("database_failed"):
-        rows(database_of(bank), asked)
+        rows(theirs, asked)
+    for call in ("drop_staging(:name)", "empty_staging(ARRAY[:name])", "lend_staging(:name)",
+                 "make_staging(:name, '{}', '{}', '{}')"):  # fmt: skip
+        with raises("staging_of_others"):
+            rows(theirs, f"SELECT weir_internal.{call}", name=name)
+    with raises("database_failed"):
+        rows(theirs, "SELECT weir_internal.announced('airflow', ARRAY['a/b'], ARRAY[1])")
+    with raises("database_failed"):
+        rows(theirs, "DELETE FROM weir_internal.watch RETURNING stream_name")
+    assert [one.kind for one in rows(mine, asked)] == ["events"]
     reader.commit(batch, tables=[StagedTable("team.kinds", name, (piece,), 1)])
     with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
         cursor = connection.cursor()
