@@ -107,6 +107,29 @@ def test_what_was_told_before_a_kill_is_remembered_and_the_rest_has_the_same_ide
     assert second == third, "told again, as the same"
 
 
+def test_an_alert_that_comes_back_while_another_can_not_be_told_is_another_one(
+    store: StreamStore, execute: Execute, database: Database
+) -> None:
+    told: list[str] = []
+
+    def half(context: Any) -> None:
+        if "slower" in context["weir_alert"]["identity"]:
+            raise OSError("mail is away")
+        told.append(context["weir_alert"]["identity"])
+
+    for attempt in (1, 2, 3):
+        if attempt == 2:
+            read(store, "slow")
+        elif attempt == 3:
+            store.append("shop/orders", [{"n": 2}])
+            time_out(database, "slow")
+        with pytest.raises(AirflowException, match="alerts_not_told"):
+            execute(operator(half), attempt)
+    first, ended, second = told
+    assert first == ended
+    assert second != first
+
+
 def test_a_notifier_that_fails_is_asked_again_and_hides_no_other_alert(
     store: StreamStore, execute: Execute
 ) -> None:

@@ -52,19 +52,28 @@ class AlertsOperator(BaseOperator):
             lambda c: c.execute(_TOLD, {**run.__dict__, "job": JOB}).scalar_one_or_none()
         )
         told: dict[str, dict[str, Any]] = dict((before or {}).get("open", {}))
+        owed: dict[str, str] = dict((before or {}).get("owed", {}))
         number = int((before or {}).get("number", 0))
         rows = database.transaction(lambda c: c.execute(_ALERTS).mappings().all())
         now = {_key(row): {**row, "at": row["at"].isoformat()} for row in rows}
         begun = [(key, one) for key, one in now.items() if key not in told]
         ended = [(key, one) for key, one in told.items() if key not in now]
         database.transaction(lambda c: record_start(c, run, JOB, {}))
-        report: dict[str, Any] = {"open": told, "number": number, "begun": 0, "ended": 0}
+        # An alert that comes back is another one; one that is told again is the same. So its number
+        # is remembered before it is told, and until it is.
+        number += any(key not in owed for key, _ in begun)
+        owed = {key: owed.get(key, f"{key} #{number}") for key, _ in begun}
+        report: dict[str, Any] = {
+            "open": told, "owed": owed, "number": number, "begun": 0, "ended": 0,
+        }  # fmt: skip
+        if begun:
+            database.transaction(lambda c: record_end(c, run, "running", report=report))
         failed: list[str] = []
-        # An alert that comes back is another one; one that is told again is the same.
         for key, one in begun:
-            alert = {**one, "identity": f"{key} #{number + 1}", "ended": False}
+            alert = {**one, "identity": owed[key], "ended": False}
             if self._tell(context, alert, failed):
                 told[key] = {name: value for name, value in alert.items() if name != "ended"}
+                del owed[key]
                 report["begun"] += 1
                 database.transaction(lambda c: record_end(c, run, "running", report=report))
         for key, one in ended:
@@ -72,8 +81,6 @@ class AlertsOperator(BaseOperator):
                 del told[key]
                 report["ended"] += 1
                 database.transaction(lambda c: record_end(c, run, "running", report=report))
-        if not failed:  # else what is told again must have the same number
-            report["number"] += bool(begun)
         error = None if not failed else Incomplete(
             "alerts_not_told", f"{counted(len(failed), 'alert')} could not be told; the first "
             f"failure is: {failed[0]}", report=report, retryable=True,
