@@ -14,6 +14,7 @@ from weir.settings import hasty, load
 
 PATIENCE = 0.5  # seconds
 MOST = 50  # of each kind
+_LIMIT = text("SELECT set_config('statement_timeout', :patience, true)")
 # If there are more, those that were written or read lately: by week, so that the same ones are
 # chosen most of the time. What an installation with few names has changes with its names alone.
 _NAMES = text("""
@@ -46,5 +47,5 @@ def suggested_names() -> dict[str, list[str]]:
 
 
 def _read(connection: Connection) -> list[tuple[str, str]]:
-    connection.execute(text(f"SET LOCAL statement_timeout = '{PATIENCE}s'"))
+    connection.execute(_LIMIT, {"patience": f"{PATIENCE}s"})
     return [(kind, name) for kind, name in connection.execute(_NAMES, {"most": MOST})]
