@@ -1,12 +1,21 @@
-"""The app of the pages over a real database, as somebody who may see everything."""
+"""The app of the pages over a real database, as somebody who may see all; in a browser, too."""
 
+import os
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.acceptance.browser import FLAGS, PATIENCE, chromium
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
+
+EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
 
 
 def anybody() -> None:
@@ -19,3 +28,60 @@ def client(settings: Settings) -> Iterator[TestClient]:
     app = create_app(Access(lambda conn_id: settings, anybody, anybody, anybody))
     with TestClient(app) as client:
         yield client
+
+
+@dataclass
+class Served:
+    """The app on a port of its own, whose settings a test may change."""
+
+    settings: Settings
+    address: str = ""
+    said: list[str] = field(default_factory=list)  # by the consoles of the pages
+
+
+@pytest.fixture
+def served(settings: Settings) -> Iterator[Served]:
+    made = Served(settings)
+    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    [socket] = server.servers[0].sockets
+    made.address = f"http://127.0.0.1:{socket.getsockname()[1]}"
+    yield made
+    server.should_exit = True
+    thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(started: Browser, served: Served) -> Iterator[Page]:
+    """Yield a page whose console has to stay empty."""
+    context = started.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    opened.on("console", lambda one: served.said.append(one.text))
+    opened.on("pageerror", lambda one: served.said.append(str(one)))
+    yield opened
+    context.close()
+    assert served.said == []
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture for people who want to look at it."""
+    if folder := os.environ.get("WEIR_TEST_PICTURES"):
+        for mode in ("light", "dark"):
+            page.emulate_media(color_scheme=mode)
+            page.wait_for_timeout(200)
+            page.screenshot(path=f"{folder}/{name}-{mode}.png", full_page=True)
+        page.emulate_media(color_scheme="light")

@@ -10,12 +10,12 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
-from weir.pages import groups, runs, stream, streams
+from weir.pages import groups, retention, runs, stream, streams
 from weir.pages.answering import Refusal
 from weir.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("streams", "stream", "groups", "group", "run")
+PAGES = ("streams", "stream", "groups", "group", "run", "retention")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -53,7 +53,7 @@ def create_app(access: Access) -> FastAPI:
     }
     for module, may_see in (
         (streams, access.streams), (stream, access.streams), (groups, access.streams),
-        (runs, access.runs),
+        (retention, access.streams), (runs, access.runs),
     ):  # fmt: skip
         app.include_router(
             module.router, prefix="/api", responses=refusals,
