@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.controller.statements import WRITE, inlined, read_by
@@ -100,9 +101,14 @@ EXPORTED = exported()
 _MODULE = re.compile(rf"weir\.({'|'.join(ORDER)})(\.\w+)*")
 
 
-def imports_of(source: str) -> Iterator[str]:
+@cache  # several tests ask about each file
+def imports_of(source: str) -> tuple[str, ...]:
     """The modules that a text imports, anywhere in it, and those that it names in full, as for
     importlib or after `import weir`; `from a import b` may be the module a.b."""
+    return tuple(_imports_of(source))
+
+
+def _imports_of(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -112,14 +118,26 @@ def imports_of(source: str) -> Iterator[str]:
             for name in (f"{node.module}.{alias.name}" for alias in node.names):
                 room = room_of(name) != room_of(node.module)
                 yield EXPORTED.get(name, name) if room or node.module == "weir" else node.module
-        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("weir."):
+        elif isinstance(node, ast.Attribute) and _begins_with(node) == "weir":
             yield EXPORTED.get(ast.unparse(node), ast.unparse(node))
         elif isinstance(node, ast.Constant) and _MODULE.fullmatch(str(node.value)):
             yield str(node.value)
 
 
-def sql_of(source: str) -> Iterator[str]:
+def _begins_with(node: ast.expr) -> str:
+    """The name of which something is an attribute, directly or not; empty if it is of none."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@cache
+def sql_of(source: str) -> tuple[str, ...]:
     """The strings of a text, and those that it adds up; other values in one are left out."""
+    return tuple(_sql_of(source))
+
+
+def _sql_of(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.JoinedStr, ast.BinOp)):
             parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant)]

@@ -121,7 +121,7 @@ def tries(mode: str, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Try:
     return try_
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("given", [{}, {"durable": True}])
 @pytest.mark.parametrize("mode", MODES)
 def test_each_try_submits_a_job_of_its_own_in_every_deploy_mode(

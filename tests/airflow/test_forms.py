@@ -106,7 +106,7 @@ def twice(value: Any) -> bool:
     return isinstance(value, list) and len({str(one).strip() for one in value}) < len(value)
 
 
-@pytest.mark.drawn(70)
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in FORMS for f in fields(FORMS[j])])
 def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
     accepted = 0
@@ -153,7 +153,7 @@ def test_what_is_refused_is_said_in_one_sentence(
     assert str(refused.value) == f"{name} {said} [argument_invalid]"
 
 
-@pytest.mark.drawn(70)
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in FORMS for f in fields(FORMS[j])])
 def test_every_refusal_names_the_argument_and_the_value(job: str, name: str) -> None:
     for value in VALUES:

@@ -54,6 +54,23 @@ def dag_file(folder: Path, text: str) -> Path:
     return path
 
 
+def test_a_query_is_appended_once_over_a_retry(
+    stream: str, settings: Settings, tmp_path: Path
+) -> None:
+    file = dag_file(tmp_path, f"""
+        from weir.airflow import AppendQueryOperator
+        with DAG("mine", schedule=None) as dag:
+            AppendQueryOperator(
+                task_id="one", stream="{stream}", parameters={{"n": "3 OR true"}},
+                query="SELECT 1 AS n UNION ALL SELECT 2 WHERE 2 >= try_cast(:n AS long)",
+            )
+        """)  # fmt: skip
+    told = Worker(file, "one", 1, 2).told()
+    assert [(one["events"], one["repeated"]) for one in told] == [(1, False), (1, True)]
+    assert numbers(settings, stream) == [1], "a parameter became code"
+
+
+@pytest.mark.release
 def test_what_a_query_gives_is_appended_once_over_retries_clears_and_maps(
     stream: str, settings: Settings, database: Database, tmp_path: Path
 ) -> None:
@@ -116,6 +133,7 @@ def test_a_query_is_no_template_shows_its_outlet_and_runs_where_the_worker_is(
     assert "do not have the code of this DAG file; use client" in told["error"]
 
 
+@pytest.mark.release
 def test_a_function_of_a_dag_file_gets_dataframes_exactly_once_over_a_kill(
     stream: str, settings: Settings, database: Database, tmp_path: Path
 ) -> None:

@@ -61,7 +61,7 @@ def aged(lane: Lane, by: float) -> float:
 
 @pytest.mark.random
 @pytest.mark.filterwarnings("ignore::weir.TruncatedWarning")
-@pytest.mark.parametrize("case", range(cases(12, least=2)))
+@pytest.mark.parametrize("case", range(cases(12)))
 def test_every_answer_is_the_same_before_and_after_commits_are_packed(
     database: Database, case: int
 ) -> None:

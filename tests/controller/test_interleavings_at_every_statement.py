@@ -100,7 +100,7 @@ def refusal(result: Any) -> Any:
     return result if isinstance(result, type) else None
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.made.__name__)
 def test_two_at_once_are_one_after_the_other(

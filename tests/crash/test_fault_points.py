@@ -194,7 +194,7 @@ SCENES = [
 AGAIN_IS_MORE = (begin, split_what_is_hot, merge_what_is_cold, retain_what_is_consumed)
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.random
 @pytest.mark.parametrize("made", SCENES, ids=lambda made: made.__name__)
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(

@@ -118,7 +118,7 @@ def test_a_reader_on_pyarrow_killed_anywhere_is_taken_over_and_each_event_is_the
         return lambda opened: read_all(its, opened, group.name, "dead", outputs(number, out))
 
     moments = moments_of(settings.database, reading(0, *world(0)), settings.state)
-    for number, moment in some(enumerate(moments), "killed on pyarrow", least=8):
+    for number, moment in some(enumerate(moments), "killed on pyarrow", least=3):
         group, out, its = world(1 + number)
         kill_at(settings.database, reading(1 + number, group, out, its), settings.state, number)
         group.lapse("dead")
@@ -162,7 +162,7 @@ def test_readers_on_pyarrow_that_are_killed_again_and_again_read_each_event_once
         readers = [start(f"reader {i}") for i in range(2)]
         started += readers
         total = 0
-        for number in range(cases(30, least=6)):
+        for number in range(cases(30, least=3)):
             append_numbers(settings, str(lane.name), range(total, total + 60), KEYS)
             total += 60
             if chance.random() < 0.3:

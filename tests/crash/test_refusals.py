@@ -83,7 +83,7 @@ def again(database: Database) -> Database:
     return Database(database._dsn, patience=10.0, connect_patience=10.0)
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.random
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 @pytest.mark.parametrize("made", SCENES, ids=lambda made: made.__name__)

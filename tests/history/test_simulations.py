@@ -25,7 +25,7 @@ from weir.model.key_space import KeyRange, even_split, tiles
 from weir.model.scaling_simulation import Append, Simulation, Spread
 from weir.model.split_points import Load
 
-pytestmark = pytest.mark.drawn(9)
+pytestmark = pytest.mark.drawn(4)
 
 WRITERS = {"minute": (MINUTE, DAY), "hour": (HOUR, 20 * DAY), "day": (DAY, 300 * DAY)}
 SETTLED = 5  # scales at most, up to twenty times the target

@@ -15,7 +15,7 @@ from weir.local.__main__ import main
 from weir.local.installation import Installation
 
 REPOSITORY = Path(__file__).parents[2]
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(1)
 
 
 def weir_local(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

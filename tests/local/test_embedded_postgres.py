@@ -19,7 +19,7 @@ from tests.raises import raises
 from weir.local import logins, ports, processes
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-pytestmark = [pytest.mark.drawn(5), pytest.mark.server]
+pytestmark = [pytest.mark.drawn(3), pytest.mark.server]
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def compacted(lane: Lane, random: Random) -> None:
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(6, least=2)))
+@pytest.mark.parametrize("case", range(cases(6)))
 def test_a_batch_reads_what_was_written_first_as_far_as_the_budget_goes(
     shared_database: Database, case: int
 ) -> None:

@@ -141,7 +141,7 @@ def test_a_batch_over_splits_and_merges_is_halved_down_to_single_events_in_order
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(4, least=2)))
+@pytest.mark.parametrize("case", range(cases(4)))
 def test_readers_that_split_at_random_read_each_event_once_and_predecessors_first(
     lane: Lane, case: int
 ) -> None:

@@ -148,7 +148,7 @@ def test_a_run_sends_as_many_statements_for_many_streams_as_for_none(lane: Lane)
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(8, least=2)))
+@pytest.mark.parametrize("case", range(cases(8)))
 def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all(
     database: Database, case: int
 ) -> None:

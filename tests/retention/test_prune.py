@@ -236,7 +236,7 @@ def by_hand(lane: Lane, cut: dict[str, Any]) -> None:
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(12, least=3)))
+@pytest.mark.parametrize("case", range(cases(12)))
 def test_nothing_that_can_be_asked_for_changes(database: Database, case: int) -> None:
     random = random_for(case)
     lane = Lane.made(database, segments=random.randint(1, 3), retention="consumed")
@@ -319,7 +319,7 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(8, least=2)))
+@pytest.mark.parametrize("case", range(cases(8)))
 def test_recorded_cuts_that_the_head_has_passed_are_forgotten_and_no_others(
     database: Database, case: int
 ) -> None:

@@ -11,7 +11,7 @@ from tests.spark.installation import Installation
 from weir.model.adjunct_configuration import AdjunctDefinition
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(2, among="versions of stores")
 @pytest.mark.parametrize("way", WAYS)
 def test_versions_of_random_histories_are_those_of_the_oracle_and_of_a_rebuild(
     weir: Installation, way: str

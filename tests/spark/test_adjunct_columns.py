@@ -20,7 +20,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.column_changes import ColumnChanges
 from weir.spark.adjuncts.read import current_frame, history_frame
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(2, among="versions of stores")
 
 WHOLE = AdjunctDefinition()
 NUMBERS = AdjunctDefinition(key="k", value="named_struct('m', m, 'n', n)")

@@ -17,7 +17,7 @@ from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.open_batch import OpenBatch
 from weir.model.names import stream_name
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(2, among="versions of stores")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from weir.model.names import stream_name
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(2, among="versions of stores")
 
 
 @pytest.fixture

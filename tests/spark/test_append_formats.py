@@ -19,7 +19,7 @@ from weir.spark.failures.unreadable import naming_files
 from weir.spark.inputs.files import find_inputs
 from weir.spark.inputs.text_options import TextOptions
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(5, among="appends of files")
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip

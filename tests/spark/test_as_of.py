@@ -42,7 +42,7 @@ def joined(events: DataFrame, history: DataFrame, values: list[str], **options: 
     )  # fmt: skip
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(5, among="how Spark reads")
 @pytest.mark.parametrize(("hint", "packed"), [("broadcast", 4), ("shuffle_hash", 512)])
 def test_events_find_what_a_brute_force_search_finds(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, hint: str, packed: int

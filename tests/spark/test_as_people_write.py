@@ -25,7 +25,7 @@ from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.reader import Reader
 from weir.spark.failures.causes import sentence
 
-pytestmark = pytest.mark.drawn(2, among="consumers as people write them")
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 
 def large(events: DataFrame, threshold: int = 20) -> DataFrame:

@@ -15,7 +15,7 @@ from weir.model.names import stream_name
 from weir.spark import Reader
 from weir.spark.consumers.parquet_output import output_frame
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 # By column its type in Postgres, and the values that Spark makes of SQL.
 KINDS: dict[str, tuple[str, list[str]]] = {

@@ -22,7 +22,7 @@ from weir.settings import Settings
 from weir.spark.consumers.put_back import put_back
 from weir.spark.reads.source import WeirSource, register
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 
 def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:

@@ -17,7 +17,10 @@ from weir.compaction import rewrite
 from weir.spark.reads import tasks
 from weir.spark.reads.source import register
 
-pytestmark = pytest.mark.filterwarnings("ignore::weir.TruncatedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::weir.TruncatedWarning"),
+    pytest.mark.drawn(5, among="how Spark reads"),
+]
 PLACES = ["_segment", "_offset", "_clock", "n"]
 
 

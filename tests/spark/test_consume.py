@@ -16,7 +16,7 @@ from tests.spark.installation import Installation, parquet_rows, plain, setting
 from weir.controller.update import update_stream
 from weir.model.names import StreamName, stream_name
 
-pytestmark = pytest.mark.drawn(3, among="consumers")
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 
 def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(
@@ -44,7 +44,7 @@ def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(
     assert out["_segment"].nunique() > 2
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(6, among="consumers")
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_consumer_reads_in_the_order_it_asks_for(
     weir: Installation, stream: StreamName, order: str

@@ -22,7 +22,7 @@ from weir.retention.garbage import sweep
 from weir.spark.consumers.reader import Reader
 from weir.warehouse.marker import Marker, write_marker
 
-pytestmark = pytest.mark.drawn(3, among="consumers")
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 
 NONSENSE: list[tuple[Callable[[Any], Any], str]] = [

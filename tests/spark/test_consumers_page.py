@@ -14,7 +14,7 @@ from tests.crash.jobs import execute, write_config
 from tests.spark.installation import Installation
 from weir.model.names import stream_name
 
-pytestmark = pytest.mark.drawn(2, among="pages that are tried")
+pytestmark = pytest.mark.drawn(1, among="pages that are tried")
 
 PAGE = Path(__file__).parents[2] / "docs/consumers.md"
 README = Path(__file__).parents[2] / "README.md"

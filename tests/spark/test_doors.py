@@ -22,7 +22,7 @@ from weir.errors import WeirError
 from weir.model.names import StreamName
 from weir.spark.failures.unreadable import naming_files
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(5, among="appends of files")
 
 TAKEN: dict[str, tuple[pa.DataType, list[Any]]] = {
     "i8": (pa.int8(), [-128, None]), "u8": (pa.uint8(), [255, None]),

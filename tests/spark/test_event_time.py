@@ -21,7 +21,7 @@ from weir.spark import Reader
 from weir.spark.appends.event_time import check_event_time
 from weir.spark.appends.transaction import transaction
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 JUNE = 1_370_044_800  # 2013-06-01 00:00 UTC
 HOUR = 3600

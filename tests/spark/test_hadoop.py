@@ -36,7 +36,7 @@ from weir.spark.base.delete import deleter
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM, by pyarrow: "
 

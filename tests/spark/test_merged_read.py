@@ -16,7 +16,7 @@ from tests.spark.installation import Installation, to_pandas
 from weir.model.names import StreamName, stream_name
 from weir.spark.consumers.reader import Reader
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 # The keys have very unequal shares, and so have the segments.
 BOUNDARIES = [0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.44, 0.5, 0.53, 0.6, 0.68, 0.79, 0.9, 0.98]

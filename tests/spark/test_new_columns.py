@@ -16,7 +16,7 @@ from weir.controller.update import update_stream
 from weir.model.names import StreamName
 from weir.spark.appends.transaction import transaction
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 FIELDS = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}

@@ -25,7 +25,7 @@ from weir.reader_groups.groups.readers import join
 from weir.retention.garbage import sweep
 from weir.spark.failures.causes import caused_by_events, sentence
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 ROWS = 24
 

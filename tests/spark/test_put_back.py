@@ -15,7 +15,7 @@ from weir.consumers.outputs import Output
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.put_back import put_back
 
-pytestmark = pytest.mark.drawn(2, among="consumers as people write them")
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 
 def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_keys(

@@ -18,7 +18,7 @@ from weir.spark.appends import stage
 from weir.spark.reads import tasks
 from weir.spark.reads.native import frame_of
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 ORDERS = ("segment", "stream", "none")
 

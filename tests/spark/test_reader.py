@@ -24,7 +24,7 @@ from weir.reader_groups.groups.update import update_reader_group
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.spark import OpenBatch, Reader
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 ROWS = 60
 

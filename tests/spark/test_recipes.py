@@ -24,7 +24,7 @@ from weir.database.connection import Database
 from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-pytestmark = pytest.mark.drawn(2, among="pages that are tried")
+pytestmark = pytest.mark.drawn(1, among="pages that are tried")
 
 Weir = Callable[..., Done]
 PAGE = Path(__file__).parents[2] / "docs/recipes.md"

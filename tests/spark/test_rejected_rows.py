@@ -13,7 +13,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.model.names import StreamName
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="appends of files")
 
 
 def _keys(weir: Installation, name: str, keys: list[str | None]) -> str:

@@ -54,7 +54,7 @@ def boundary_steps(parts: list[Segment]) -> dict[int, int]:
     return wanted
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(5, among="how Spark appends")
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 128, 129, 300, 1000])
 def test_bisection_finds_the_segment_also_at_its_boundaries(
     spark: SparkSession, count: int
@@ -110,7 +110,7 @@ def test_routing_into_many_segments_takes_no_more_than_into_few(spark: SparkSess
         assert many < 3 * few + 1, f"{many:.2f} s into {count} segments, {few:.2f} s into 100"
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(5, among="how Spark appends")
 @pytest.mark.parametrize("count", [1, 16, 300])
 def test_events_of_a_dataframe_lie_where_their_keys_belong(weir: Installation, count: int) -> None:
     stream = weir.create(segments=count)
@@ -120,7 +120,7 @@ def test_events_of_a_dataframe_lie_where_their_keys_belong(weir: Installation, c
     assert sorted(facts["n"]) == list(range(len(KEYS)))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(5, among="how Spark appends")
 @pytest.mark.parametrize(
     ("key", "wanted"),
     [

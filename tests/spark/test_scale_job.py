@@ -14,7 +14,7 @@ from tests.world.jobs import main
 from weir.actions import create_stream, scale
 from weir.model.names import StreamName, stream_name
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 
 @pytest.fixture(autouse=True)

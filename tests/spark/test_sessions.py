@@ -19,7 +19,7 @@ from tests.spark.xxh64 import position
 from weir.model.names import StreamName
 from weir.spark.base import session
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
     CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,

@@ -20,7 +20,7 @@ from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.reads.source import WeirSource, register
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from weir.model.split_points import Found, HotSegment
 from weir.spark.reads import split_points as module
 from weir.spark.reads.split_points import find_split_points
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 
 def hot(

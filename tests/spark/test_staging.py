@@ -17,7 +17,7 @@ from weir.spark.appends import stage, written
 from weir.spark.base.ordered_frames import in_order_of
 from weir.warehouse.paths import attempt_folder
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 
 def rows(weir: Installation, count: int, tasks: int) -> DataFrame:
@@ -46,7 +46,7 @@ def test_few_rows_of_many_tasks_and_segments_are_shuffled_into_few_files(
     assert_in_order(weir, stream, 4_000)
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(5, among="how Spark appends")
 @pytest.mark.parametrize("known", [True, False])
 def test_few_rows_of_very_many_tasks_are_shuffled_also_into_few_segments(
     weir: Installation, known: bool

@@ -19,7 +19,7 @@ from weir.reader_groups.outputs.tables import Column, read_table
 from weir.settings import Settings
 from weir.spark.consumers.table_output import copy_rows
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 # Column, type in Postgres, type in Spark, its values in Spark's SQL, how Postgres shows them.
 TYPES: list[tuple[str, str, str, list[str], list[str]]] = [

@@ -13,7 +13,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.retention.prune import prune
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
 

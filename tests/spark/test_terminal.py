@@ -15,7 +15,7 @@ from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as weir  # instead of the fixture of this folder
 from weir.settings import load
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 Weir = Callable[..., Done]
 

@@ -15,7 +15,7 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.model.names import StreamName
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 # Columns of a csv file: the type that is taken, and the texts. Each must come back.
 GUESSED = {

@@ -25,7 +25,7 @@ from weir.spark.inputs.guess import guess
 from weir.spark.inputs.text_options import TextOptions
 from weir.spark.inputs.text_values import value as value_of
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="appends of files")
 ROWS = 200
 
 

@@ -10,7 +10,7 @@ from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.transaction import Transaction, transaction
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 
 def append_both(weir: Installation, streams: list[StreamName], batch: str) -> Transaction:

@@ -26,7 +26,7 @@ from weir.spark.adjuncts.build import build_version
 from weir.verification.new_files import checking
 from weir.verification.verify import verify
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(5, among="appends of files")
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 

@@ -24,7 +24,7 @@ from weir.spark import Reader
 from weir.spark.failures.causes import caused_by_events
 from weir.spark.failures.unreadable import first_cause
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(6, among="consumers")
 
 ROWS = 8
 

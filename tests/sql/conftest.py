@@ -19,7 +19,7 @@ def histories(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
         yield database
 
 
-@pytest.fixture(scope="package", params=range(cases(6, least=3)))
+@pytest.fixture(scope="package", params=range(cases(6)))
 def lived(histories: Database, request: pytest.FixtureRequest) -> tuple[Driver, int]:
     """Return a stream with a history, and the number of its case."""
     return live(histories, request.param), request.param

@@ -55,7 +55,7 @@ def cut_of(driver: Driver, cut: Cut) -> StreamCut:
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(6, least=2)))
+@pytest.mark.parametrize("case", range(cases(6)))
 def test_join_cuts_is_the_join_of_the_cuts(database: Database, case: int) -> None:
     driver, random = history(database, case)
     for _ in range(15):
@@ -70,7 +70,7 @@ def test_join_cuts_is_the_join_of_the_cuts(database: Database, case: int) -> Non
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(6, least=2)))
+@pytest.mark.parametrize("case", range(cases(6)))
 def test_meet_and_order_are_those_of_the_library(database: Database, case: int) -> None:
     driver, random = history(database, case)
     ids = {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in driver.model.segments.items()}
@@ -91,7 +91,7 @@ def test_meet_and_order_are_those_of_the_library(database: Database, case: int) 
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(6, least=2)))
+@pytest.mark.parametrize("case", range(cases(6)))
 def test_who_holds_back_is_who_the_model_of_retention_names(database: Database, case: int) -> None:
     driver, random = history(database, case)
     for _ in range(15):
@@ -109,7 +109,7 @@ def test_who_holds_back_is_who_the_model_of_retention_names(database: Database, 
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(6, least=2)))
+@pytest.mark.parametrize("case", range(cases(6)))
 def test_clock_after_is_the_clock_of_the_oldest_unread_event(database: Database, case: int) -> None:
     driver, random = history(database, case)
     entries = driver.lane.rows("SELECT * FROM time_index WHERE stream_id = :s")

@@ -129,7 +129,7 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
     assert weir("streams", "--json").out == "[]\n"
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
