@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -34,6 +35,11 @@ class _Speaker:
 
 
 _speaker = _Speaker("program", {})
+_asked: ContextVar[_Speaker | None] = ContextVar("asked", default=None)
+
+
+def _speaking() -> _Speaker:
+    return _asked.get() or _speaker
 
 
 @contextmanager
@@ -50,33 +56,46 @@ def speaking(
         _speaker = before
 
 
+@contextmanager
+def speaking_to_one(
+    front_end: FrontEnd, forms: Mapping[str, type[Any]], operation: str
+) -> Iterator[None]:
+    """Use the words of a front end for the block, in this thread only: several people are answered
+    at once."""
+    before = _asked.set(_Speaker(front_end, forms, operation))
+    try:
+        yield
+    finally:
+        _asked.reset(before)
+
+
 def do(operation: str, **arguments: Any) -> str:
     """Return how to start an operation with these arguments, as a phrase that begins with a verb,
     such as run `weir seal-stream shop/orders`. A value in capitals stands for one that the person
     chooses; a form has a field for it."""
-    if _speaker.front_end == "form":
+    if _speaking().front_end == "form":
         shown = [
             f"{_title(operation, name)}: {_in_form(value)}"
             for name, value in arguments.items()
             if not _is_chosen(value)
         ]
         return f"trigger weir_{operation}" + (f" ({', '.join(shown)})" if shown else "")
-    if _speaker.front_end == "program":  # every operation is a method of what weir.open returns
+    if _speaking().front_end == "program":  # every operation is a method of what weir.open returns
         given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         return f"call weir.open().{operation}({given})"
-    return f"run `{_typed(operation, arguments)}`"
+    return f"run `{typed(operation, arguments)}`"
 
 
 def give(**argument: Any) -> str:
     """Return how to give the running operation one argument, as a phrase that begins with a verb,
     such as add --allow-repeat."""
     [(name, value)] = argument.items()
-    if _speaker.front_end == "program":
+    if _speaking().front_end == "program":
         return f"pass {name}={value if _is_chosen(value) else repr(value)}"
     if not _takes(name):
         return f"set {name} to {_in_form(value)}"
-    if _speaker.front_end == "terminal":
-        return f"add {shlex.join(_words(_speaker.operation, name, value))}"
+    if _speaking().front_end == "terminal":
+        return f"add {shlex.join(_words(_speaking().operation, name, value))}"
     if isinstance(value, bool):
         return f"switch {called(name)} {_in_form(value)}"
     if _is_chosen(value):
@@ -87,7 +106,7 @@ def give(**argument: Any) -> str:
 def leave_out(name: str) -> str:
     """Return how not to give the running operation an argument, as a phrase that begins with a
     verb."""
-    if _speaker.front_end == "form" and _takes(name):
+    if _speaking().front_end == "form" and _takes(name):
         return f"leave {called(name)} empty"
     return f"leave {called(name)} out"
 
@@ -95,13 +114,13 @@ def leave_out(name: str) -> str:
 def called(name: str) -> str:
     """Return what the running operation's argument is called. What is no argument of it, as in a
     file of declarations, has its own name everywhere."""
-    if _speaker.front_end == "program" or not _takes(name):
+    if _speaking().front_end == "program" or not _takes(name):
         return name
-    if _speaker.front_end == "form":
-        return f'"{_title(_speaker.operation, name)}"'
-    if name in positional(_speaker.operation, _arguments(_speaker.operation)):
+    if _speaking().front_end == "form":
+        return f'"{_title(_speaking().operation, name)}"'
+    if name in positional(_speaking().operation, _arguments(_speaking().operation)):
         return name
-    return option(_speaker.operation, name)
+    return option(_speaking().operation, name)
 
 
 def command(operation: str) -> str:
@@ -120,7 +139,7 @@ def option(operation: str, argument: str) -> str:
     return _OPTIONS.get((operation, argument), f"--{argument.replace('_', '-')}")
 
 
-def _typed(operation: str, arguments: Mapping[str, Any]) -> str:
+def typed(operation: str, arguments: Mapping[str, Any]) -> str:
     """Return a command as a person types it, with the arguments that need no name first."""
     subjects = [name for name in positional(operation, arguments) if name in arguments]
     words = ["weir", command(operation)]
@@ -159,14 +178,14 @@ def _is_chosen(value: Any) -> bool:
 
 
 def _takes(name: str) -> bool:
-    return name in _arguments(_speaker.operation)
+    return name in _arguments(_speaking().operation)
 
 
 def _arguments(operation: str) -> list[str]:
-    form = _speaker.forms.get(operation)
+    form = _speaking().forms.get(operation)
     return [one.name for one in fields(form)] if form else []
 
 
 def _title(operation: str, name: str) -> str:
-    form = _speaker.forms[operation]
+    form = _speaking().forms[operation]
     return str(next(one.metadata["title"] for one in fields(form) if one.name == name))

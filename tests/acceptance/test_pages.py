@@ -91,3 +91,46 @@ def test_nobody_sees_data_without_a_login_and_a_viewer_changes_nothing(ui: Brows
             assert context.request.get(address).status == 401, path
         assert ui.page.request.post(address).status == 405, path
         assert ui.page.request.delete(address).status == 405, path
+
+
+def test_a_viewer_is_told_that_it_may_not_trigger(ui: Browser) -> None:
+    ui.page.goto(f"{ui.api.url}/weir/stream?name=pages/orders")
+    ui.page.get_by_role("link", name="Seal", exact=True).click()
+    expect(ui.page.locator(".shown")).to_contain_text("You may not trigger weir_seal_stream")
+    assert ui.page.get_by_role("button", name="Trigger").count() == 0
+    status = ui.page.evaluate(
+        """async () => (await fetch("../api/v2/dags/weir_seal_stream/dagRuns", {
+            method: "POST", headers: { "content-type": "application/json" },
+            body: JSON.stringify({ logical_date: null, conf: { stream: "pages/orders" } }),
+        })).status"""
+    )
+    assert status == 403
+
+
+def test_who_may_trigger_acts_from_a_page_and_sees_what_came_of_it(
+    installation: Installation,
+) -> None:
+    """In Airflow's own frame, which lets a page open nothing else."""
+    passwords = json.loads(installation.airflow.passwords_file.read_text())
+    with browser(installation.airflow.api(), "admin", passwords["admin"]) as ui:
+        ui.page.goto(f"{ui.api.url}/plugin/weir")
+        page = framed(ui)
+        page.get_by_role("link", name="pages/orders").click()
+        page.get_by_role("link", name="Scale", exact=True).click()
+        expect(page.get_by_label("Stream")).to_have_value("pages/orders")
+        start = page.get_by_role("button", name="Trigger weir_scale_stream")
+        expect(page.get_by_role("alert").last).to_contain_text('"Segments to replace"')
+        expect(start).to_be_disabled()
+        page.get_by_label("Segments to replace").fill("7.0")  # there is none of this name
+        start.click()
+        expect(page.locator(".outcome .failed")).to_contain_text("7.0", timeout=120_000)
+        page.get_by_label("Segments to replace").fill("0.0")
+        expect(start).to_be_enabled()
+        start.click()
+        expect(page.locator(".outcome .success")).to_be_visible(timeout=120_000)
+        picture(ui, "airflow-act")
+        page.locator(".outcome a").click()
+        expect(page.locator("tbody")).to_contain_text("succeeded")
+        page.get_by_role("link", name="scale_stream").click()
+        page.get_by_role("link", name="Do it again").click()
+        expect(page.get_by_label("Segments to replace")).to_have_value("0.0")

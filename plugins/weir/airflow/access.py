@@ -5,6 +5,7 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import (
     ConnectionDetails,
     DagAccessEntity,
+    DagDetails,
 )
 from airflow.api_fastapi.core_api.security import (
     GetUserDep,
@@ -13,9 +14,12 @@ from airflow.api_fastapi.core_api.security import (
     requires_access_dag,
 )
 from airflow.models import Connection
+from airflow.models.dag import DagModel
 from fastapi import HTTPException, status
 
-__all__ = ["get_user", "may_look_through", "may_see_runs", "may_see_streams"]
+from weir.pages.actions import Trigger
+
+__all__ = ["get_user", "may_look_through", "may_see_runs", "may_see_streams", "trigger"]
 
 may_see_runs = requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)
 may_see_streams = requires_access_asset("GET")
@@ -30,3 +34,26 @@ def may_look_through(user: GetUserDep, conn_id: str = "") -> None:
     details = ConnectionDetails(conn_id=conn_id, team_name=team)
     if not get_auth_manager().is_authorized_connection(method="GET", details=details, user=user):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "Forbidden")
+
+
+def trigger(action: str, user: GetUserDep, conn_id: str = "") -> Trigger:
+    """Return where a browser asks Airflow for a run of an action, which checks again who asks; or
+    why this user can't."""
+    dag_id = f"weir_{action}"
+    refused = None
+    if conn_id:
+        refused = (
+            f"{dag_id} acts on the installation of the workers, not on that of the connection "
+            f"{conn_id}: use an operator with conn_id={conn_id!r} in a DAG, or the command."
+        )
+    elif (model := DagModel.get_dagmodel(dag_id)) is None or model.is_stale:
+        refused = f"Airflow has no DAG {dag_id}: add Weir's DAG file, or use the command."
+    elif not get_auth_manager().is_authorized_dag(
+        method="POST", access_entity=DagAccessEntity.RUN, user=user,
+        details=DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id)),
+    ):  # fmt: skip
+        refused = f"You may not trigger {dag_id}; whoever administers Airflow can let you."
+    elif model.is_paused:
+        refused = f"{dag_id} is paused: unpause it, then load this page again."
+    address = None if refused else f"../api/v2/dags/{dag_id}/dagRuns"
+    return Trigger(dag_id=dag_id, address=address, refused=refused)

@@ -10,7 +10,13 @@ from fastapi import Depends, HTTPException, Request, status
 from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from weir.airflow.access import get_user, may_look_through, may_see_runs, may_see_streams
+from weir.airflow.access import (
+    get_user,
+    may_look_through,
+    may_see_runs,
+    may_see_streams,
+    trigger,
+)
 from weir.airflow.connection import settings_of
 from weir.database.connection import Database
 from weir.errors import WeirError
@@ -18,7 +24,7 @@ from weir.operations.metrics import as_text, rows_of
 from weir.pages.app import Access, create_app
 from weir.settings import hasty, load
 
-app = create_app(Access(settings_of, may_look_through, may_see_streams, may_see_runs))
+app = create_app(Access(settings_of, may_look_through, may_see_streams, may_see_runs, trigger))
 _asking = threading.Lock()  # several monitors at once cost the database no more than one
 
 Given = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]

@@ -10,12 +10,12 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
-from weir.pages import groups, retention, runs, stream, streams
+from weir.pages import actions, groups, retention, runs, stream, streams
 from weir.pages.answering import Refusal
 from weir.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("streams", "stream", "groups", "group", "run", "retention")
+PAGES = ("streams", "stream", "groups", "group", "run", "retention", "act")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -38,6 +38,8 @@ class Access:
     installation: Callable[..., Any]  # anything of the installation that is named
     streams: Callable[..., Any]  # streams and reader groups
     runs: Callable[..., Any]  # the runs of the DAG that the path names as `dag_id`
+    # A dependency that returns where a run of the `action` in the path is asked for, if anywhere.
+    trigger: Callable[..., actions.Trigger | None] = actions.nowhere
 
 
 def create_app(access: Access) -> FastAPI:
@@ -51,12 +53,13 @@ def create_app(access: Access) -> FastAPI:
     refusals: dict[int | str, dict[str, Any]] = {
         status: {"model": Refusal} for status in (404, 503)
     }
-    for module, may_see in (
-        (streams, access.streams), (stream, access.streams), (groups, access.streams),
-        (retention, access.streams), (runs, access.runs),
+    forms = actions.router_of(access.trigger)
+    for router, may_see in (
+        (streams.router, access.streams), (stream.router, access.streams), (groups.router, access.streams),
+        (retention.router, access.streams), (runs.router, access.runs), (forms, access.streams),
     ):  # fmt: skip
         app.include_router(
-            module.router, prefix="/api", responses=refusals,
+            router, prefix="/api", responses=refusals,
             dependencies=[Depends(access.installation), Depends(may_see)],
         )  # fmt: skip
     app.add_api_route(

@@ -1,5 +1,6 @@
 // One reader group.
 
+import { act, bar } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
 import { alerts, facts, health, keys, moment, runLink, section, table } from "./parts.js";
@@ -15,6 +16,15 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
+    bar(
+      ["Process", "process", { reader_group: name }],
+      ["Checkpoint", "checkpoint_reader_group", { reader_group: name }],
+      ["Reset", "reset_reader_group", { reader_group: name }],
+      ["Fork or replay", "fork_reader_group", { reader_group: name }],
+      of.subscriber && of.release === "manual" && ["Release", "release_reader_group", { reader_group: name }],
+      batches.some((one) => one.rejected) && ["Put rejected events back", "put_back", { reader_group: name }],
+      ["Change settings", "update_reader_group", { reader_group: name }],
+    ),
     facts([
       ["Unread", number(unread), size(of.streams.reduce((all, one) => all + one.unread_bytes, 0))],
       pace && ["Catches up", catches(pace, unread), `reads ${perSecond(pace.read_rate)}, ${perSecond(pace.append_rate)} are appended`],
@@ -30,7 +40,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
     section("Readers", members(readers, now)),
     section("Newest batches", newest(batches, now)),
     section("Positions", places(positions)),
-    section("Checkpoints", marks(checkpoints, now)),
+    section("Checkpoints", marks(checkpoints, of, now)),
   ];
 }
 
@@ -112,12 +122,16 @@ function places(found) {
   found.length === 1000 && el("p", { class: "muted" }, "These are the first 1,000; the view weir.positions has all.")];
 }
 
-function marks(found, now) {
+function marks(found, of, now) {
   return table([
     { title: "Checkpoint", cell: (one) => one.name },
     { title: "Kind", cell: (one) => one.kind },
     { title: "State", cell: (one) => one.state },
     { title: "Asked for", cell: (one) => moment(one.created_at, now) },
     { title: "Streams", number: true, cell: (one) => number(one.streams) },
+    { title: "Act", cell: (one) => one.state === "complete" && [
+      act("Reset to it", "reset_reader_group", { reader_group: name, to: `checkpoint ${one.name}` }),
+      act("Fork at it", "fork_reader_group", { reader_group: name, at: `checkpoint ${one.name}` }),
+      of.subscriber && of.release === "manual" && act("Release up to it", "release_reader_group", { reader_group: name, at: `checkpoint ${one.name}` })] },
   ], found, { caption: "Checkpoints", none: "There is none. The DAG weir_checkpoint_reader_group makes one." });
 }

@@ -1,5 +1,6 @@
 // What a run did: of a whole run a row for each task, of one task its report, and what it read and wrote.
 
+import { bar } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
 import { facts, moment, section, table } from "./parts.js";
@@ -41,6 +42,7 @@ function one(of, steps, more, now) {
   const failed = of.state === "failed" || of.state === "killed";
   return [
     el("p", { class: "muted" }, of.run_id, of.map_index >= 0 && `, map index ${of.map_index}`),
+    bar(["Do it again", of.job, again(of.arguments)]),
     failed && of.error && el("div", { class: "error" }, el("p", {}, of.error)),
     of.state === "running" && of.progress && el("p", { class: "lead" }, of.progress),
     facts([
@@ -54,6 +56,11 @@ function one(of, steps, more, now) {
     more && el("p", { class: "muted" }, "This is not all; the function weir.lineage has it."),
     section("Arguments", values(of.arguments)),
   ];
+}
+
+// The arguments that a form takes again: without those that are empty.
+function again(found) {
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== null && value !== ""));
 }
 
 function state(of) {

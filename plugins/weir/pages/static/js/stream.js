@@ -1,5 +1,6 @@
 // One stream.
 
+import { act, bar } from "./acts.js";
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
@@ -20,6 +21,15 @@ function draw({ facts: of, settings, columns, transactions, files, retention, sc
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
+    bar(
+      of.state === "active" && ["Append files", "ingest", { stream: name }],
+      of.state === "active" && ["Scale", "scale_stream", { stream: name }],
+      ["Read it with a new group", "create_reader_group", { streams: [name] }],
+      ["Truncate", "truncate_stream", { stream: name }],
+      ["Compact", "compact", { streams: [name] }],
+      ["Change settings", "update_stream", { stream: name }],
+      of.state === "active" && ["Seal", "seal_stream", { stream: name }],
+    ),
     facts([
       ["Events", number(of.events), of.appended > of.events && `${number(of.appended)} were appended in all`],
       ["Size", size(of.bytes), `${some(files.files, "file")}, ${number(files.small_files)} small`],
@@ -67,6 +77,9 @@ function newest(found, now) {
     { title: "Size", number: true, cell: (one) => size(one.bytes) },
     { title: "Files", number: true, cell: (one) => number(one.files) },
     { title: "By", cell: (one) => [runLink(one.source), el("small", {}, `${one.writer_id}, ${one.batch_id}`)] },
+    { title: "Act", cell: (one) => one.committed_at && [
+      act("Replay after it", "create_reader_group", { streams: [name], start: `time ${one.committed_at}` }),
+      act("Truncate up to it", "truncate_stream", { stream: name, cut: `time ${one.committed_at}` })] },
   ], found, { caption: "Newest transactions", none: "Nothing was appended yet. The DAG weir_ingest appends files." });
 }
 
