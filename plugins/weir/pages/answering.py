@@ -68,5 +68,13 @@ Asked = Annotated[Database, Depends(_opened)]
 
 
 def rows(connection: Connection, statement: str, **given: Any) -> list[Any]:
-    """Return the rows of a query."""
+    """Return the rows of a query. Raises InvalidInput for a text that can be no name."""
+    if any(isinstance(value, str) and "\0" in value for value in given.values()):
+        raise InvalidInput("argument_invalid", "a text holds the character NUL; leave it out.")
     return list(connection.execute(text(statement), given))
+
+
+def check_stream(connection: Connection, stream: str) -> None:
+    """Raise NotFound for a stream that does not exist."""
+    if not rows(connection, "SELECT 1 FROM weir.stream_configuration WHERE stream = :s", s=stream):
+        raise NotFound("stream_not_found", f"there is no stream {stream}.")

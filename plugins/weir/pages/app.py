@@ -10,12 +10,12 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
-from weir.pages import actions, groups, retention, runs, stream, streams
+from weir.pages import actions, files, groups, retention, runs, stream, streams
 from weir.pages.answering import Refusal
 from weir.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("streams", "stream", "groups", "group", "run", "retention", "act")
+PAGES = ("streams", "stream", "groups", "group", "run", "retention", "act", "files")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -53,11 +53,15 @@ def create_app(access: Access) -> FastAPI:
     refusals: dict[int | str, dict[str, Any]] = {
         status: {"model": Refusal} for status in (404, 503)
     }
-    forms = actions.router_of(access.trigger)
     for router, may_see in (
-        (streams.router, access.streams), (stream.router, access.streams), (groups.router, access.streams),
-        (retention.router, access.streams), (runs.router, access.runs), (forms, access.streams),
-    ):  # fmt: skip
+        (streams.router, access.streams),
+        (stream.router, access.streams),
+        (files.router, access.streams),
+        (groups.router, access.streams),
+        (retention.router, access.streams),
+        (runs.router, access.runs),
+        (actions.router_of(access.trigger), access.streams),
+    ):
         app.include_router(
             router, prefix="/api", responses=refusals,
             dependencies=[Depends(access.installation), Depends(may_see)],
