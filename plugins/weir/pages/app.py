@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
-from weir.pages import actions, files, groups, retention, runs, stream, streams
+from weir.pages import actions, files, groups, key_map, retention, runs, stream, streams
 from weir.pages.answering import Refusal
 from weir.settings import Settings
 
@@ -57,6 +57,7 @@ def create_app(access: Access) -> FastAPI:
         (streams.router, access.streams),
         (stream.router, access.streams),
         (files.router, access.streams),
+        (key_map.router, access.streams),
         (groups.router, access.streams),
         (retention.router, access.streams),
         (runs.router, access.runs),

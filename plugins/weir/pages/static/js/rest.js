@@ -51,6 +51,7 @@ export async function ask(path, query = {}, signal = undefined) {
     throw new Refused(0, "The server does not answer. It may be restarting; this page asks again.");
   }
   const body = await answer.json().catch(() => null);
+  signal?.throwIfAborted(); // also while it was read
   if (!answer.ok) throw new Refused(answer.status, sentenceOf(answer.status, body));
   return { data: body, tag: answer.headers.get("etag"), at: Date.now() };
 }

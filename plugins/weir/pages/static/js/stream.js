@@ -3,21 +3,25 @@
 import { act, bar } from "./acts.js";
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
+import { map } from "./map.js";
 import { page } from "./page.js";
 import { alerts, facts, health, moment, rate, runLink, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
 import { number, size, some, time } from "./words.js";
 
 const name = given.get("name") ?? "";
+const path = `streams/${name.split("/").map(encodeURIComponent).join("/")}`;
+const keyMap = map(path); // stays, with its zoom, when the page is drawn again
 
 page({
   here: "streams",
   title: name || "Stream",
-  asks: () => [`streams/${name.split("/").map(encodeURIComponent).join("/")}`, {}],
+  asks: () => [path, {}],
   draw,
 });
 
 function draw({ facts: of, settings, columns, transactions, files, retention, scaling, completeness }, now) {
+  requestAnimationFrame(keyMap.again); // then it has a width
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
@@ -41,6 +45,7 @@ function draw({ facts: of, settings, columns, transactions, files, retention, sc
       completeness && ["Complete until", time(completeness.complete_until), `by ${completeness.event_time}; ${some(completeness.late_events, "late event")}`],
     ]),
     section("Appends", appended(of.activity)),
+    section("Key space over time", keyMap.place),
     section("Who reads it", groups(of.groups, now)),
     section("Newest transactions", newest(transactions, now)),
     section("Columns", schema(columns)),

@@ -1,0 +1,65 @@
+"""The map of a stream in a real browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.pages.conftest import Served
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
+from weir.database.connection import Database
+
+pytestmark = pytest.mark.server
+
+
+def test_a_map_of_a_stream_says_numbers_where_one_points_and_zooms(
+    page: Page, served: Served, database: Database
+) -> None:
+    lane = Lane.made(database, 2, name="shop/orders")
+    group = Group.made(lane)
+    page.goto(f"{served.address}/stream?name={lane.name}")
+    expect(page.locator("main")).to_contain_text("their rates are colours here")
+    lane.append({"0.0": 40, "1.0": 2})
+    run(database, "UPDATE epoch SET created_at = created_at - 3600000000")
+    low, _ = lane.scale("0.0", parts=2)
+    lane.append({low: 7})
+    page.reload()
+    drawn, says = page.locator(".map"), page.locator(".map-says")
+    expect(drawn.locator("[data-area]")).to_have_count(4)
+    expect(drawn.locator(".mark.scale")).to_have_count(1)
+    drawn.scroll_into_view_if_needed()
+    box = drawn.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    expect(says).to_contain_text("Segment 1.0, keys 0.5 – 1: 2 events; ")
+    expect(says).to_contain_text(re.compile(f"Here: the head at .*, {group.name} at "))
+    expect(drawn.locator(".chosen")).to_have_count(1)
+    positions = drawn.locator(".position").count()
+    page.get_by_role("checkbox", name=group.name).uncheck()
+    expect(drawn.locator(".position")).to_have_count(positions - 1)
+    expect(says).not_to_contain_text(group.name)
+    times = drawn.locator(".when")
+    whole = times.all_text_contents()
+    for zoom in (wheel, lambda page: page.keyboard.press("+")):
+        drawn.focus()
+        with page.expect_response(lambda one: "/map?since=" in one.url):
+            zoom(page)
+        expect(times.first).not_to_have_text(whole[0])
+        with page.expect_response(lambda one: "/map?since=" in one.url):
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowUp")
+        expect(says).to_contain_text("at most")
+        page.get_by_role("button", name="Show all").click()
+        expect(times.first).to_have_text(whole[0])
+    page.get_by_text("The map as tables").click()
+    expect(page.get_by_role("table", name="Segments")).to_contain_text("40")
+    expect(page.get_by_role("table", name="Positions")).to_contain_text(group.name)
+
+
+def wheel(page: Page) -> None:
+    """Turn the wheel over the map, with Ctrl."""
+    page.locator(".map").hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
