@@ -23,10 +23,11 @@ TOGETHER = {
     ),
 }
 # Files that take longer than the rest; what is not named comes after them.
-LONG = """tests/local/test_airflow_stack.py tests/local/test_command_line.py
-    tests/reader_groups/test_machine.py
-    tests/controller/test_interleavings_at_every_statement.py tests/retention/test_schedules.py
-    tests/retention/test_prune.py""".split()
+LONG = """tests/local/test_airflow_stack.py tests/sql/test_migrations.py
+    tests/pages/test_browser.py tests/terminal/test_look.py tests/airflow/test_forms.py
+    tests/verification/test_damage.py tests/recovery/test_compacted_files.py
+    tests/controller/test_interleavings_at_every_statement.py tests/test_importable.py
+    tests/declarations/test_apply.py""".split()
 
 
 def unit_of(nodeid: str) -> str:

@@ -67,6 +67,7 @@ def check_sound(world: World) -> None:
     assert done.error() is None
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("what", ["keep", "delete"])
 @pytest.mark.parametrize("later", [0, 5], ids=["whole", "in part"])
 def test_what_was_put_together_since_the_backup_takes_the_place_of_what_was_swept(
@@ -141,6 +142,7 @@ def test_a_backup_of_any_moment_finds_all_that_nobody_truncated(
     world_goes_on(restored, before)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("what", ["keep", "delete"])
 def test_a_warehouse_of_before_a_compaction_gives_the_files_that_it_was_made_of(
     database: Database, settings: Settings, tmp_path: Path, what: str
@@ -208,6 +210,7 @@ def edited(path: Path) -> None:
         writer.add_key_value_metadata({"weir": notes[b"weir"].decode()})
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("what", ["keep", "delete"])
 def test_files_with_other_events_replace_nothing_and_what_is_lost_is_said(
     database: Database, settings: Settings, restore: Restore, what: str

@@ -57,6 +57,7 @@ def describe(dsn: str) -> list[str]:
 
 def differences(one: list[str], other: list[str]) -> list[str]:
     """Return what is in one of two descriptions only; nothing if they are equal."""
-    return [f"- {line}" for line in one if line not in set(other)] + [
-        f"+ {line}" for line in other if line not in set(one)
+    here, there = set(one), set(other)
+    return [f"- {line}" for line in one if line not in there] + [
+        f"+ {line}" for line in other if line not in here
     ]

@@ -7,8 +7,9 @@ uses it; then the upgrade is refused.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from sqlalchemy import Connection, exc, text
@@ -38,11 +39,10 @@ class _Object:
         number = connection.execute(text(f"SELECT {find}(:n)::oid"), {"n": self.name}).scalar_one()
         return None if number is None else int(number)
 
-    def is_of_another_role(self, connection: Connection) -> bool:
+    def is_of_another_role(self, connection: Connection, number: int) -> bool:
         """Return whether it is a function of weir_publisher, which the owner of the schema may drop
-        but not replace."""
+        but not replace. `number` is its oid."""
         owned = text("SELECT NOT pg_has_role(proowner, 'USAGE') FROM pg_proc WHERE oid = :n")
-        number = self.number(connection) if self.kind == "FUNCTION" else None
         return bool(connection.execute(owned, {"n": number}).scalar())
 
 
@@ -59,19 +59,23 @@ def replace_definitions(connection: Connection, folder: Path) -> None:
     objects = list(_objects(statements))
     _clear_column_comments(connection, objects)
     for path in sorted(folder.glob("schema/*.sql")):
-        for statement in split(path.read_text()):
-            if statement.startswith("COMMENT "):
-                connection.exec_driver_sql(statement)
+        _run(connection, (one for one in split(path.read_text()) if one.startswith("COMMENT ")))
     grants: list[str] = []
     by_statement = {one.statement: one for one in objects}
-    for statement in statements:
-        if (one := by_statement.get(statement)) is None:
-            connection.exec_driver_sql(statement)
+    for found, several in groupby(statements, by_statement.get):
+        if found is None:
+            _run(connection, several)
         else:
-            grants += _replace(connection, one, objects)
+            grants += _replace(connection, found, objects)
     _drop_obsolete(connection, objects)
     for grant in grants:
         connection.exec_driver_sql(grant)
+
+
+def _run(connection: Connection, statements: Iterable[str]) -> None:
+    """Run statements in one call: hundreds of comments would take as many."""
+    if several := "".join(statements):
+        connection.exec_driver_sql(several)
 
 
 def split(sql: str) -> list[str]:
@@ -92,11 +96,26 @@ def _objects(statements: list[str]) -> Iterator[_Object]:
             yield _Object("FUNCTION", comment[1], statement)
 
 
+def _numbers(connection: Connection, objects: list[_Object]) -> dict[int, _Object]:
+    """Return the objects that the database has, by their oids."""
+    by_name = {(one.kind, one.name): one for one in objects}
+    found = connection.execute(
+        text(
+            """SELECT kind, name, CAST(CASE kind WHEN 'VIEW' THEN CAST(to_regclass(name) AS oid)
+                                            ELSE CAST(to_regprocedure(name) AS oid) END AS bigint)
+            FROM unnest(CAST(:kinds AS text[]), CAST(:names AS text[])) o (kind, name)"""
+        ),
+        {"kinds": [kind for kind, _ in by_name], "names": [name for _, name in by_name]},
+    )
+    return {number: by_name[kind, name] for kind, name, number in found if number is not None}
+
+
 def _replace(connection: Connection, one: _Object, objects: list[_Object]) -> list[str]:
     """Create or replace one object; returns the grants to give once all objects are there."""
-    is_new = one.kind == "FUNCTION" and one.number(connection) is None
+    number = one.number(connection) if one.kind == "FUNCTION" else None
+    is_new = one.kind == "FUNCTION" and number is None
     grants: list[str] = []
-    if in_place := not one.is_of_another_role(connection):
+    if in_place := number is None or not one.is_of_another_role(connection, number):
         try:
             with connection.begin_nested():
                 connection.exec_driver_sql(one.statement)
@@ -148,7 +167,7 @@ _GRANTS = text(
 def _drop(connection: Connection, one: _Object, objects: list[_Object]) -> list[str]:
     """Drop an object and those of Weir's that use it, which come after it and are created again
     in their turn; returns the statements that give all their grants."""
-    numbers = {other.number(connection): other for other in objects}
+    numbers = _numbers(connection, objects)
     class_ = "pg_class" if one.kind == "VIEW" else "pg_proc"
     found = connection.execute(_USERS, {"class": class_, "number": one.number(connection)})
     gone = [numbers[number] for number in found.scalars() if number in numbers]
@@ -195,7 +214,7 @@ def in_use(error: exc.DBAPIError) -> Conflict:
 def _drop_obsolete(connection: Connection, objects: list[_Object]) -> None:
     """Drop the functions of weir_internal that no file has. Only a migration that names it drops
     what people may query."""
-    wanted = [one.number(connection) for one in objects]
+    wanted = list(_numbers(connection, [one for one in objects if one.kind == "FUNCTION"]))
     obsolete = connection.execute(
         text(
             """SELECT string_agg(CAST(CAST(oid AS regprocedure) AS text), ', ') FROM pg_proc
@@ -209,7 +228,7 @@ def _drop_obsolete(connection: Connection, objects: list[_Object]) -> None:
 
 def _clear_column_comments(connection: Connection, objects: list[_Object]) -> None:
     """Remove the comments on columns: some files of views derive theirs from those of tables."""
-    views = [one.number(connection) for one in objects if one.kind == "VIEW"]
+    views = list(_numbers(connection, [one for one in objects if one.kind == "VIEW"]))
     found = connection.execute(
         text(
             """SELECT format('COMMENT ON COLUMN %s.%I IS NULL', CAST(c.oid AS regclass), a.attname)
@@ -217,7 +236,6 @@ def _clear_column_comments(connection: Connection, objects: list[_Object]) -> No
             WHERE (c.relnamespace = 'weir_internal'::regnamespace OR c.oid = ANY (:views))
               AND c.relkind IN ('r', 'v') AND col_description(c.oid, a.attnum) IS NOT NULL"""
         ),
-        {"views": [view for view in views if view is not None]},
+        {"views": views},
     )
-    for statement in found.scalars().all():
-        connection.exec_driver_sql(statement)
+    _run(connection, (f"{statement};" for statement in found.scalars().all()))
