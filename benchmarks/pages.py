@@ -19,6 +19,7 @@ PATHS = {
     "search": "/api/streams?search=s9&sort=changed",
     "stream": "/api/streams/bench/s42",
     "groups": "/api/groups",
+    "runs": "/api/runs?upkeep=false",
     "retention": "/api/retention",
     "group": "/api/groups/s42-1",
 }

@@ -49,7 +49,13 @@ def pages(
 
 def test_without_a_login_there_is_no_page(settings: Settings) -> None:
     client = TestClient(app)
-    for path in ("/api/runs/d?run_id=r", "/api/streams", "/api/streams/a/b", "/api/groups/g"):
+    for path in (
+        "/api/runs/d?run_id=r",
+        "/api/runs",
+        "/api/streams",
+        "/api/streams/a/b",
+        "/api/groups/g",
+    ):
         assert client.get(path).status_code in (401, 403), path
     assert client.get("/api/openapi.json").status_code in (401, 403)
     for path in ("/docs", "/openapi.json", "/redoc"):

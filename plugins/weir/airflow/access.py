@@ -17,9 +17,12 @@ from airflow.models import Connection
 from airflow.models.dag import DagModel
 from fastapi import HTTPException, status
 
+from weir.history.job_runs import BY_HAND
 from weir.pages.actions import Trigger
 
-__all__ = ["get_user", "may_look_through", "may_see_runs", "may_see_streams", "trigger"]
+__all__ = [
+    "get_user", "may_look_through", "may_see_runs", "may_see_streams", "seen_dags", "trigger",
+]  # fmt: skip
 
 may_see_runs = requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)
 may_see_streams = requires_access_asset("GET")
@@ -57,3 +60,16 @@ def trigger(action: str, user: GetUserDep, conn_id: str = "") -> Trigger:
         refused = f"{dag_id} is paused: unpause it, then load this page again."
     address = None if refused else f"../api/v2/dags/{dag_id}/dagRuns"
     return Trigger(dag_id=dag_id, address=address, refused=refused)
+
+
+def seen_dags(user: GetUserDep) -> set[str] | None:
+    """Return the DAGs whose runs a user may see in a list; None for all, also those that are gone:
+    for whoever may see what no DAG of Airflow has."""
+    manager = get_auth_manager()
+    if manager.is_authorized_dag(
+        method="GET", access_entity=DagAccessEntity.TASK_INSTANCE,
+        details=DagDetails(id=BY_HAND), user=user,
+    ):  # fmt: skip
+        return None
+    seen: set[str] = manager.get_authorized_dag_ids(user=user, method="GET")
+    return seen

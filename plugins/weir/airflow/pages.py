@@ -15,6 +15,7 @@ from weir.airflow.access import (
     may_look_through,
     may_see_runs,
     may_see_streams,
+    seen_dags,
     trigger,
 )
 from weir.airflow.connection import settings_of
@@ -24,7 +25,16 @@ from weir.operations.metrics import as_text, rows_of
 from weir.pages.app import Access, create_app
 from weir.settings import hasty, load
 
-app = create_app(Access(settings_of, may_look_through, may_see_streams, may_see_runs, trigger))
+app = create_app(
+    Access(
+        settings_of,
+        may_look_through,
+        may_see_streams,
+        may_see_runs,
+        trigger=trigger,
+        dags=seen_dags,
+    )
+)
 _asking = threading.Lock()  # several monitors at once cost the database no more than one
 
 Given = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]

@@ -3,19 +3,29 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
-from weir.pages import actions, files, groups, key_map, retention, runs, stream, streams
+from weir.pages import (
+    actions,
+    files,
+    groups,
+    key_map,
+    newest_runs,
+    retention,
+    runs,
+    stream,
+    streams,
+)
 from weir.pages.answering import Refusal
 from weir.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("streams", "stream", "groups", "group", "run", "retention", "act", "files")
+PAGES = ("streams", "stream", "groups", "group", "run", "retention", "runs", "act", "files")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -37,7 +47,8 @@ class Access:
     settings_of: Callable[[str], Settings]
     installation: Callable[..., Any]  # anything of the installation that is named
     streams: Callable[..., Any]  # streams and reader groups
-    runs: Callable[..., Any]  # the runs of the DAG that the path names as `dag_id`
+    runs: Callable[..., Any]  # of the DAG that the path names as `dag_id`; without, of some DAG
+    dags: Callable[..., set[str] | None] = lambda: None  # whose runs a list has; None: all
     # A dependency that returns where a run of the `action` in the path is asked for, if anywhere.
     trigger: Callable[..., actions.Trigger | None] = actions.nowhere
 
@@ -60,6 +71,7 @@ def create_app(access: Access) -> FastAPI:
         (key_map.router, access.streams),
         (groups.router, access.streams),
         (retention.router, access.streams),
+        (newest_runs.router, _runs_of(access)),
         (runs.router, access.runs),
         (actions.router_of(access.trigger), access.streams),
     ):
@@ -74,6 +86,17 @@ def create_app(access: Access) -> FastAPI:
     _serve_pages(app, PAGES)
     app.middleware("http")(_with_headers)
     return app
+
+
+def _runs_of(access: Access) -> Callable[..., None]:
+    def may_see(
+        request: Request,
+        dags: Annotated[set[str] | None, Depends(access.dags)],
+        _: Annotated[Any, Depends(access.runs)],
+    ) -> None:
+        request.state.dags = dags
+
+    return may_see
 
 
 def _serve_pages(app: FastAPI, names: Iterable[str]) -> None:

@@ -1,0 +1,138 @@
+"""The runs of Weir's jobs, the newest first, as JSON."""
+
+import json
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.pages.conftest import anybody
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
+from weir.database.connection import Database
+from weir.history.job_runs import RunId, record_end, record_progress, record_start
+from weir.pages import newest_runs
+from weir.pages.app import Access, create_app
+from weir.settings import Settings
+
+
+def record(
+    database: Database, of: RunId, job: str = "process", state: str = "succeeded", **given: Any
+) -> None:
+    arguments = given.pop("arguments", {})
+    database.transaction(lambda c: record_start(c, of, job, arguments))
+    database.transaction(lambda c: record_progress(c, of, "a line"))
+    if state != "running":
+        database.transaction(lambda c: record_end(c, of, state, **given))
+
+
+def told(client: TestClient, **given: Any) -> Any:
+    answer = client.get("/api/runs", params=given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def tasks(found: Any) -> list[str]:
+    return [one["task_id"] for one in found["runs"]]
+
+
+def test_before_the_first_job_there_is_none(client: TestClient) -> None:
+    found = told(client)
+    assert (found["runs"], found["next"]) == ([], None)
+    assert "process" in found["jobs"]
+
+
+def test_a_run_says_what_it_read_wrote_and_said(client: TestClient, database: Database) -> None:
+    lane, out = Lane.made(database), Lane.made(database)
+    lane.append({"0.0": 5, "1.0": 5})
+    group = Group.made(lane)
+    reading = RunId("dag", "r", "read", 0)
+    record(database, reading, state="running", arguments={"reader_group": group.name})
+    reader = group.reader(str(reading))
+    reader.commit(reader.must_open(4))
+    reader.commit(reader.must_open(6))
+    given = {"stream": str(lane.name), "events": 10}
+    record(database, RunId("dag", "r", "append"), "ingest", report=given)
+    record(database, RunId("dag", "r", "bad"), "ingest", "failed", error="it broke")
+    bad, append, read = told(client)["runs"]
+    assert (bad["state"], bad["says"]) == ("failed", "it broke")
+    assert (append["stream"], append["events"], append["says"]) == (
+        str(lane.name), 10, "a line",
+    )  # fmt: skip
+    assert (read["reader_group"], read["batches"], read["read"]) == (group.name, 2, 10)
+    assert (read["state"], read["map_index"], read["ended_at"]) == ("running", 0, None)
+    outputs = [{"kind": "stream", "stream_id": out.stream_id, "transaction_number": 1}]
+    outputs += [{"kind": "table", "table": "a.b"}] * 2
+    run(
+        database, "UPDATE reader_batch SET outputs = CAST(:o AS jsonb)", o=json.dumps(outputs)
+    )  # fmt: skip
+    assert told(client)["runs"][2]["wrote"] == [
+        {"kind": "stream", "name": str(out.name)}, {"kind": "table", "name": "a.b"},
+    ]  # fmt: skip
+
+
+def test_runs_are_found_by_action_state_stream_and_group(
+    client: TestClient, database: Database
+) -> None:
+    record(database, RunId("d", "r", "a"), "ingest", arguments={"stream": "shop/a"})
+    record(database, RunId("d", "r", "b"), "ingest", "failed", arguments={"stream": "shop/b"})
+    record(database, RunId("d", "r", "c"), "process", arguments={"reader_group": "g"})
+    record(database, RunId("d", "r", "u"), "upkeep")
+    assert tasks(told(client)) == ["u", "c", "b", "a"]
+    assert tasks(told(client, upkeep=False)) == ["c", "b", "a"]
+    assert tasks(told(client, job="ingest")) == ["b", "a"]
+    assert tasks(told(client, state="failed")) == ["b"]
+    assert tasks(told(client, stream="shop/a")) == ["a"]
+    assert tasks(told(client, reader_group="g")) == ["c"]
+    assert tasks(told(client, job="ingest", reader_group="g")) == []
+    assert client.get("/api/runs", params={"state": "x"}).status_code == 422
+
+
+def test_pages_have_each_run_and_each_try_once(client: TestClient, database: Database) -> None:
+    for number in (1, 2):
+        for task in "abc":
+            record(database, RunId("d", "r", task, try_number=number))
+    run(database, "UPDATE job_run SET started_at = 'epoch' WHERE task_id <> 'a'")
+    found, after = [], ""
+    while True:
+        answer = told(client, limit=2, after=after)
+        found += [(one["task_id"], one["try_number"]) for one in answer["runs"]]
+        if not (after := answer["next"] or ""):
+            break
+    assert found == [("a", 2), ("a", 1), ("c", 2), ("c", 1), ("b", 2), ("b", 1)]
+
+
+def test_what_is_rare_is_looked_for_so_far_and_then_further_on(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newest_runs, "LOOKED_AT", 3)
+    for number in range(7):
+        record(database, RunId("d", "r", str(number)), "ingest" if number == 1 else "upkeep")
+    first = told(client, job="ingest")
+    assert (first["runs"], first["looked_at"]) == ([], 3)
+    second = told(client, job="ingest", after=first["next"])
+    assert tasks(second) == ["1"]
+    assert told(client, job="ingest", after=second["next"]) == {
+        **second, "runs": [], "next": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["x", "[]", "1", '["x", "d", "r", "t", "1", "1"]', '["2026-01-01", "", "", "", "x", 1]'],
+)
+def test_a_page_after_nonsense_is_refused(client: TestClient, after: str) -> None:
+    assert client.get("/api/runs", params={"after": after}).status_code == 422
+
+
+def test_a_list_has_the_dags_that_somebody_may_see(settings: Settings, database: Database) -> None:
+    for dag in ("mine", "others"):
+        record(database, RunId(dag, "r", dag))
+
+    def seen(*dags: str) -> list[str]:
+        access = Access(lambda _: settings, anybody, anybody, anybody, dags=lambda: set(dags))
+        return tasks(told(TestClient(create_app(access))))
+
+    assert seen("mine") == ["mine"]
+    assert seen("mine", "others") == ["others", "mine"]
+    assert seen() == []
