@@ -25,7 +25,7 @@ def anybody() -> None:
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
     """Yield a client of the app."""
-    app = create_app(Access(lambda conn_id: settings, anybody, anybody, anybody))
+    app = create_app(Access(lambda conn_id: settings, anybody, anybody, anybody, anybody))
     with TestClient(app) as client:
         yield client
 
@@ -42,7 +42,7 @@ class Served:
 @pytest.fixture
 def served(settings: Settings) -> Iterator[Served]:
     made = Served(settings)
-    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody))
+    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody, anybody))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -21,11 +21,14 @@ from weir.history.job_runs import BY_HAND
 from weir.pages.actions import Trigger
 
 __all__ = [
-    "get_user", "may_look_through", "may_see_runs", "may_see_streams", "seen_dags", "trigger",
+    "get_user", "may_look_through", "may_see_events", "may_see_runs", "may_see_streams",
+    "seen_dags", "trigger",
 ]  # fmt: skip
 
 may_see_runs = requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)
 may_see_streams = requires_access_asset("GET")
+# Data, not only what there is: of those who may tell Airflow that there is new data.
+may_see_events = requires_access_asset("POST")
 
 
 def may_look_through(user: GetUserDep, conn_id: str = "") -> None:

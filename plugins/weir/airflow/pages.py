@@ -13,6 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from weir.airflow.access import (
     get_user,
     may_look_through,
+    may_see_events,
     may_see_runs,
     may_see_streams,
     seen_dags,
@@ -31,6 +32,7 @@ app = create_app(
         may_look_through,
         may_see_streams,
         may_see_runs,
+        may_see_events,
         trigger=trigger,
         dags=seen_dags,
     )

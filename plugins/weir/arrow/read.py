@@ -22,6 +22,7 @@ from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
 ORDERS = ("segment", "stream")
+_PIECE, _MOST_ROWS = 4 << 20, 8192  # bytes and rows of a piece
 
 
 def read_table(
@@ -133,12 +134,14 @@ def read_slice(
 
 
 def read_rows(
-    settings: Settings, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]
-) -> pa.Table:
+    settings: Settings, part: FileSlice, schema: pa.Schema, wanted: Sequence[str], *,
+    piecewise: bool = False,
+) -> pa.Table:  # fmt: skip
     """Return the wanted rows of one file with their ranks (`_weir_seq`), by a schema of
     `weir.arrow.schema.to_read`. Columns that the file does not have are null, or their defaults.
 
-    Only the row groups that hold the rows are read. Raises what `why_unread` returns for a file
+    Only the row groups that hold the rows are read; `piecewise`: a few MB of them at a time, for a
+    few rows of large ones. Raises what `why_unread` returns for a file
     that can't be read, and Conflict for a value that the schema's type does not hold, because the
     column was widened since."""
     system, base = filesystem(settings.warehouse)
@@ -152,7 +155,13 @@ def read_rows(
             stored = {n: in_file(schema.field(n)) for n in wanted}
             columns = [*(n for n in stored.values() if n in there), SEQ]
             columns += [CLOCK] if several else []
-            table = file.read_row_groups(groups, columns=columns)
+            if piecewise:
+                table = _pieces(
+                    file, groups, columns, part.first_row - before, part.end_row - before
+                )
+                before = part.first_row
+            else:
+                table = file.read_row_groups(groups, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
         _, database = shared_database(settings)
         raise why_unread(database, settings.warehouse, part.path, error) from error
@@ -175,6 +184,27 @@ def read_rows(
         pa.field(n, pa.int64()) for n in names
     ]
     return pa.table([*values, *places], schema=pa.schema(fields))
+
+
+def _pieces(
+    file: pq.ParquetFile, groups: list[int], columns: list[str], first: int, end: int
+) -> pa.Table:
+    """Return the rows from `first` to `end` of some row groups, of which little is decoded at a
+    time."""
+    found = [file.metadata.row_group(i) for i in groups]
+    count = max(1, sum(one.num_rows for one in found))
+    bytes_each = max(1, sum(one.total_byte_size for one in found) // count)
+    size = max(1, min(_MOST_ROWS, _PIECE // bytes_each))
+    kept, at = [file.schema_arrow.empty_table().select(columns)], 0
+    for batch in file.iter_batches(size, row_groups=groups, columns=columns):
+        low, high = max(first - at, 0), min(end - at, batch.num_rows)
+        if low < high:
+            rows = pa.Table.from_batches([batch]).select(columns)
+            kept.append(rows.take(pa.array(range(low, high), pa.int64())))  # frees the others
+        at += batch.num_rows
+        if at >= end:
+            break
+    return pa.concat_tables(kept)
 
 
 def _in_type(values: pa.ChunkedArray, column: pa.Field) -> pa.ChunkedArray:

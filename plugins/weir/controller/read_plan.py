@@ -159,15 +159,18 @@ def _slices(
     return [FileSlice(*row) for row in rows]
 
 
-def newest_slices(connection: Connection, stream_id: int, events: int) -> list[FileSlice]:
+def newest_slices(
+    connection: Connection, stream_id: int, events: int, before: int | None = None
+) -> list[FileSlice]:
     """Return slices of the newest files, each of one commit and the last one written first, that
-    hold the last `events` events in write order, and others.
+    hold the last `events` events in write order, and others. `before`: of commits before this
+    clock; None: of all.
 
     Looks at the newest commit first, and at eight times as many before it while these do not
     suffice.
     """
     found: list[FileSlice] = []
-    before, commits = None, 1
+    commits = 1
     while True:
         rows = connection.execute(
             _NEWEST, {"s": stream_id, "before": before, "commits": commits, "most": events}

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
-from weir.errors import DatabaseFailed, InvalidInput, NotFound, Unavailable, WeirError
+from weir.errors import Conflict, DatabaseFailed, InvalidInput, NotFound, Unavailable, WeirError
 from weir.settings import hasty
 
 
@@ -54,6 +54,8 @@ class Tagged(APIRoute):
 def _status_of(error: WeirError) -> int:
     if isinstance(error, (NotFound, InvalidInput)):
         return 404 if isinstance(error, NotFound) else 400
+    if isinstance(error, Conflict):
+        return 409
     return 503 if isinstance(error, (Unavailable, DatabaseFailed)) else 500
 
 

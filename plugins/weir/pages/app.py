@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from weir import __version__
 from weir.pages import (
     actions,
+    events,
     files,
     groups,
     key_map,
@@ -25,7 +26,18 @@ from weir.pages.answering import Refusal
 from weir.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("streams", "stream", "groups", "group", "run", "retention", "runs", "act", "files")
+PAGES = (
+    "streams",
+    "stream",
+    "groups",
+    "group",
+    "run",
+    "retention",
+    "runs",
+    "act",
+    "files",
+    "events",
+)
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -34,6 +46,10 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",  # a browser asks again, by the ETag
 }
+
+
+def _nobody() -> None:
+    raise HTTPException(403, "Forbidden")
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,7 @@ class Access:
     installation: Callable[..., Any]  # anything of the installation that is named
     streams: Callable[..., Any]  # streams and reader groups
     runs: Callable[..., Any]  # of the DAG that the path names as `dag_id`; without, of some DAG
+    events: Callable[..., Any] = _nobody  # the events themselves, for those who may see streams
     dags: Callable[..., set[str] | None] = lambda: None  # whose runs a list has; None: all
     # A dependency that returns where a run of the `action` in the path is asked for, if anywhere.
     trigger: Callable[..., actions.Trigger | None] = actions.nowhere
@@ -62,7 +79,7 @@ def create_app(access: Access) -> FastAPI:
     )  # fmt: skip
     app.state.settings_of = access.settings_of
     refusals: dict[int | str, dict[str, Any]] = {
-        status: {"model": Refusal} for status in (404, 503)
+        status: {"model": Refusal} for status in (400, 404, 409, 503)
     }
     for router, may_see in (
         (streams.router, access.streams),
@@ -79,6 +96,10 @@ def create_app(access: Access) -> FastAPI:
             router, prefix="/api", responses=refusals,
             dependencies=[Depends(access.installation), Depends(may_see)],
         )  # fmt: skip
+    app.include_router(
+        events.router, prefix="/api", responses=refusals,
+        dependencies=[Depends(one) for one in (access.installation, access.streams, access.events)],
+    )  # fmt: skip
     app.add_api_route(
         "/api/openapi.json", lambda: JSONResponse(app.openapi()),
         dependencies=[Depends(access.streams)], include_in_schema=False,

@@ -17,7 +17,9 @@ NEWEST = 20  # transactions and decisions that are shown
 MOST = 1000  # columns
 
 _SETTINGS = """SELECT to_jsonb(c) - '{stream,schema,schema_version}'::text[] AS settings,
-    date_trunc('minute', statement_timestamp()) AS now
+    date_trunc('minute', statement_timestamp()) AS now,
+    EXISTS (SELECT FROM weir.stream_configuration r WHERE r.stream = c.stream || '.rejected')
+        AS rejects
 FROM weir.stream_configuration c WHERE c.stream = :stream"""
 _COLUMNS = f"""SELECT version, position, name, type, default_value, change, newest, created_at
 FROM weir.stream_columns WHERE stream = :stream
@@ -107,10 +109,11 @@ class Completeness(BaseModel):
 
 
 class Stream(BaseModel):
-    """A stream in full."""
+    """A stream in full. `rejected`: the stream of rows that it has rejected, if any."""
 
     facts: Facts
     settings: dict[str, Any]
+    rejected: str | None
     columns: list[Column]
     transactions: list[Transaction]
     files: Files
@@ -131,13 +134,14 @@ def show_stream(asked: Asked, scope: str, name: str) -> Stream:
         found = of(_SETTINGS)
         if not found:
             raise NotFound("stream_not_found", f"there is no stream {stream}.")
-        [(settings, now)] = found
+        [(settings, now, rejects)] = found
         [facts] = facts_of(connection, [stream], now)
         [files] = of(_FILES)
         complete = of(_COMPLETE)
         return Stream(
             facts=facts,
             settings=settings,
+            rejected=f"{stream}.rejected" if rejects else None,
             columns=[Column(**row._mapping) for row in of(_COLUMNS)],
             transactions=[Transaction(**row._mapping) for row in of(_TRANSACTIONS)],
             files=Files(**files._mapping),

@@ -28,7 +28,7 @@ def ui(terminal: Terminal, given: argparse.Namespace) -> int:
             raise HTTPException(401, "Open the address that `weir ui` has printed.")
 
     # The installation that the terminal is in, whatever is named.
-    access = Access(lambda _: terminal.settings, holder, holder, holder)
+    access = Access(lambda _: terminal.settings, holder, holder, holder, holder)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # whoever reads the address may be faster than the app

@@ -21,7 +21,7 @@ const questions = el("div", {},
     el("button", { type: "button", click: () => tell(compacted, "compaction", compaction) }, "What would compaction do?")),
   kept, compacted);
 
-const shown = page({ here: "streams", title: `Files of ${name}`, asks: () => [`${path}/files`, wanted], draw, tools: questions });
+const shown = page({ here: "streams", title: `Files of ${name}`, asks: () => [`${path}/files`, wanted], draw, tools: questions, once: true });
 
 // Ask something that takes a while only when somebody wants to know it.
 async function tell(place, what, words, query = {}) {

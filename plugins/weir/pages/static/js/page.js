@@ -11,8 +11,8 @@ const PAGES = [["streams", "Streams"], ["groups", "Reader groups"], ["retention"
 //
 // here: which of the links in the head is this page's. title: what it is about. asks: a function that returns
 // [path, query] of what to ask. draw: a function of the data and of when it was asked, which returns what to show.
-// tools: elements above it that stay. Returns { again }: a function that asks at once, as after another search.
-export function page({ here, title, asks, draw, tools = [] }) {
+// tools: elements above it that stay. once: ask only when somebody wants it, because the answer is dear. Returns { again }: a function that asks at once, as after another search.
+export function page({ here, title, asks, draw, tools = [], once = false }) {
   const name = document.title.split(" · ").pop();
   if (title) document.title = `${title} · ${name}`;
   const age = el("span", { class: "age", role: "status" });
@@ -59,7 +59,7 @@ export function page({ here, title, asks, draw, tools = [] }) {
     if (mine !== asking) return;
     shown.setAttribute("aria-busy", "false");
     tell();
-    timer = setTimeout(again, EVERY);
+    if (!once) timer = setTimeout(again, EVERY);
   }
 
   function tell() {
@@ -69,7 +69,7 @@ export function page({ here, title, asks, draw, tools = [] }) {
   }
 
   setInterval(tell, 1000);
-  document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : again()));
+  document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : once || again()));
   document.addEventListener("keydown", (event) => key(event, again));
   again();
   return { again };

@@ -20,7 +20,7 @@ page({
   draw,
 });
 
-function draw({ facts: of, settings, columns, transactions, files, retention, scaling, completeness }, now) {
+function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, completeness }, now) {
   requestAnimationFrame(keyMap.again); // then it has a width
   return [
     el("p", { class: "lead" }, health(of.health, now)),
@@ -34,6 +34,10 @@ function draw({ facts: of, settings, columns, transactions, files, retention, sc
       ["Change settings", "update_stream", { stream: name }],
       of.state === "active" && ["Seal", "seal_stream", { stream: name }],
     ),
+    el("nav", { class: "more", "aria-label": "More of this stream" },
+      el("a", { href: address("events", { name }) }, "Events"),
+      el("a", { href: address("files", { name }) }, "Files"),
+      rejected && el("a", { href: address("events", { name: rejected }) }, "Rejected rows")),
     facts([
       ["Events", number(of.events), of.appended > of.events && `${number(of.appended)} were appended in all`],
       ["Size", size(of.bytes), `${some(files.files, "file")}, ${number(files.small_files)} small`],

@@ -1,0 +1,158 @@
+"""Look through the newest events of a stream, or those before a time, or of a key, with little
+memory and within a few seconds: for people who look, not for programs that read."""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Connection
+
+from weir.arrow.read import concatenated, read_rows
+from weir.arrow.schema import to_read
+from weir.controller.locks import StreamRow, read_stream
+from weir.controller.read_plan import FileSlice, newest_slices
+from weir.controller.streams import schema_by_id
+from weir.database.connection import Database
+from weir.errors import Conflict, InvalidInput
+from weir.model.key_space import STEPS, routing_steps
+from weir.model.names import StreamName
+from weir.model.plain_column import plain_column
+from weir.model.schema import SEQ, Field
+from weir.settings import Settings
+
+MOST_FILES = 200
+MOST_SECONDS = 6.0
+MOST_BYTES = 64 << 20  # of the events that are shown
+LOOKED = 100_000  # events, or little more, that are looked through for those of a key
+
+
+class Place(NamedTuple):
+    """A place in the write order, seen from the tail: before all of a later clock, and before the
+    last `passed` events of this clock."""
+
+    clock: int
+    passed: int = 0
+
+
+class Seen(NamedTuple):
+    """What was found: the newest event first. `next`: where to look on, if there may be more.
+    `looked`: how many events were looked at, `since`: the clock of the oldest of them."""
+
+    table: pa.Table
+    fields: list[Field]
+    routing_key: str
+    next: Place | None
+    looked: int
+    since: int | None
+
+
+def browse(
+    database: Database, settings: Settings, name: StreamName, count: int, *,
+    before: Place | None = None, key: str | None = None, columns: Sequence[str] | None = None,
+    most: int = 1000,
+) -> Seen:  # fmt: skip
+    """Return at most `count` events, the newest first, with `_segment`, `_offset` and `_clock`: of
+    the whole stream, or of a routing key. `columns`: which; None: the first `most`.
+
+    Raises NotFound, InvalidInput for a key of a stream whose routing key is an expression, and
+    Conflict if this would take too many files, too long or too much memory."""
+    begun = time.monotonic()
+    passed = before.passed if before else 0
+    need = count + passed + 1
+    asked = need if key is None else LOOKED
+
+    def plan(c: Connection) -> tuple[StreamRow, list[FileSlice], list[Field]]:
+        row = read_stream(c, name)
+        slices = newest_slices(c, row.stream_id, asked, before.clock + 1 if before else None)
+        return row, slices, schema_by_id(c, row.stream_id)
+
+    row, slices, fields = database.snapshot(plan)
+    schema = to_read(fields)
+    wanted = list(schema.names[:most]) if columns is None else list(columns)
+    of_key = None if key is None else key_column(name, row.configuration.routing_key, schema)
+    exhausted = sum(s.end_row - s.first_row for s in slices) < asked
+    since = min((s.first_clock for s in slices), default=None)
+    if key is not None:
+        at = routing_steps(key.encode()) / STEPS
+        slices = [s for s in slices if s.key_low <= at < s.key_high]
+
+    found: list[pa.Table] = []
+    order: list[tuple[int, int]] = []
+    looked = stopped = 0
+    for files, part in enumerate(slices):
+        order.sort(reverse=True)
+        if len(order) >= need and order[need - 1] > (part.first_clock, part.last_seq):
+            since = part.first_clock
+            break  # this file, and all after it in this order, end before the events found
+        if files >= MOST_FILES or time.monotonic() - begun > MOST_SECONDS:
+            if key is None or part.first_clock == slices[0].first_clock:
+                raise _too_much(name)
+            stopped = since = part.first_clock
+            break
+        looked += part.end_row - part.first_row
+        for piece in _pieces(settings, part, schema, of_key, key, need):
+            rows = read_rows(settings, piece, schema, wanted, piecewise=True)
+            found.append(rows)
+            order += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
+        if sum(one.nbytes for one in found) > MOST_BYTES:
+            raise _too_much(name)
+
+    keys = [("_clock", "descending"), (SEQ, "descending")]
+    whole = concatenated(found, schema, wanted).sort_by(keys)
+    whole = whole.filter(pc.greater(whole["_clock"], stopped))
+    shown = whole.slice(passed, count).drop_columns([SEQ])
+    more: Place | None = None
+    if whole.num_rows > passed + count:
+        more = _after(shown["_clock"].to_pylist(), before)
+    elif stopped:
+        more = Place(stopped)
+    elif not exhausted and since is not None:
+        more = Place(since - 1)
+    return Seen(shown, fields, row.configuration.routing_key, more, looked, since)
+
+
+def key_column(name: StreamName, routing_key: str, schema: pa.Schema) -> str:
+    """Return the column that has the routing keys of a stream. Raises InvalidInput if none has."""
+    column = plain_column(routing_key)
+    there = {one.lower(): one for one in schema.names}
+    if column is None or column.lower() not in there:
+        raise InvalidInput(
+            "routing_key_needs_spark",
+            f"the routing key of stream {name} is {routing_key!r}, which is no column, so its "
+            "events can't be looked for by key here; read them with a condition on its columns.",
+        )
+    return str(there[column.lower()])
+
+
+def _pieces(
+    settings: Settings, part: FileSlice, schema: pa.Schema, column: str | None, key: str | None,
+    need: int,
+) -> list[FileSlice]:  # fmt: skip
+    """Return the rows of a file to show, as slices: its last ones, or the last of a key."""
+    if column is None:
+        return [part._replace(first_row=max(part.first_row, part.end_row - need))]
+    keys = read_rows(settings, part, schema, [column], piecewise=True)[column]
+    at = pc.indices_nonzero(pc.fill_null(pc.equal(keys.cast(pa.string()), key), False)).to_pylist()
+    return [
+        part._replace(first_row=part.first_row + i, end_row=part.first_row + i + 1)
+        for i in at[-need:]
+    ]
+
+
+def _after(clocks: list[int], before: Place | None) -> Place:
+    """Return the place after events with these clocks, which come from a place on."""
+    last = clocks[-1]
+    passed = sum(clock == last for clock in clocks)
+    if before and before.clock == last:
+        passed += before.passed
+    return Place(last, passed)
+
+
+def _too_much(name: StreamName) -> Conflict:
+    return Conflict(
+        "events_too_large",
+        f"the events of stream {name} that are asked for are in too many or too large files to "
+        "show them here; look at a later or an earlier time, or read them with a program.",
+    )
