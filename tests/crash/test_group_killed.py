@@ -182,7 +182,7 @@ def rounds_of_killing(
 def test_readers_killed_again_and_again_read_each_event_once_and_share_fairly(
     database: Database, settings: Settings, chance: random.Random
 ) -> None:
-    rounds_of_killing(cases(100), database, settings, chance)
+    rounds_of_killing(cases(100, least=12), database, settings, chance)
 
 
 @pytest.mark.soak
