@@ -28,6 +28,9 @@ function begin(text) {
   }
 }
 
+// Of a run that Weir has no record of: what is given was refused before it began.
+const LOG = "It was refused before it began; the log of its task in Airflow says why.";
+
 let typing = null;
 
 function soon() {
@@ -171,18 +174,20 @@ async function follow(at, dag_id, run_id, mine) {
     if (mine !== following) return;
     const ended = state === "success" || state === "failed";
     const sentence = state === "failed" ? await why(dag_id, run_id) : "";
-    say([`The run is ${state ?? "there"}: `, link(), sentence && el("p", {}, sentence)], state);
+    say([`The run ${words[state] ?? `is ${state ?? "there"}`}: `, link(), sentence && el("p", {}, sentence)], state);
     if (ended) return;
     await new Promise((done) => setTimeout(done, 1500));
   }
 }
 
+const words = { success: "has succeeded", failed: "has failed" };
+
 async function why(dag_id, run_id) {
   try {
     const { data } = await ask(`runs/${encodeURIComponent(dag_id)}`, { run_id });
-    return data.runs.map((one) => one.error).find(Boolean) ?? "";
+    return data.runs.map((one) => one.error).find(Boolean) ?? LOG;
   } catch {
-    return ""; // it failed before Weir knew of it
+    return LOG;
   }
 }
 
