@@ -6,13 +6,17 @@ import { page } from "./page.js";
 import { alerts, facts, health, keys, moment, runLink, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
 import { number, seconds, short, size, some, span, time } from "./words.js";
+import { work } from "./work.js";
 
 const name = given.get("name") ?? "";
+const path = `groups/${encodeURIComponent(name)}`;
+const done = work(path); // stays when the page is drawn again
 
-page({ here: "groups", title: name || "Reader group", asks: () => [`groups/${encodeURIComponent(name)}`, {}], draw });
+page({ here: "groups", title: name || "Reader group", asks: () => [path, {}], draw });
 
 function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting, checkpoints, held }, now) {
   const unread = of.streams.reduce((all, one) => all + one.unread_events, 0);
+  done.again();
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
@@ -39,6 +43,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
     held.length > 0 && section("What it makes streams keep", kept(held, now)),
     section("Readers", members(readers, now)),
     section("Newest batches", newest(batches, now)),
+    done.place,
     section("Positions", places(positions)),
     section("Checkpoints", marks(checkpoints, of, now)),
   ];
