@@ -18,6 +18,7 @@ PATHS = {
     "streams": "/api/streams",
     "search": "/api/streams?search=s9&sort=changed",
     "stream": "/api/streams/bench/s42",
+    "map": "/api/streams/bench/s42/map",
     "groups": "/api/groups",
     "runs": "/api/runs?upkeep=false",
     "retention": "/api/retention",

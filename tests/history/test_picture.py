@@ -14,6 +14,7 @@ from weir.history.scene import (
     HeadPart,
     Mark,
     Picture,
+    Position,
     SegmentDrawn,
     SegmentPanel,
     Series,
@@ -61,7 +62,13 @@ def test_a_segment_is_a_rectangle_over_its_keys_and_its_life() -> None:
 @given(st.text(max_size=30))
 def test_any_name_is_escaped(name: str) -> None:
     drawn(
-        SegmentPanel(name, [segment(name, 0.0, 1.0)], [Mark(BEGIN + HOUR, "scale", name)]),
+        SegmentPanel(
+            name,
+            [segment(name, 0.0, 1.0)],
+            [Mark(BEGIN + HOUR, "scale", name)],
+            (),
+            [Position(name, [HeadPart(0, 1, BEGIN)])],
+        ),
         ChartPanel(name, [Series(name, [(BEGIN, 1.0)])], (name, 2.0)),
         title=name,
     )

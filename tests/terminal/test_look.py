@@ -129,6 +129,21 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
     assert weir("streams", "--json").out == "[]\n"
 
 
+def test_a_picture_is_written_to_a_file_or_printed(
+    weir: Weir, lane: Lane, settings: Settings, tmp_path: Path
+) -> None:
+    append(settings, "one", ["a", "b", "c"])
+    printed = weir("picture", "shop/orders")
+    assert (printed.status, printed.err) == (0, "")
+    assert printed.out.startswith("<svg ")
+    assert weir("picture", "shop/orders", "--json").json["svg"].startswith("<svg ")
+    done = weir("picture", "shop/orders", "--out", "map.svg")
+    assert (done.status, done.out) == (0, "")
+    assert "map.svg has the picture of shop/orders" in done.err
+    assert (tmp_path / "map.svg").read_text().startswith("<svg ")
+    assert weir("picture", "shop/orders", "--out", "m.svg", "--json").json == {"out": "m.svg"}
+
+
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
@@ -143,6 +158,10 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
         ("lineage shop/orders --from 99999999999999999999", "argument_invalid", "--from"),
         ("read shop/orders --limit -1", "argument_invalid", "--limit"),
         ("lineage shop/none", "stream_not_found", "shop/none"),
+        ("picture shop/none", "stream_not_found", "shop/none"),
+        ("picture nobody", "group_not_found", "nobody"),
+        ("picture shop/orders --since yesterdayish", "time_invalid", "yesterdayish"),
+        ("picture shop/orders --out no/folder/map.svg", "picture_not_written", "map.svg"),
         ("lineage shop/orders --segment 7.0", "segment_not_found", "7.0"),
         ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),

@@ -20,10 +20,11 @@ def draw_chart(
     for i, one in reversed(list(enumerate(panel.series))):
         x -= svg.width_of(one.name)
         svg.text(root, x, y + 12, one.name, "quiet")
-        svg.line(root, x - 28, y + 8, x - 6, y + 8, _stroke(i))
+        svg.line(root, x - 28, y + 8, x - 6, y + 8, _stroke(panel, i))
         x -= 46
     values = [value for one in panel.series for _, value in one.points]
-    step = _nice_step(max([*values, panel.limit[1] if panel.limit else 0.0, 1e-9]))
+    largest = max([*values, panel.limit[1] if panel.limit else 0.0])
+    step = _nice_step(largest if largest > 0 else 1.0)
     most = step * LINES
 
     def y_of(value: float) -> float:
@@ -38,7 +39,7 @@ def draw_chart(
         svg.text(root, axis.left + 4, y_of(limit) - 4, name, "name")
     for i, one in enumerate(panel.series):
         if one.points:
-            svg.path(root, _steps(one.points, axis, y_of), _stroke(i))
+            svg.path(root, _steps(one.points, axis, y_of), _stroke(panel, i))
 
 
 def _steps(
@@ -67,5 +68,5 @@ def _nice_step(most: float) -> float:
     return next(size * n for n in (1, 2, 2.5, 5, 10) if size * n * LINES >= most)
 
 
-def _stroke(i: int) -> str:
-    return ("first", "second")[i % 2]
+def _stroke(panel: ChartPanel, i: int) -> str:
+    return "first" if i < len(panel.series) - 1 else "second"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import no_such_stream
-from weir.errors import InvalidInput
-from weir.history.scene import Slice
+from weir.errors import InvalidInput, counted
+from weir.history.scene import HeadPart, Mark, Position, SegmentDrawn, SegmentPanel, Slice
 from weir.history.slices import slices_of
 from weir.history.time_axis import say_time
 from weir.model.clock import SECOND
@@ -138,8 +138,8 @@ GROUP BY name, part ORDER BY name, part"""  # noqa: S608 - constants
 class Area(NamedTuple):
     """A segment, or a row of the key space that `segments` share: then `segment` is None.
 
-    `events`: what came to a segment in all, also outside of the times of the map; to a row, in
-    these times.
+    `begin`, `end` and `events` are of all its life, also outside of the times of the map; of a row,
+    of these times.
     """
 
     segment: str | None
@@ -181,6 +181,7 @@ class KeyMap:
     microseconds since 1970."""
 
     stream: str
+    stream_id: int
     first: int
     last: int
     begin: int
@@ -188,6 +189,25 @@ class KeyMap:
     areas: Sequence[Area]
     changes: Sequence[Change]
     lines: Sequence[Line]
+
+    def panel(self, heading: str) -> SegmentPanel:
+        """Return the map for a picture."""
+        segments = [
+            SegmentDrawn(
+                one.segment or counted(one.segments, "segment"), one.key_low, one.key_high,
+                one.begin, one.end if one.end < self.last else None, round(one.events),
+                tuple(one.parts),
+            )
+            for one in self.areas
+        ]  # fmt: skip
+        marks = [
+            Mark(one.clock, one.kind, "" if one.number == 1 else str(one.number))
+            for one in self.changes
+        ]
+        head, *groups = [[HeadPart(*point) for point in one.points] for one in self.lines]
+        names = [str(one.reader_group) for one in self.lines[1:]]
+        positions = [Position(*one) for one in zip(names, groups, strict=True)]
+        return SegmentPanel(heading, segments, marks, head, positions)
 
 
 def key_map(
@@ -234,7 +254,7 @@ def key_map(
         found = rows(_GRID, id=stream_id, times=times, parts=len(times) - 1)
         areas = _grid(found, begin, end, apart)
     return KeyMap(
-        str(stream), first, last, begin, end, areas,
+        str(stream), stream_id, first, last, begin, end, areas,
         [Change(*one) for one in rows(_MARKS, id=stream_id, since=begin, until=end,
                                       apart=_width(begin, end, MARKS))],
         _lines(rows(_LINES, id=stream_id, begins=first, ends=last)),
@@ -264,8 +284,8 @@ def _segments(
         ]
         areas.append(
             Area(
-                segment_name(one.segment_id), 1, one.key_low, one.key_high, max(one.begins, begin),
-                min(one.ends, end), one.events, parts,
+                segment_name(one.segment_id), 1, one.key_low, one.key_high, one.begins, one.ends,
+                one.events, parts,
             )
         )  # fmt: skip
     return areas

@@ -4,6 +4,7 @@ Times are microseconds since 1970. A picture has one time axis and any number of
 segments as rectangles coloured by rate, and charts of numbers over time.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -24,6 +25,7 @@ MARKS = {
     "policy": "scale by the policy",
     "scale": "scale by hand",
     "roll": "roll (no change of the key ranges)",
+    "cut": "recorded cut",
 }
 
 
@@ -65,11 +67,12 @@ def _description(picture: Picture) -> str:
     sentences = [f"From {say_time(picture.begin)} to {say_time(picture.end)} UTC."]
     for panel in picture.panels:
         if isinstance(panel, SegmentPanel):
-            rolls = sum(mark.kind == "roll" for mark in panel.marks)
+            kinds = Counter(mark.kind for mark in panel.marks)
             sentences.append(
                 f"{panel.heading}: {counted(len(panel.segments), 'segment')}, of which "
                 f"{sum(one.end is None for one in panel.segments)} are active at the end, "
-                f"{counted(len(panel.marks) - rolls, 'scale')}, {counted(rolls, 'roll')}."
+                f"{counted(kinds['scale'] + kinds['policy'], 'scale')}, "
+                f"{counted(kinds['roll'], 'roll')}."
             )
         else:
             most = [
@@ -116,9 +119,15 @@ def _legend(levels: Levels, panels: Sequence[SegmentPanel], picture: Picture) ->
     marks = [_Entry(kind, label) for kind, label in MARKS.items() if kind in kinds]
     if any(part.clock > picture.begin for panel in panels for part in panel.head):
         marks += [_Entry("head", "head of the stream"), _Entry("truncated", "truncated")]
+    positions = [
+        _Entry(f"p{number % svg.LINES}", f"position of {one.reader_group}")
+        for panel in panels
+        for number, one in enumerate(panel.positions)
+    ]
     return [
         [_Entry("", heading + ":"), *(_Entry(kind, label) for kind, label in levels.legend())],
         *([marks] if marks else []),
+        *([positions] if positions else []),
     ]
 
 
@@ -139,8 +148,8 @@ def _draw_legend(root: Element, rows: Sequence[Sequence[_Entry]], top: float) ->
         for entry in row:
             if entry.kind in MARKS:
                 draw_mark(root, x + _SWATCH / 2, y - 1, entry.kind)
-            elif entry.kind == "head":
-                svg.line(root, x, y - 4, x + _SWATCH, y - 4, "head")
+            elif entry.kind == "head" or entry.kind.startswith("p"):
+                svg.line(root, x, y - 4, x + _SWATCH, y - 4, entry.kind)
             elif entry.kind == "truncated":
                 svg.rect(root, x, y - 11, _SWATCH, 14, "", fill="url(#truncated)")
             elif entry.kind:

@@ -30,7 +30,7 @@ class SegmentDrawn(NamedTuple):
 
 class Mark(NamedTuple):
     """A moment at which the segments changed. `kind`: `policy` (a scale that the policy decided),
-    `scale` (any other) or `roll`.
+    `scale` (any other) or `roll`; or `cut`, at which the retention set recorded the tail.
     """
 
     clock: int
@@ -46,6 +46,13 @@ class HeadPart(NamedTuple):
     clock: int
 
 
+class Position(NamedTuple):
+    """How far a reader group has come in each part of the key space."""
+
+    reader_group: str
+    parts: Sequence[HeadPart]
+
+
 @dataclass(frozen=True)
 class SegmentPanel:
     """Segments as rectangles. The head is left out if the stream begins at its creation."""
@@ -54,6 +61,7 @@ class SegmentPanel:
     segments: Sequence[SegmentDrawn]
     marks: Sequence[Mark] = ()
     head: Sequence[HeadPart] = ()
+    positions: Sequence[Position] = ()
 
 
 class Series(NamedTuple):

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from weir.history import svg
 from weir.history.levels import Levels, say_rate
-from weir.history.scene import HeadPart, Mark, SegmentDrawn, SegmentPanel
+from weir.history.scene import HeadPart, Mark, Position, SegmentDrawn, SegmentPanel
 from weir.history.time_axis import TimeAxis, say_time
 
 LEAST_HIGH, LEAST_WIDE = 4.0, 2.0  # px: what is smaller shares the cells of the grid
@@ -66,6 +66,8 @@ def draw_segments(
         parent = svg.group(root, _tooltip(segment, levels)) if few else root
         _draw_own(parent, plane, segment, box, levels)
     _draw_head(root, plane, panel.head)
+    for number, position in enumerate(panel.positions):
+        _draw_position(root, plane, number, position)
     for segment, box in large:
         _draw_name(root, segment, box, levels)
     _draw_marks(root, plane, panel.marks)
@@ -74,12 +76,14 @@ def draw_segments(
 
 def draw_mark(root: Element, x: float, y: float, kind: str) -> None:
     """Draw the sign of a change, whose lowest point is (x, y): a triangle, a diamond for a
-    scale by the policy, a circle for a roll.
+    scale by the policy, a circle for a roll, a small hollow triangle for a recorded cut.
     """
     if kind == "scale":
         svg.path(root, f"M{x:.1f} {y:.1f}l-4 -8h8z", kind)
     elif kind == "policy":
         svg.path(root, f"M{x:.1f} {y:.1f}l-4 -4.5l4 -4.5l4 4.5z", kind)
+    elif kind == "cut":
+        svg.path(root, f"M{x:.1f} {y:.1f}l-3 -6h6z", f"{kind} hollow")
     else:
         svg.path(root, f"M{x:.1f} {y - 1:.1f}a3 3 0 1 1 .01 0z", f"{kind} hollow")
 
@@ -210,12 +214,23 @@ def _draw_head(root: Element, plane: _Plane, head: Sequence[HeadPart]) -> None:
         for kind in ({"kind": "veil"}, {"kind": "", "fill": "url(#truncated)"}):
             svg.rect(root, plane.axis.left, top, x - plane.axis.left, high, **kind)
     if moved:
-        points = [
-            f"{plane.axis.x(one.clock):.1f} {plane.y(key):.1f}"
-            for one in sorted(head)
-            for key in (one.key_low, one.key_high)
-        ]
-        svg.path(root, "M" + "L".join(points), "head")
+        svg.path(root, _line(plane, head), "head")
+
+
+def _draw_position(root: Element, plane: _Plane, number: int, position: Position) -> None:
+    parent = svg.group(root, position.reader_group)
+    for kind in ("halo", f"p{number % svg.LINES}"):
+        svg.path(parent, _line(plane, position.parts), kind)
+
+
+def _line(plane: _Plane, parts: Sequence[HeadPart]) -> str:
+    """Return one line from key to key."""
+    points = [
+        f"{plane.axis.x(one.clock):.1f} {plane.y(key):.1f}"
+        for one in sorted(parts)
+        for key in (one.key_low, one.key_high)
+    ]
+    return "M" + "L".join(points)
 
 
 def _draw_marks(root: Element, plane: _Plane, marks: Sequence[Mark]) -> None:
@@ -232,7 +247,7 @@ def _draw_marks(root: Element, plane: _Plane, marks: Sequence[Mark]) -> None:
             svg.rect(root, x - 0.5, plane.top - 9, 1, 7, mark.kind, **{"stroke-width": "0"})
             continue
         draw_mark(root, x, plane.top - 2, mark.kind)
-        if len(shown) <= MOST_LINES:
+        if len(shown) <= MOST_LINES and mark.kind != "cut":
             svg.line(root, x, plane.top - 2, x, plane.bottom, mark.kind)
             wide = svg.width_of(mark.label)
             if x + 7 > reached and x + 7 + wide < plane.axis.right + 16:

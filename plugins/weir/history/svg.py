@@ -4,7 +4,8 @@ import re
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 LETTER = 6.6  # the width of a letter of 12 px on average, in px
-CHANGES = ("policy", "scale", "roll")
+CHANGES = ("policy", "scale", "roll", "cut")
+LINES = 6  # kinds of lines of positions
 # What XML cannot hold, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -13,7 +14,8 @@ _LIGHT = {
     "rate0": "#eceff3", "rate1": "#d3e5f5", "rate2": "#a6cbe8", "rate3": "#63a4d4",
     "rate4": "#fdc382", "rate5": "#ee7f33", "rate6": "#b3370c", "cool4": "#3b86c0",
     "cool5": "#1f639f", "cool6": "#0d3f73", "scale": "#b1203b", "roll": "#6f42c1",
-    "policy": "#0a7d4f",
+    "policy": "#0a7d4f", "cut": "#59636e",
+    "line0": "#c2410c", "line1": "#a21b74", "line2": "#00684a", "line3": "#7a5200",
     "first": "#59636e", "second": "#c2500f",
 }  # fmt: skip
 _DARK = {
@@ -21,7 +23,8 @@ _DARK = {
     "rate0": "#1c2229", "rate1": "#16324b", "rate2": "#1d4d75", "rate3": "#2f78b0",
     "rate4": "#9a5a1c", "rate5": "#d9781f", "rate6": "#ffb86b", "cool4": "#4a97d2",
     "cool5": "#7db9e8", "cool6": "#bfe0fa", "scale": "#ff7b8e", "roll": "#b392f0",
-    "policy": "#56d39b",
+    "policy": "#56d39b", "cut": "#9198a1",
+    "line0": "#ff8c42", "line1": "#ff8fd0", "line2": "#3fe0a8", "line3": "#ffd24a",
     "first": "#9198a1", "second": "#ff9a4d",
 }  # fmt: skip
 
@@ -49,6 +52,12 @@ _STYLE = "\n".join(
         *(f"text.{one}{{stroke:none;font-size:11px}}" for one in CHANGES),
         ".hollow{fill:var(--ground);stroke-width:1.5}",
         ".head{stroke:var(--ink);stroke-width:3;fill:none}.hatch{stroke:var(--ink)}",
+        ".halo{stroke:var(--ground);stroke-width:5;stroke-opacity:.85;fill:none}",
+        *(
+            f".p{i}{{stroke:var(--line{i % 4});stroke-dasharray:{dashes};stroke-width:2.6;"
+            "fill:none}"
+            for i, dashes in enumerate(("none", "9 3", "3 2", "12 3 3 3", "6 6", "2 4"))
+        ),
         ".veil{fill:var(--ground);fill-opacity:.55}",
         ".first,.second{fill:none;stroke-width:2}",
         ".first{stroke:var(--first);stroke-dasharray:6 3}.second{stroke:var(--second)}",

@@ -30,8 +30,8 @@ class Part(BaseModel):
 class Area(BaseModel):
     """A segment, or a row of the key space that many share: then `segment` is null.
 
-    `events`: what came to a segment in all, also outside of the times of the map; to a row, in
-    these times.
+    `since`, `until` and `events` are of all its life, also outside of the times of the map; of a
+    row, of these times.
     """
 
     segment: str | None

@@ -18,6 +18,7 @@ from weir.controller.times import Moment
 from weir.controller.transactions import Committed
 from weir.errors import check_choice
 from weir.history.lineage import Step, lineage_of
+from weir.history.pictures import picture_of
 from weir.operations.engines import engine_of
 from weir.programs.appending import append_rows
 from weir.programs.checkpoints import checkpoint
@@ -134,6 +135,9 @@ class StreamStore(Actions):
             lambda c: lineage_of(c, of, direction, depth, segment, from_offset, to_offset)
         )
 
+    def picture(self, of: str, *, since: Moment | None = None, until: Moment | None = None) -> str:
+        return picture_of(self.database, of, since, until)
+
     def checkpoint(
         self, reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
     ) -> dict[str, Any]:
@@ -180,6 +184,6 @@ class StreamStore(Actions):
 for _method, _function in (
     (StreamStore.read, read_table), (StreamStore.count, count_events),
     (StreamStore.tail, tail_table), (StreamStore.lineage, lineage_of),
-    (StreamStore.checkpoint, checkpoint),
+    (StreamStore.picture, picture_of), (StreamStore.checkpoint, checkpoint),
 ):  # fmt: skip
     _method.__doc__ = _function.__doc__

@@ -23,6 +23,7 @@ from weir.terminal.doctor import doctor
 from weir.terminal.find_installation import find_settings, open_database
 from weir.terminal.look import Terminal
 from weir.terminal.options import Parser, add_arguments, options
+from weir.terminal.picture import picture
 from weir.terminal.printing import complain, print_json
 from weir.terminal.top import top
 from weir.terminal.ui import ui
@@ -106,6 +107,11 @@ def parser() -> Parser:
     one.add_argument("--segment", help="only this segment of the stream")
     one.add_argument("--from", dest="first", help="only from this offset of the segment")
     one.add_argument("--to", dest="past", help="only up to this offset, exclusive")
+    one = add("picture", picture)
+    one.add_argument("of", help="a stream, or a reader group")
+    one.add_argument("--out", metavar="FILE", help="the file to write (the standard output)")
+    one.add_argument("--since", help="what was after this time, in UTC")
+    one.add_argument("--until", help="what was up to this time, in UTC")
     add("ui", ui)
     add("doctor", doctor)
 
