@@ -17,6 +17,7 @@ from weir.pages import (
     group_work,
     groups,
     key_map,
+    lineage,
     newest_runs,
     retention,
     runs,
@@ -38,6 +39,7 @@ PAGES = (
     "act",
     "files",
     "events",
+    "lineage",
 )
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -90,6 +92,7 @@ def create_app(access: Access) -> FastAPI:
         (groups.router, access.streams),
         (group_work.router, access.streams),
         (retention.router, access.streams),
+        (lineage.router, access.streams),
         (newest_runs.router, _runs_of(access)),
         (runs.router, access.runs),
         (actions.router_of(access.trigger), access.streams),

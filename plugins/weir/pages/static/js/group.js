@@ -3,7 +3,7 @@
 import { act, bar } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
-import { alerts, facts, health, keys, moment, runLink, section, table } from "./parts.js";
+import { alerts, facts, health, keys, links, moment, runLink, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
 import { number, seconds, short, size, some, span, time } from "./words.js";
 import { work } from "./work.js";
@@ -20,6 +20,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
+    links(["Lineage", "lineage", { group: name }], ["Its runs", "runs", { reader_group: name }]),
     bar(
       ["Process", "process", { reader_group: name }],
       ["Checkpoint", "checkpoint_reader_group", { reader_group: name }],

@@ -56,6 +56,11 @@ export function facts(pairs) {
     el("div", {}, el("dt", {}, title), el("dd", {}, value, more && el("small", {}, more)))));
 }
 
+// Links to other pages about the same. pairs: [text, page, query].
+export function links(...pairs) {
+  return el("p", { class: "links" }, pairs.map(([text, path, query], i) => [i > 0 && " · ", el("a", { href: address(path, query) }, text)]));
+}
+
 // What somebody should look at, as sentences.
 export function alerts(found) {
   return found.length > 0 && el("ul", { class: "alerts" }, found.map((one) => el("li", {}, one.message)));

@@ -3,7 +3,7 @@
 import { bar } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
-import { facts, moment, section, table } from "./parts.js";
+import { facts, links, moment, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
 import { number, some, span, time } from "./words.js";
 
@@ -43,6 +43,7 @@ function one(of, steps, more, now) {
   return [
     el("p", { class: "muted" }, of.run_id, of.map_index >= 0 && `, map index ${of.map_index}`),
     bar(["Do it again", of.job, again(of.arguments)]),
+    steps.length > 0 && links(["Lineage", "lineage", { run: [dag, run.run_id, run.task_id, ...(of.map_index >= 0 ? [of.map_index] : [])].join("/") }]),
     failed && of.error && el("div", { class: "error" }, el("p", {}, of.error)),
     of.state === "running" && of.progress && el("p", { class: "lead" }, of.progress),
     facts([

@@ -5,7 +5,7 @@ import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { map } from "./map.js";
 import { page } from "./page.js";
-import { alerts, facts, health, moment, rate, runLink, section, table } from "./parts.js";
+import { alerts, facts, health, links, moment, rate, runLink, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
 import { number, size, some, time } from "./words.js";
 
@@ -25,6 +25,7 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
+    links(["Lineage", "lineage", { stream: name }], ["Its runs", "runs", { stream: name }]),
     bar(
       of.state === "active" && ["Append files", "ingest", { stream: name }],
       of.state === "active" && ["Scale", "scale_stream", { stream: name }],
