@@ -20,6 +20,7 @@ PATHS = {
     "stream": "/api/streams/bench/s42",
     "map": "/api/streams/bench/s42/map",
     "groups": "/api/groups",
+    "stores": "/api/stores",
     "lineage": "/api/lineage?stream=bench/s42",
     "runs": "/api/runs?upkeep=false",
     "retention": "/api/retention",

@@ -21,6 +21,7 @@ from weir.pages import (
     newest_runs,
     retention,
     runs,
+    stores,
     stream,
     streams,
 )
@@ -40,6 +41,8 @@ PAGES = (
     "files",
     "events",
     "lineage",
+    "stores",
+    "store",
 )
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -93,6 +96,7 @@ def create_app(access: Access) -> FastAPI:
         (group_work.router, access.streams),
         (retention.router, access.streams),
         (lineage.router, access.streams),
+        (stores.router, access.streams),
         (newest_runs.router, _runs_of(access)),
         (runs.router, access.runs),
         (actions.router_of(access.trigger), access.streams),
@@ -101,10 +105,12 @@ def create_app(access: Access) -> FastAPI:
             router, prefix="/api", responses=refusals,
             dependencies=[Depends(access.installation), Depends(may_see)],
         )  # fmt: skip
-    app.include_router(
-        events.router, prefix="/api", responses=refusals,
-        dependencies=[Depends(one) for one in (access.installation, access.streams, access.events)],
-    )  # fmt: skip
+    for router in (events.router, stores.values):
+        app.include_router(
+            router, prefix="/api", responses=refusals, dependencies=[
+                Depends(one) for one in (access.installation, access.streams, access.events)
+            ],
+        )  # fmt: skip
     app.add_api_route(
         "/api/openapi.json", lambda: JSONResponse(app.openapi()),
         dependencies=[Depends(access.streams)], include_in_schema=False,

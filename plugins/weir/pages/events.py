@@ -106,7 +106,7 @@ def list_events(
     """Return the newest events. It reads the ends of a few Parquet files."""
     stream = stream_name(f"{scope}/{name}")
     settings = request.app.state.settings_of(conn_id)
-    with _one_of_few():
+    with one_of_few():
         seen = browse(
             asked, settings, stream, limit, before=_place(before, at), key=key or None,
             most=MOST_COLUMNS,
@@ -124,7 +124,7 @@ def list_hot_keys(
     """Return the routing keys with most of the newest events, a sample of them."""
     stream = stream_name(f"{scope}/{name}")
     settings = request.app.state.settings_of(conn_id)
-    with _one_of_few():
+    with one_of_few():
         column = asked.snapshot(lambda c: _key_column(c, stream))
         seen = browse(asked, settings, stream, SAMPLE, columns=[column])
         counts = Counter(_texts(seen.table[column]))
@@ -138,7 +138,7 @@ def list_hot_keys(
 
 
 @contextmanager
-def _one_of_few() -> Iterator[None]:
+def one_of_few() -> Iterator[None]:
     """Let a few people look at once: a thread and the memory of the API server are everybody's."""
     if not _looking.acquire(blocking=False):
         raise Busy("events_busy", "others are looking through events; try again in a moment.")
@@ -174,7 +174,7 @@ def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
     plain = plain_column(seen.routing_key)
     events = []
     for row in rows_of(seen.table):
-        shown = [_cut(_text(row[name])) for name in names]
+        shown = [_cut(text_of(row[name])) for name in names]
         events.append(
             Event(
                 segment=segment_name(row["_segment"]),
@@ -198,7 +198,7 @@ def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    return [_text(row["key"]) for row in rows_of(pa.table({"key": column}))]
+    return [text_of(row["key"]) for row in rows_of(pa.table({"key": column}))]
 
 
 def _cut(text: str | None) -> tuple[str | None, int]:
@@ -208,7 +208,7 @@ def _cut(text: str | None) -> tuple[str | None, int]:
     return text[:LONGEST], len(text)
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     """Return a value as a person reads it: bytes in hexadecimal, decimals with all their digits,
     times in ISO 8601, nested ones as JSON."""
     if value is None or isinstance(value, str):
@@ -228,4 +228,4 @@ def _text(value: Any) -> str | None:
 
 def _inner(value: Any) -> Any:
     """Return a value within a nested one."""
-    return b64encode(value).decode() if isinstance(value, bytes) else _text(value)
+    return b64encode(value).decode() if isinstance(value, bytes) else text_of(value)

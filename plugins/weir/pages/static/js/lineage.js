@@ -7,7 +7,7 @@ import { address, given } from "./rest.js";
 import { number, short, some } from "./words.js";
 
 const KINDS = { stream: "stream", group: "reader group", store: "adjunct store", table: "table", parquet: "Parquet files", file: "files", writer: "who appends" };
-const WIDTH = 190, HEIGHT = 44, ACROSS = 70, DOWN = 18, LETTERS = 23;
+const WIDTH = 182, HEIGHT = 44, ACROSS = 56, DOWN = 18, LETTERS = 23;
 const wanted = Object.fromEntries(["stream", "group", "store", "run", "segment", "offset", "depth"].map((name) => [name, given.get(name) ?? ""]));
 const row = wanted.segment && wanted.offset ? `, row ${wanted.offset} of segment ${wanted.segment}` : "";
 
@@ -108,7 +108,7 @@ function picture(nodes, edges) {
 function where({ kind, name }) {
   if (kind === "stream") return address("stream", { name });
   if (kind === "group") return address("group", { name });
-  return null;
+  return kind === "store" ? address("store", { name }) : null;
 }
 
 function list(nodes, edges) {

@@ -1,0 +1,153 @@
+"""The adjunct stores, as JSON."""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.pages.conftest import EVIL, anybody
+from tests.world.adjunct import FIELDS, Store
+from tests.world.groups import Group
+from tests.world.streams import Lane, run
+from weir.adjunct.publication import publish_build
+from weir.adjunct.versions import AdjunctFile
+from weir.database.connection import Database
+from weir.model.key_space import routing_steps
+from weir.pages.app import Access, create_app
+from weir.settings import Settings
+from weir.warehouse.filesystem import filesystem
+
+COLUMNS = [*FIELDS, {"name": "city", "type": "string", "nullable": True, "metadata": {}}]
+
+
+def told(client: TestClient, path: str, **given: Any) -> Any:
+    answer = client.get(f"/api/{path}", params=given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def written(settings: Settings, store: Store, cities: dict[str, str | None]) -> None:
+    """Build a version of a store that has these keys, with a real file."""
+    build = store.begun("dag/run/build")
+    keys = sorted(cities, key=lambda key: routing_steps(key.encode()))
+    steps = [routing_steps(key.encode()) for key in keys]
+    path = f"{build.folder}table/part.parquet"
+    system, base = filesystem(settings.warehouse)
+    system.create_dir(f"{base}/{build.folder}table", recursive=True)
+    table = pa.table({
+        "_weir_hash": pa.array(steps, pa.int64()), "_weir_key": keys,
+        "city": pa.array([cities[key] for key in keys], pa.string()),
+        "_weir_clock": pa.array([7] * len(keys), pa.int64()),
+    })  # fmt: skip
+    with system.open_output_stream(f"{base}/{path}") as target:
+        pq.write_table(table, target)
+    file = AdjunctFile(path, len(keys), 100, steps[0], steps[-1])
+    made = replace(store.built(build, files=[file]), fields=COLUMNS)
+    publish_build(store.database, build, made)
+
+
+def test_without_a_store_there_is_none(client: TestClient) -> None:
+    assert told(client, "stores") == {"stores": [], "total": 0, "next": None}
+    answer = client.get("/api/stores/no/such")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "adjunct_store_not_found")
+
+
+def test_stores_come_in_pages_and_say_how_far_they_are(
+    client: TestClient, database: Database
+) -> None:
+    lane = Lane.made(database, 1)
+    lane.append({"0.0": 5})
+    stores = [Store.made(lane) for _ in range(3)]
+    stores[0].build()
+    lane.append({"0.0": 2})
+    found, after = [], ""
+    while True:
+        answer = told(client, "stores", limit=2, after=after)
+        assert answer["total"] == 3
+        found += answer["stores"]
+        if not (after := answer["next"] or ""):
+            break
+    assert [one["store"] for one in found] == sorted(one.name for one in stores)
+    [built] = [one for one in found if one["store"] == stores[0].name]
+    assert (built["version"], built["row_count"], built["events_behind"]) == (1, 10, 2)
+    assert built["stream"] == str(lane.name)
+    [only] = told(client, "stores", search=stores[1].name.upper())["stores"]
+    assert (only["store"], only["version"]) == (stores[1].name, None)
+
+
+def test_a_store_shows_its_versions_and_who_reads_with_them(
+    client: TestClient, database: Database
+) -> None:
+    lane = Lane.made(database, 1)
+    lane.append({"0.0": 5})
+    store = Store.made(lane, value="city")
+    store.build("dag/run/build")
+    lane.append({"0.0": 5})
+    store.begun("other")
+    group = Group.made(lane)
+    batch = group.reader().must_open()
+    run(
+        database,
+        """INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, version, pinned_at)
+        SELECT :g, :b, store_id, cut, clock, version, now() FROM adjunct_version
+        WHERE version = 1""",
+        g=group.group_id, b=batch.batch_id,
+    )  # fmt: skip
+    shown = told(client, f"stores/{store.name}")
+    assert [(one["version"], one["state"]) for one in shown["versions"]] == [
+        (2, "building"), (1, "published"),
+    ]  # fmt: skip
+    assert (shown["store"]["building"], shown["store"]["value"]) == ("other", "city")
+    assert shown["versions"][1]["builder"] == "dag/run/build"
+    [pin] = shown["pins"]
+    assert (pin["reader_group"], pin["version"], pin["state"]) == (group.name, 1, "pinned")
+
+
+def test_a_key_is_looked_up_in_any_version(
+    client: TestClient, database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, 1)
+    lane.append({"0.0": 5})
+    store = Store.made(lane)
+    path = f"stores/{store.name}/look-up"
+    answer = client.get(f"/api/{path}", params={"key": "ann"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (
+        404,
+        "adjunct_version_not_found",
+    )
+    written(settings, store, {"ann": "Bonn", "bob": None, EVIL: "x" * 5000})
+    lane.append({"0.0": 5})
+    written(settings, store, {"ann": "Köln"})
+
+    def looked(**given: Any) -> Any:
+        values = told(client, path, **given)["values"]
+        return values and {one["name"]: one["value"] for one in values}
+
+    assert looked(key="ann") == {"city": "Köln", "_clock": "7"}
+    assert looked(key="ann", version=1) == {"city": "Bonn", "_clock": "7"}
+    assert looked(key="bob", version=1) == {"city": None, "_clock": "7"}
+    assert looked(key="bob") is None
+    long = told(client, path, key=EVIL, version=1)["values"][0]
+    assert (len(long["value"]), long["cut"]) == (4000, True)
+    assert client.get(f"/api/{path}", params={"key": "ann", "version": 9}).status_code == 404
+
+
+def test_whoever_may_not_see_events_looks_nothing_up(
+    database: Database, settings: Settings
+) -> None:
+    store = Store.made(Lane.made(database, 1))
+    client = TestClient(create_app(Access(lambda _: settings, anybody, anybody, anybody)))
+    assert client.get(f"/api/stores/{store.name}").status_code == 200
+    answer = client.get(f"/api/stores/{store.name}/look-up", params={"key": "ann"})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("given", [{}, {"key": "k" * 1001}, {"key": "k", "version": 0}])
+def test_a_look_up_of_nonsense_is_refused(
+    client: TestClient, database: Database, given: dict[str, Any]
+) -> None:
+    store = Store.made(Lane.made(database, 1))
+    assert client.get(f"/api/stores/{store.name}/look-up", params=given).status_code == 422
