@@ -25,7 +25,7 @@ def names(answer: Any) -> list[str]:
 
 def test_an_empty_database_has_no_streams_and_says_so(client: TestClient) -> None:
     assert client.get("/api/streams").json() == {"streams": [], "total": 0, "next": None}
-    assert client.get("/api/scopes").json() == {"scopes": [], "tags": []}
+    assert client.get("/api/scopes").json() == {"scopes": [], "tags": [], "owners": []}
     answer = client.get("/api/streams/no/such")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "stream_not_found"
@@ -105,9 +105,14 @@ def test_streams_are_found_by_name_scope_tag_and_state(
     assert found(scope="nyc") == ["nyc/a_b", "nyc/old", "nyc/orders"]
     assert found(scope="ny") == []
     assert found(tag="gold") == ["shop/orders"]
+    run(database, "UPDATE stream SET owner = 'weir_jobs' WHERE stream_name = 'shop/refunds'")
+    assert found(owner="weir_jobs") == ["shop/refunds"]
+    assert found(owner="nobody") == []
     assert found(state="sealed") == ["nyc/old"]
     assert found(scope="nyc", search="orders", state="active") == ["nyc/orders"]
-    assert client.get("/api/scopes").json() == {"scopes": ["nyc", "shop"], "tags": ["gold", "pii"]}
+    assert client.get("/api/scopes").json() == {
+        "scopes": ["nyc", "shop"], "tags": ["gold", "pii"], "owners": ["weir_jobs"],
+    }  # fmt: skip
     assert client.get("/api/streams", params={"state": "gone"}).status_code == 422
     assert found(search="'; DROP TABLE weir_internal.stream; --") == []
 

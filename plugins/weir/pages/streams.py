@@ -23,6 +23,7 @@ WITH found AS MATERIALIZED (
     WHERE (:search = '' OR strpos(c.stream, lower(:search)) > 0)
       AND (:scope = '' OR starts_with(c.stream, :scope || '/'))
       AND (:tag = '' OR c.tags @> ARRAY[:tag])
+      AND (:owner = '' OR c.owner = :owner)
       AND (:state = '' OR s.state = :state))
 SELECT (SELECT count(*) FROM found) AS total, date_trunc('minute', statement_timestamp()) AS now,
     array(SELECT f.stream FROM found f {past} ORDER BY {order} LIMIT :limit + 1) AS names"""
@@ -46,7 +47,7 @@ SELECT s.stream, s.state, s.created_at, s.last_clock AS changed_at, s.routing_ke
     s.events_retained AS events, s.bytes_retained AS bytes, s.events_appended AS appended,
     CASE WHEN s.state = 'active' THEN (SELECT count(*) FROM jsonb_object_keys(s.tail)) ELSE 0 END
         AS segments,
-    c.tags, c.retention, extract(epoch FROM c.retain_min_age)::bigint AS min_age,
+    c.tags, c.owner, c.retention, extract(epoch FROM c.retain_min_age)::bigint AS min_age,
     extract(epoch FROM c.retain_max_age)::bigint AS max_age, c.retain_min_bytes AS min_bytes,
     c.retain_max_bytes AS max_bytes
 FROM weir.streams s JOIN weir.stream_configuration c USING (stream)
@@ -71,6 +72,7 @@ class Facts(BaseModel):
     appended: int
     segments: int
     tags: list[str]
+    owner: str | None
     retention: str  # in words
     activity: Activity
     groups: list[Lag]
@@ -92,6 +94,7 @@ class Scopes(BaseModel):
 
     scopes: list[str]
     tags: list[str]
+    owners: list[str]
 
 
 @router.get("/streams")
@@ -100,6 +103,7 @@ def list_streams(
     search: Annotated[str, Query(description="a part of the name")] = "",
     scope: str = "",
     tag: str = "",
+    owner: str = "",
     state: Literal["", "active", "sealed"] = "",
     sort: Literal["name", "changed", "created"] = "name",
     after: Annotated[str, Query(description="`next` of the page before")] = "",
@@ -112,8 +116,8 @@ def list_streams(
 
     def read(connection: Connection) -> Streams:
         [(total, now, names)] = rows(
-            connection, found, search=search, scope=scope, tag=tag, state=state, limit=limit,
-            **begin,
+            connection, found, search=search, scope=scope, tag=tag, owner=owner, state=state,
+            limit=limit, **begin,
         )  # fmt: skip
         page = facts_of(connection, names[:limit], now)
         more = None
@@ -136,17 +140,19 @@ def _begin(after: str, column: str) -> dict[str, str]:
 
 @router.get("/scopes")
 def list_scopes(asked: Asked) -> Scopes:
-    """Return the scopes and the tags that there are. One statement."""
+    """Return the scopes, tags and owners that there are. One statement."""
     found = asked.snapshot(
         lambda connection: rows(
             connection,
             """SELECT array(SELECT DISTINCT split_part(stream, '/', 1) FROM weir.stream_state
                             ORDER BY 1) AS scopes,
                 array(SELECT DISTINCT unnest(tags) FROM weir.stream_configuration ORDER BY 1)
-                    AS tags""",
+                    AS tags,
+                array(SELECT DISTINCT owner FROM weir.stream_configuration
+                      WHERE owner IS NOT NULL ORDER BY 1) AS owners""",
         )[0]
     )
-    return Scopes(scopes=found.scopes, tags=found.tags)
+    return Scopes(scopes=found.scopes, tags=found.tags, owners=found.owners)
 
 
 def facts_of(connection: Connection, names: list[str], now: datetime) -> list[Facts]:

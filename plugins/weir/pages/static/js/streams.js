@@ -8,6 +8,7 @@ import { number, short, size, some } from "./words.js";
 
 const wanted = {
   search: given.get("search") ?? "", scope: given.get("scope") ?? "", tag: given.get("tag") ?? "",
+  owner: given.get("owner") ?? "",
   state: given.get("state") ?? "", sort: given.get("sort") ?? "name", after: given.get("after") ?? "",
 };
 const before = []; // where the pages before this one begin
@@ -18,23 +19,24 @@ const search = el("input", {
 });
 const scope = choice("Scope", "scope", [["", "All scopes"]]);
 const tag = choice("Tag", "tag", [["", "All tags"]]);
+const owner = choice("Owner", "owner", [["", "All owners"]]);
 const state = choice("State", "state", [["", "Active and sealed"], ["active", "Active"], ["sealed", "Sealed"]]);
 const sort = choice("Sort", "sort", [["name", "By name"], ["changed", "Last changed first"], ["created", "Newest first"]]);
-scope.hidden = tag.hidden = true;
+scope.hidden = tag.hidden = owner.hidden = true;
 
 const shown = page({
   here: "streams",
   title: "Streams",
   asks: () => ["streams", wanted],
   draw,
-  tools: el("div", { class: "tools", role: "search" }, search, scope, tag, state, sort),
+  tools: el("div", { class: "tools", role: "search" }, search, scope, tag, owner, state, sort),
 });
 
 ask("scopes").then(({ data }) => {
-  for (const [place, name, found] of [[scope, "scope", data.scopes], [tag, "tag", data.tags]]) {
+  for (const [place, name, found] of [[scope, "scope", data.scopes], [tag, "tag", data.tags], [owner, "owner", data.owners]]) {
     place.append(...found.map((one) => el("option", { value: one }, one)));
     place.value = wanted[name];
-    place.hidden = found.length < 2 && !wanted[name];
+    place.hidden = found.length < (name === "owner" ? 1 : 2) && !wanted[name]; // most streams have no owner
   }
 }).catch(() => {}); // the list itself says what is wrong
 
@@ -91,7 +93,7 @@ function unread(groups) {
 }
 
 function nothing() {
-  if (wanted.search || wanted.scope || wanted.tag || wanted.state) {
+  if (wanted.search || wanted.scope || wanted.tag || wanted.owner || wanted.state) {
     return [el("p", {}, "No stream is like this."),
       el("button", { type: "button", click: clear }, "Show all")];
   }
@@ -101,7 +103,7 @@ function nothing() {
 }
 
 function clear() {
-  search.value = scope.value = tag.value = state.value = "";
-  change({ search: "", scope: "", tag: "", state: "" });
+  search.value = scope.value = tag.value = owner.value = state.value = "";
+  change({ search: "", scope: "", tag: "", owner: "", state: "" });
   search.focus();
 }
