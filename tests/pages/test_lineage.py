@@ -137,4 +137,7 @@ def test_what_takes_too_long_is_said_with_what_to_do(
 def test_what_is_not_there_or_makes_no_sense_is_refused(
     client: TestClient, given: dict[str, Any], status: int
 ) -> None:
-    assert client.get("/api/lineage", params=given).status_code == status
+    answer = client.get("/api/lineage", params=given)
+    assert answer.status_code == status
+    if status == 404 and "segment" not in given:
+        assert answer.json()["error"]["code"] == "lineage_not_found"
