@@ -129,9 +129,9 @@ def test_what_takes_too_long_is_said_with_what_to_do(
     [
         ({"stream": "no/such"}, 404), ({"group": "nobody"}, 404), ({"store": "no/such"}, 404),
         ({"run": "a/b/c"}, 404), ({"stream": "no/such", "segment": "0.0", "offset": 1}, 404),
-        ({}, 422), ({"stream": "a/b", "group": "c"}, 422), ({"stream": "a/b", "offset": 1}, 422),
-        ({"stream": "a/b", "segment": "0.0"}, 422), ({"stream": "a/b", "depth": 99}, 422),
-        ({"group": "g", "segment": "0.0", "offset": 1}, 422), ({"run": "<b>"}, 404),
+        ({}, 400), ({"stream": "a/b", "group": "c"}, 400), ({"stream": "a/b", "offset": 1}, 400),
+        ({"stream": "a/b", "segment": "0.0"}, 400), ({"stream": "a/b", "depth": 99}, 400),
+        ({"group": "g", "segment": "0.0", "offset": 1}, 400), ({"run": "<b>"}, 404),
     ],
 )  # fmt: skip
 def test_what_is_not_there_or_makes_no_sense_is_refused(

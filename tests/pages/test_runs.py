@@ -22,7 +22,7 @@ def test_a_run_that_has_not_begun_is_said_to_be_unknown(client: TestClient) -> N
     answer = client.get("/api/runs/dag", params={"run_id": "r", "task_id": "<b>"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "run_not_found")
     assert "Weir has no record of dag/r/<b>" in answer.json()["error"]["sentence"]
-    assert client.get("/api/runs/dag").status_code == 422
+    assert client.get("/api/runs/dag").status_code == 400
     assert client.get("/api/runs/dag", params={"run_id": "r"}).status_code == 404
 
 

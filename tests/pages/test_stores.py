@@ -150,4 +150,4 @@ def test_a_look_up_of_nonsense_is_refused(
     client: TestClient, database: Database, given: dict[str, Any]
 ) -> None:
     store = Store.made(Lane.made(database, 1))
-    assert client.get(f"/api/stores/{store.name}/look-up", params=given).status_code == 422
+    assert client.get(f"/api/stores/{store.name}/look-up", params=given).status_code == 400

@@ -4,7 +4,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from hashlib import blake2b
 from typing import Annotated, Any
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 from weir.errors import Conflict, DatabaseFailed, InvalidInput, NotFound, Unavailable, WeirError
+from weir.model.names import shortened
 from weir.settings import hasty
 
 
@@ -40,8 +42,16 @@ class Tagged(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 response = await handle(request)
+            except HTTPException as error:  # of who decides what one may see
+                code = "login_needed" if error.status_code == 401 else "not_allowed"
+                said = Refusal.Error(code=code, sentence=str(error.detail))
+                return JSONResponse(
+                    Refusal(error=said).model_dump(), error.status_code, error.headers
+                )
+            except RequestValidationError as error:
+                return _refused(_wrong(error))
             except WeirError as error:
-                return JSONResponse(Refusal.of(error).model_dump(), _status_of(error))
+                return _refused(error)
             tag = f'"{blake2b(bytes(response.body), digest_size=12).hexdigest()}"'
             if tag in request.headers.get("if-none-match", ""):
                 response = Response(status_code=304)
@@ -49,6 +59,29 @@ class Tagged(APIRoute):
             return response
 
         return answer
+
+
+def not_a_page(after: str) -> InvalidInput:
+    """Return the error that nothing has said this `next`."""
+    return InvalidInput(
+        "page_not_known", f"after is {shortened(after)}; give `next` of the page before."
+    )
+
+
+def _wrong(error: RequestValidationError) -> InvalidInput:
+    """Return the error that an argument of the query or the path is not what it may be."""
+    first = error.errors()[0]
+    name, given = first["loc"][-1], first.get("input")
+    value = "" if first["type"] == "missing" else f" is {shortened(given)}, which is wrong"
+    said = str(first["msg"])
+    return InvalidInput(
+        "argument_invalid", f"{name}{value}: {said[:1].lower()}{said[1:]}; /weir/api/openapi.json "
+        "has what each address takes.",
+    )  # fmt: skip
+
+
+def _refused(error: WeirError) -> JSONResponse:
+    return JSONResponse(Refusal.of(error).model_dump(), _status_of(error))
 
 
 def _status_of(error: WeirError) -> int:

@@ -85,7 +85,7 @@ def create_app(access: Access) -> FastAPI:
     )  # fmt: skip
     app.state.settings_of = access.settings_of
     refusals: dict[int | str, dict[str, Any]] = {
-        status: {"model": Refusal} for status in (400, 404, 409, 503)
+        status: {"model": Refusal} for status in (400, 404, 409, 503, "4XX")
     }
     for router, may_see in (
         (streams.router, access.streams),

@@ -4,7 +4,7 @@ made of it."""
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
@@ -150,9 +150,10 @@ def show_lineage(
     ]
     row = bool(segment) or offset is not None
     if len(given) != 1 or (row and not (stream and segment and offset is not None)):
-        raise HTTPException(
-            422,
-            "Give a stream, a group, a store or a run; of a stream, if wanted, segment and offset.",
+        raise InvalidInput(
+            "arguments_conflict",
+            "what the lineage is of is not clear; give a stream, a group, a store or a run, and of "
+            "a stream, if wanted, segment and offset.",
         )
     if run or row:
         return _exact(asked, given[0], depth, segment or None, offset)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from weir.actions import ACTIONS
 from weir.history.job_runs import RunId
 from weir.operations.action import UPKEEP
-from weir.pages.answering import Asked, Tagged, rows
+from weir.pages.answering import Asked, Tagged, not_a_page, rows
 
 router = APIRouter(route_class=Tagged, tags=["runs"])
 
@@ -142,14 +142,14 @@ def list_runs(
 
 
 def _begin(after: str) -> dict[str, str]:
-    """Return the parameters that say where a page begins. Raises HTTPException."""
+    """Return the parameters that say where a page begins. Raises InvalidInput."""
     try:
         begin = dict(zip(_KEY, map(str, json.loads(after)), strict=True))
         datetime.fromisoformat(begin["started_at"])
         if not -1 <= int(begin["map_index"]) < 2**31 > int(begin["try_number"]) >= 0:
             raise ValueError
     except (ValueError, TypeError):
-        raise HTTPException(422, f"after is {after!r}; give `next` of the page before.") from None
+        raise not_a_page(after) from None
     return begin
 
 

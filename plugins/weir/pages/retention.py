@@ -4,11 +4,11 @@ those first of which a maximum may truncate what nobody has read."""
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
-from weir.pages.answering import Asked, Tagged, rows
+from weir.pages.answering import Asked, Tagged, not_a_page, rows
 
 router = APIRouter(route_class=Tagged, tags=["retention"])
 
@@ -64,7 +64,7 @@ def list_decisions(
     changes nothing. Two statements."""
     safe, _, name = (after or "0 ").partition(" ")
     if safe not in ("0", "1"):
-        raise HTTPException(422, f"after is {after!r}; give `next` of the answer before.")
+        raise not_a_page(after)
 
     def read(connection: Connection) -> NextRetention:
         [(due, limited, places)] = rows(connection, _DUE, safe=int(safe), name=name, limit=limit)

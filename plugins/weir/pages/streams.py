@@ -4,13 +4,13 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from weir.model.retention_policy import Policy
 from weir.pages.activity import NEWEST, WINDOWS, Activity, activity_of
-from weir.pages.answering import Asked, Tagged, rows
+from weir.pages.answering import Asked, Tagged, not_a_page, rows
 from weir.pages.health import Alert, Health, Lag, health_of
 
 router = APIRouter(route_class=Tagged, tags=["streams"])
@@ -130,12 +130,12 @@ def list_streams(
 
 
 def _begin(after: str, column: str) -> dict[str, str]:
-    """Return the parameters that say where a page begins. Raises HTTPException."""
+    """Return the parameters that say where a page begins. Raises InvalidInput."""
     at, _, name = after.rpartition(" ")
     try:
         return {"name": name, **({"at": str(datetime.fromisoformat(at))} if column else {})}
     except ValueError:
-        raise HTTPException(422, f"after is {after!r}; give `next` of the page before.") from None
+        raise not_a_page(after) from None
 
 
 @router.get("/scopes")
