@@ -14,7 +14,7 @@ import pytest
 from tests.spark.maven import jars
 
 # As Spark's own jars of Hadoop, with which it shares its classes; and what it is made with.
-_CLUSTER = (
+CLUSTER = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
     "org.junit.jupiter:junit-jupiter-api:5.11.4",
     "org.junit.platform:junit-platform-commons:1.11.4",
@@ -30,9 +30,9 @@ def hdfs(folder: Path) -> Iterator[str]:
     they can't be had.
     """
     try:
-        needed = jars(*_CLUSTER).split(",")
+        needed = jars(*CLUSTER).split(",")
     except OSError as error:
-        pytest.skip(f"this test needs {_CLUSTER[0]} from Maven Central ({error})")
+        pytest.skip(f"this test needs {CLUSTER[0]} from Maven Central ({error})")
     jars_of_spark = Path(pyspark.__file__).parent / "jars" / "*"
     details, log = folder / "details.json", folder / "log"
     folder.mkdir()
