@@ -15,6 +15,7 @@ from typing import Any
 from weir.adjunct.builds import stores_to_build
 from weir.adjunct.expiry import expire_versions
 from weir.adjunct.stores import read_store
+from weir.errors import counted
 from weir.model.names import ADJUNCT_STORE_PATTERN
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
@@ -48,4 +49,10 @@ def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
     return complete({"built": built, "expired": expired}, [*built, *expired])
 
 
-ACTION = Action(Adjunct, run, UPKEEP, schedule="1-59/5 * * * *", uses_spark=True)
+def said(_arguments: Adjunct, report: dict[str, Any]) -> str:
+    """Say how many versions were built."""
+    built = counted(len(report["built"]), "version")
+    return f"{built} of adjunct stores built, {len(report['expired']):,} expired"
+
+
+ACTION = Action(Adjunct, run, said, UPKEEP, schedule="1-59/5 * * * *", uses_spark=True)

@@ -370,4 +370,10 @@ def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return changed_settings(form)
 
 
-ACTION = Action(Apply, run, DATA, measure=measure)
+def said(arguments: Apply, report: dict[str, Any]) -> str:
+    """Say how many things were not as declared."""
+    done = "differ" if arguments.dry_run else "changed"
+    return f"{len(report['changes']):,} {done}, {report['unchanged']:,} are as declared"
+
+
+ACTION = Action(Apply, run, said, DATA, measure=measure)

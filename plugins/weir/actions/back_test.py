@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from weir.errors import counted
 from weir.model.amounts import AGE_PATTERN, parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS, SCALING, ScalingPolicy
@@ -127,4 +128,10 @@ def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
     return [load for some in loads.values() for load in some]
 
 
-ACTION = Action(BackTest, run, STREAMS, uses_spark=True)
+def said(arguments: BackTest, report: dict[str, Any]) -> str:
+    """Say how often the policy would have scaled."""
+    times = counted(len(report["scales"]) + report["scales_not_listed"], "time")
+    return f"the policy would have scaled stream {arguments.stream} {times}: {report['picture']}"
+
+
+ACTION = Action(BackTest, run, said, STREAMS, uses_spark=True)

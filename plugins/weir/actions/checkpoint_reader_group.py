@@ -61,4 +61,18 @@ def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:
     return made or {}
 
 
-ACTION = Action(CheckpointReaderGroup, run, READER_GROUPS)
+def said(arguments: CheckpointReaderGroup, report: dict[str, Any]) -> str:
+    """Say what became of the checkpoint."""
+    group = f"reader group {arguments.reader_group}"
+    if arguments.cancel:
+        return f"checkpoint {report['checkpoint']!r} of {group} is given up"
+    if not report:
+        return f"{group} has not moved since its last checkpoint"
+    waits = report.get("waits_for") or []
+    if waits:
+        return f"checkpoint {report['checkpoint']!r} of {group} waits for {', '.join(waits)}"
+    released = "; what lies before it is released" if report["released"] else ""
+    return f"{group} has checkpoint {report['checkpoint']!r}{released}"
+
+
+ACTION = Action(CheckpointReaderGroup, run, said, READER_GROUPS)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
+from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.reader_groups.groups.lag import read_lag
@@ -39,4 +40,11 @@ def run(job: Job, _arguments: Checkpoints) -> dict[str, Any]:
     return complete(report, expired, done=len(made), failed=failed)
 
 
-ACTION = Action(Checkpoints, run, UPKEEP, schedule="2-59/5 * * * *")
+def said(_arguments: Checkpoints, report: dict[str, Any]) -> str:
+    """Say how many groups have moved."""
+    made = counted(len(report["checkpoints"]), "reader group")
+    gone = len(report["expired_readers"])
+    return f"{made} checkpointed" + (f", {counted(gone, 'reader')} expired" if gone else "")
+
+
+ACTION = Action(Checkpoints, run, said, UPKEEP, schedule="2-59/5 * * * *")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.compaction.run import Budget, compact
+from weir.errors import counted
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
@@ -72,4 +73,13 @@ def say(one: dict[str, Any]) -> str:
     )
 
 
-ACTION = Action(Compact, run, UPKEEP)
+def said(_arguments: Compact, report: dict[str, Any]) -> str:
+    """Say how many files there are less."""
+    done = [one for one in report["compacted"] if "files_after" in one]
+    before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
+    if not done:
+        return "nothing is to be compacted"
+    return f"{counted(before, 'file')} of {counted(len(done), 'compaction')} are {after:,} now"
+
+
+ACTION = Action(Compact, run, said, UPKEEP)

@@ -84,4 +84,10 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(CreateReaderGroup, run, READER_GROUPS, rehearsed=True)
+def said(arguments: CreateReaderGroup, report: dict[str, Any]) -> str:
+    """Say what the group reads, from where."""
+    streams = ", ".join(report["start"])
+    return f"reader group {arguments.reader_group} reads {streams}, from {arguments.start}"
+
+
+ACTION = Action(CreateReaderGroup, run, said, READER_GROUPS, rehearsed=True)

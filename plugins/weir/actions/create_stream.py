@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.streams import create_stream
+from weir.errors import counted
 from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
 from weir.model.stream_configuration import (
@@ -105,4 +106,12 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(CreateStream, run, STREAMS, rehearsed=True)
+def said(arguments: CreateStream, report: dict[str, Any]) -> str:
+    """Say what was created."""
+    count = counted(len(report["segments"]), "segment")
+    return (
+        f"stream {report['stream']} is created, with routing key {arguments.routing_key}, {count}"
+    )
+
+
+ACTION = Action(CreateStream, run, said, STREAMS, rehearsed=True)

@@ -75,4 +75,9 @@ def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(DefineAdjunctStore, run, STREAMS, uses_spark=True)
+def said(arguments: DefineAdjunctStore, _report: dict[str, Any]) -> str:
+    """Say what was defined."""
+    return f"adjunct store {arguments.adjunct_store} is defined; weir_adjunct builds it"
+
+
+ACTION = Action(DefineAdjunctStore, run, said, STREAMS, uses_spark=True)

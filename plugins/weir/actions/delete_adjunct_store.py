@@ -55,6 +55,13 @@ def run(job: Job, arguments: DeleteAdjunctStore) -> dict[str, Any]:
     )
 
 
+def said(arguments: DeleteAdjunctStore, _report: dict[str, Any]) -> str:
+    """Say what was deleted."""
+    if arguments.dry_run:
+        return f"adjunct store {arguments.adjunct_store} is not deleted: this was a dry run"
+    return f"adjunct store {arguments.adjunct_store} is deleted"
+
+
 ACTION = Action(
-    DeleteAdjunctStore, run, STREAMS, irreversible=True, rehearsed=True, measure=measure
+    DeleteAdjunctStore, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
 )

@@ -63,6 +63,13 @@ def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:
     )
 
 
+def said(arguments: DeleteReaderGroup, _report: dict[str, Any]) -> str:
+    """Say what was deleted."""
+    if arguments.dry_run:
+        return f"reader group {arguments.reader_group} is not deleted: this was a dry run"
+    return f"reader group {arguments.reader_group} is deleted"
+
+
 ACTION = Action(
-    DeleteReaderGroup, run, READER_GROUPS, irreversible=True, rehearsed=True, measure=measure
+    DeleteReaderGroup, run, said, READER_GROUPS, irreversible=True, rehearsed=True, measure=measure
 )

@@ -80,4 +80,13 @@ def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
     )  # fmt: skip
 
 
-ACTION = Action(DeleteStream, run, STREAMS, irreversible=True, rehearsed=True, measure=measure)
+def said(arguments: DeleteStream, _report: dict[str, Any]) -> str:
+    """Say what was deleted."""
+    if arguments.dry_run:
+        return f"stream {arguments.stream} is not deleted: this was a dry run"
+    return f"stream {arguments.stream} is deleted"
+
+
+ACTION = Action(
+    DeleteStream, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
+)

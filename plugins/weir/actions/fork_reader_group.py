@@ -61,4 +61,10 @@ def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
     return made
 
 
-ACTION = Action(ForkReaderGroup, run, READER_GROUPS, rehearsed=True)
+def said(arguments: ForkReaderGroup, _report: dict[str, Any]) -> str:
+    """Say which groups there are now."""
+    new, old = arguments.new_reader_group, arguments.reader_group
+    return f"reader group {new} reads on from {arguments.at} of reader group {old}"
+
+
+ACTION = Action(ForkReaderGroup, run, said, READER_GROUPS, rehearsed=True)

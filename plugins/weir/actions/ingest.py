@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from weir.controller.locks import not_active, read_stream
+from weir.errors import counted
 from weir.model.names import (
     stream_name,
 )
@@ -178,4 +179,14 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     return appender.append_files(name, inputs, again=again, complete_until=until).report()
 
 
-ACTION = Action(Ingest, run, DATA, moves_data=True, uses_spark=True, check=check)
+def said(arguments: Ingest, report: dict[str, Any]) -> str:
+    """Say what was appended."""
+    number, count = report["transaction_number"], counted(report["events"], "event")
+    if report["repeated"]:
+        has = f"transaction {number} has these files ({count})"
+        return f"{arguments.stream}: nothing appended, as {has}"
+    bad = f"; {counted(report['rejected'], 'row')} rejected" if report["rejected"] else ""
+    return f"{arguments.stream}: {count} appended (transaction {number}{bad})"
+
+
+ACTION = Action(Ingest, run, said, DATA, moves_data=True, uses_spark=True, check=check)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from weir.consumers.engine import ENGINES
 from weir.consumers.outputs import Output, check_named_once
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, counted
 from weir.front_ends import do
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import (
@@ -284,4 +284,13 @@ def check_consumer(
     database.transaction(there)
 
 
-ACTION = Action(Process, run, DATA, moves_data=True, uses_spark=True, check=check)
+def said(arguments: Process, report: dict[str, Any]) -> str:
+    """Say how much was read."""
+    batches, number = counted(report["events"], "event"), len(report["batches"])
+    rejected = f", {report['rejected']:,} rejected" if report["rejected"] else ""
+    in_ = f"{number:,} batch{'' if number == 1 else 'es'}"
+    end = f"; {report['end']}" if "end" in report else ""
+    return f"{arguments.reader_group}: {batches} in {in_}{rejected}{end}"
+
+
+ACTION = Action(Process, run, said, DATA, moves_data=True, uses_spark=True, check=check)

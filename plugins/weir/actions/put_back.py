@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.actions.process import with_declared
+from weir.errors import counted
 from weir.model.names import (
     FUNCTION_PATTERN,
 )
@@ -64,4 +65,10 @@ def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
     )
 
 
-ACTION = Action(PutBack, run, DATA, moves_data=True, uses_spark=True)
+def said(arguments: PutBack, report: dict[str, Any]) -> str:
+    """Say how much was put back."""
+    again = f", {report['rejected']:,} of them rejected again" if report["rejected"] else ""
+    return f"{arguments.reader_group}: {counted(report['events'], 'event')} put back{again}"
+
+
+ACTION = Action(PutBack, run, said, DATA, moves_data=True, uses_spark=True)

@@ -50,4 +50,12 @@ def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:
     )
 
 
-ACTION = Action(ReaderOffline, run, READER_GROUPS, rehearsed=True)
+def said(arguments: ReaderOffline, _report: dict[str, Any]) -> str:
+    """Say who is gone."""
+    return (
+        f"reader {arguments.reader} of reader group {arguments.reader_group} is offline; others "
+        "take over what it had"
+    )
+
+
+ACTION = Action(ReaderOffline, run, said, READER_GROUPS, rehearsed=True)

@@ -12,6 +12,7 @@ and deletes nothing.
 from dataclasses import dataclass
 from typing import Any
 
+from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import (
     argument,
@@ -54,4 +55,13 @@ def run(job: Job, arguments: Recover) -> dict[str, Any]:
     )
 
 
-ACTION = Action(Recover, run, UPKEEP, irreversible=True)
+def said(_arguments: Recover, report: dict[str, Any]) -> str:
+    """Say how database and warehouse differ."""
+    known = "was restored or moved" if report["restored"] or report["moved"] else "is its own"
+    return (
+        f"the database {known}; {counted(report['unknown_files'], 'unknown file')}, "
+        f"{report['missing_files']:,} missing, of which {report['found']:,} are found"
+    )
+
+
+ACTION = Action(Recover, run, said, UPKEEP, irreversible=True)

@@ -49,4 +49,9 @@ def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:
     )
 
 
-ACTION = Action(ReleaseReaderGroup, run, READER_GROUPS, irreversible=True, rehearsed=True)
+def said(arguments: ReleaseReaderGroup, _report: dict[str, Any]) -> str:
+    """Say what was released."""
+    return f"reader group {arguments.reader_group} has released what lies before {arguments.at}"
+
+
+ACTION = Action(ReleaseReaderGroup, run, said, READER_GROUPS, irreversible=True, rehearsed=True)

@@ -109,4 +109,11 @@ def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
     return done
 
 
-ACTION = Action(ResetReaderGroup, run, READER_GROUPS, rehearsed=True, measure=measure)
+def said(arguments: ResetReaderGroup, _report: dict[str, Any]) -> str:
+    """Say where the group is."""
+    if arguments.dry_run:
+        return f"reader group {arguments.reader_group} is not reset: this was a dry run"
+    return f"reader group {arguments.reader_group} reads on from {arguments.to}"
+
+
+ACTION = Action(ResetReaderGroup, run, said, READER_GROUPS, rehearsed=True, measure=measure)

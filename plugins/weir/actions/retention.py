@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
+from weir.errors import counted
 from weir.model.names import (
     READABLE_STREAM_PATTERN,
     stream_name,
@@ -66,4 +67,16 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     return complete(report, decisions, failed=(deleted or {}).get("failed", ()))
 
 
-ACTION = Action(Retention, run, UPKEEP, schedule="*/30 * * * *", uses_spark=True)
+def said(arguments: Retention, report: dict[str, Any]) -> str:
+    """Say how much went."""
+    cut = [one for one in report["decisions"] if one.get("cut") is not None]
+    events = counted(sum(one["events"] for one in cut), "event")
+    done = "would be" if arguments.dry_run else "are"
+    line = f"{events} of {counted(len(cut), 'stream')} {done} truncated"
+    if (deleted := report["deleted"]) is not None:
+        line += f"; {counted(deleted['deleted'], 'file')} deleted ({deleted['bytes']:,} bytes)"
+    alerts = len(report["alerts"])
+    return line + (f"; {counted(alerts, 'alert')}, see above" if alerts else "")
+
+
+ACTION = Action(Retention, run, said, UPKEEP, schedule="*/30 * * * *", uses_spark=True)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir.errors import counted
 from weir.model.names import (
     READABLE_STREAM_PATTERN,
     stream_name,
@@ -60,4 +61,11 @@ def run(job: Job, arguments: Scale) -> dict[str, Any]:
     return complete({"decisions": decisions}, decisions)
 
 
-ACTION = Action(Scale, run, UPKEEP, schedule="4-59/5 * * * *", uses_spark=True)
+def said(arguments: Scale, report: dict[str, Any]) -> str:
+    """Say how many streams were scaled."""
+    scaled = [one for one in report["decisions"] if one.get("sealed")]
+    done = "would be scaled" if arguments.dry_run else "scaled"
+    return f"{counted(len(scaled), 'stream')} {done}, of {len(report['decisions']):,} looked at"
+
+
+ACTION = Action(Scale, run, said, UPKEEP, schedule="4-59/5 * * * *", uses_spark=True)

@@ -69,4 +69,12 @@ def run(job: Job, arguments: ScaleStream) -> dict[str, Any]:
     )
 
 
-ACTION = Action(ScaleStream, run, STREAMS, rehearsed=True)
+def said(arguments: ScaleStream, report: dict[str, Any]) -> str:
+    """Say which segments there are now."""
+    sealed, created = ", ".join(report["sealed"]), ", ".join(one[0] for one in report["created"])
+    return (
+        f"stream {arguments.stream}: {sealed} sealed, {created} created (epoch {report['epoch']})"
+    )
+
+
+ACTION = Action(ScaleStream, run, said, STREAMS, rehearsed=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.seal import seal_stream
+from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.form import (
@@ -29,4 +30,11 @@ def run(job: Job, arguments: SealStream) -> dict[str, Any]:
     return seal_stream(job.database, stream_name(arguments.stream), request_id=job.request_id)
 
 
-ACTION = Action(SealStream, run, STREAMS, irreversible=True, rehearsed=True)
+def said(arguments: SealStream, report: dict[str, Any]) -> str:
+    """Say what is read-only now."""
+    aborted = len(report["aborted"])
+    more = f"; {counted(aborted, 'append')} aborted" if aborted else ""
+    return f"stream {arguments.stream} is sealed: nothing more can be appended{more}"
+
+
+ACTION = Action(SealStream, run, said, STREAMS, irreversible=True, rehearsed=True)

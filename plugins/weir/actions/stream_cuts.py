@@ -8,6 +8,7 @@ The recorded cuts are the retention set. One statement records all streams.
 from dataclasses import dataclass
 from typing import Any
 
+from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.retention.capture import capture
 
@@ -22,4 +23,9 @@ def run(job: Job, _arguments: StreamCuts) -> dict[str, Any]:
     return {"captured": capture(job.database)}
 
 
-ACTION = Action(StreamCuts, run, UPKEEP, schedule="*/5 * * * *")
+def said(_arguments: StreamCuts, report: dict[str, Any]) -> str:
+    """Say how many streams have grown."""
+    return f"the tails of {counted(len(report['captured']), 'stream')} are recorded"
+
+
+ACTION = Action(StreamCuts, run, said, UPKEEP, schedule="*/5 * * * *")

@@ -23,6 +23,7 @@ from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
+from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, as_approved
@@ -102,4 +103,13 @@ def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:
     return done | {"dry_run": dry_run}
 
 
-ACTION = Action(TruncateStream, run, STREAMS, irreversible=True, rehearsed=True, measure=measure)
+def said(arguments: TruncateStream, report: dict[str, Any]) -> str:
+    """Say how much went."""
+    done = "would be" if arguments.dry_run else "are"
+    events = counted(report["events"], "event")
+    return f"{events} of stream {arguments.stream} {done} truncated ({report['bytes']:,} bytes)"
+
+
+ACTION = Action(
+    TruncateStream, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
+)

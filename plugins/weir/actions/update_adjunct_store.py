@@ -72,4 +72,10 @@ def run(job: Job, arguments: UpdateAdjunctStore) -> dict[str, Any]:
     )  # fmt: skip
 
 
-ACTION = Action(UpdateAdjunctStore, run, STREAMS, uses_spark=True, rehearsed=True)
+def said(arguments: UpdateAdjunctStore, _report: dict[str, Any]) -> str:
+    """Say what was changed."""
+    changed = ", ".join([*arguments.changes, *arguments.redefined])
+    return f"adjunct store {arguments.adjunct_store} is changed: {changed or 'time_out'}"
+
+
+ACTION = Action(UpdateAdjunctStore, run, said, STREAMS, uses_spark=True, rehearsed=True)

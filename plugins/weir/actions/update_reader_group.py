@@ -104,4 +104,9 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     return done
 
 
-ACTION = Action(UpdateReaderGroup, run, READER_GROUPS, rehearsed=True)
+def said(arguments: UpdateReaderGroup, _report: dict[str, Any]) -> str:
+    """Say what was changed."""
+    return f"reader group {arguments.reader_group} is changed: {', '.join(arguments.changes)}"
+
+
+ACTION = Action(UpdateReaderGroup, run, said, READER_GROUPS, rehearsed=True)

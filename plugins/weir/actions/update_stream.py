@@ -183,4 +183,11 @@ def _parsed(job: Job, columns: str) -> list[Field]:
     return parse_columns(job.spark, columns, [])
 
 
-ACTION = Action(UpdateStream, run, STREAMS, rehearsed=True)
+def said(arguments: UpdateStream, report: dict[str, Any]) -> str:
+    """Say what was changed."""
+    changed = [*arguments.changes, *report.get("changed", {}), *report.get("added", [])]
+    done = "would be changed" if arguments.dry_run else "is changed"
+    return f"stream {arguments.stream} {done}: {', '.join(changed) or 'nothing'}"
+
+
+ACTION = Action(UpdateStream, run, said, STREAMS, rehearsed=True)

@@ -27,6 +27,7 @@ from weir.compaction.run import Budget, compact
 from weir.controller.announcements import forget
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
+from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.reader_groups.batches.history import prune_batches
@@ -94,4 +95,16 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     return complete(report, tried, done=deleted["deleted"], failed=failed)
 
 
-ACTION = Action(Upkeep, run, UPKEEP, schedule="17 * * * *", uses_spark=True)
+def said(_arguments: Upkeep, report: dict[str, Any]) -> str:
+    """Say what was done."""
+    deleted, done = report["deleted"], [one for one in report["compacted"] if "files_after" in one]
+    before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
+    seen = (report.get("verified") or {}).get("files", 0)
+    return (
+        f"{counted(len(report['aborted']), 'append')} aborted, "
+        f"{counted(deleted['deleted'], 'file')} deleted ({deleted['bytes']:,} bytes), {before:,} "
+        f"compacted into {after:,}, {seen:,} verified"
+    )
+
+
+ACTION = Action(Upkeep, run, said, UPKEEP, schedule="17 * * * *", uses_spark=True)

@@ -24,6 +24,7 @@ from typing import Any
 
 from weir.consumers.engine import ENGINES
 from weir.controller.times import parse_span
+from weir.errors import counted
 from weir.installation.extras import naming_extras
 from weir.installation.opened import Installation
 from weir.model.amounts import SIZE_PATTERN, parse_size
@@ -119,4 +120,11 @@ def _bytes(units: Sequence[Unit]) -> int:
     return sum(file.bytes for unit in units for file in unit.files)
 
 
-ACTION = Action(Verify, run, UPKEEP, uses_spark=True)
+def said(_arguments: Verify, report: dict[str, Any]) -> str:
+    """Say what is as recorded."""
+    files, streams = counted(report["files"], "file"), counted(report["streams"], "stream")
+    repaired = f", {report['repaired']:,} repaired" if report["repaired"] else ""
+    return f"{files} of {streams} are as recorded ({report['bytes']:,} bytes{repaired})"
+
+
+ACTION = Action(Verify, run, said, UPKEEP, uses_spark=True)

@@ -85,6 +85,8 @@ class AlertsOperator(BaseOperator):
             "alerts_not_told", f"{counted(len(failed), 'alert')} could not be told; the first "
             f"failure is: {failed[0]}", report=report, retryable=True,
         )  # fmt: skip
+        new = counted(report["begun"], "alert")
+        self.sentence = f"{new} began, {report['ended']} ended, {len(told)} last"
         state = "failed" if error else "succeeded"
         database.transaction(
             lambda c: record_end(
@@ -92,16 +94,13 @@ class AlertsOperator(BaseOperator):
                 run,
                 state,
                 report=report,
+                sentence="" if error else self.sentence,
                 error=error.sentence if error else None,
                 retryable=True,
             )
         )
         if error:
             raise error
-        self.log.info(
-            "%s began, %d ended, %d last", counted(report["begun"], "alert"), report["ended"],
-            len(told),
-        )  # fmt: skip
         return report
 
     def _tell(self, context: Any, alert: dict[str, Any], failed: list[str]) -> bool:

@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.links import LINKS
-from weir.airflow.tasks import batch_of, failing, recorded, run_of, said, with_retries
+from weir.airflow.tasks import batch_of, failing, recorded, run_of, with_retries
 
 
 class _AppendOperator(DecoratedOperator, PythonOperator):
@@ -64,19 +64,17 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
         with failing(), Database.of(settings := settings_of(self.conn_id)) as database:
             app = Installation(settings, database, str(run), self.log.info)
             arguments = {"stream": self.stream, "complete_until": self.complete_until}
-            with recorded(database, run, "append", arguments) as report:
+            with recorded(self, database, run, arguments) as report:
                 if rows is None or (isinstance(rows, (list, tuple)) and not rows):
                     report |= {"stream": self.stream, "events": 0}
                     if self.complete_until:
                         name = stream_name(self.stream)
                         writer = batch["writer_id"]
                         state_completeness(database, name, writer, self.complete_until)
-                    self.log.info("the function returned no rows: nothing is appended")
                 else:
                     report |= append_rows(
                         app, self.stream, rows, **batch, complete_until=self.complete_until or None
                     ).report()
-                    self.log.info(said(report))
                 if run.map_index == 0 and self.complete_until:
                     self._state_unmapped(database, context["ti"])
         self.outlets: list[Any] = without_streams(self.outlets)

@@ -153,6 +153,7 @@ class WeirJobOperator(SparkSubmitOperator):
         self._here = False  # whether its action runs in this process
         self.shown_arguments: dict[str, Any] = {}
         self.yarn_address = ""
+        self.sentence = ""  # of the run, for the last line of the log
         self._own: dict[str, Callable[..., Any]] = {}  # functions of the DAG file, by name
 
     def execute(self, context: Any) -> dict[str, Any] | None:
@@ -251,7 +252,9 @@ class WeirJobOperator(SparkSubmitOperator):
             )  # fmt: skip
             try:
                 with self._in_this_process():
-                    return perform(job, ACTIONS[self.job], arguments)
+                    report = perform(job, ACTIONS[self.job], arguments)
+                self.sentence = job.sentence
+                return report
             except BaseException as error:  # what Airflow raises for a time-out is no Exception
                 self._end_lease()
                 if getattr(error, "code", "") == "spark_not_given" and self.engine == "auto":
@@ -324,6 +327,7 @@ class WeirJobOperator(SparkSubmitOperator):
             if state == "succeeded":  # of this very try, whatever became of what submitted it
                 if failed is not None:
                     log.warning("the job has succeeded, though it is reported: %s", failed)
+                self.sentence = sentence
                 return report
             if failed is not None and not sentence:
                 sentence = (

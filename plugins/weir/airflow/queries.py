@@ -5,7 +5,7 @@ from typing import Any
 from weir.airflow.assets import without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.operators import WeirJobOperator
-from weir.airflow.tasks import batch_of, failing, recorded, run_of, said
+from weir.airflow.tasks import batch_of, failing, recorded, run_of
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.operations.action import Job
@@ -74,7 +74,7 @@ class AppendQueryOperator(WeirJobOperator):
             self._session_here(),
             Database.of(settings := settings_of(self.conn_id)) as database,
             recorded(
-                database, run, "append", given | {"query": self.query, "parameters": shown}
+                self, database, run, given | {"query": self.query, "parameters": shown}
             ) as report,
             self._in_this_process(),
         ):
@@ -83,6 +83,5 @@ class AppendQueryOperator(WeirJobOperator):
                 job.installation, given["stream"], self.query, given["parameters"], **batch_of(run),
                 complete_until=given["complete_until"] or None,
             ).report()  # fmt: skip
-            self.log.info(said(report))
         self.outlets = without_streams(self.outlets)
         return report

@@ -24,19 +24,20 @@ RETRIES: dict[str, Any] = {
 
 
 def say_last(context: Any) -> None:
-    """Log why a task failed as the last line of its log, after Airflow's traceback."""
-    if (error := context.get("exception")) is not None:
+    """Log what became of a task as the last line of its log: its sentence, or why it failed."""
+    error, sentence = context.get("exception"), getattr(context.get("task"), "sentence", "")
+    if error is not None or sentence:
         log.info("::endgroup::")  # of Airflow's "Post Execute", which its UI shows folded
-        log.error("%s", error)
+        log.log(logging.INFO if error is None else logging.ERROR, "%s", error or sentence)
 
 
 def with_retries(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task with Weir's retries, unless the task or its DAG says
-    otherwise, and with its sentence as the last line if it fails."""
+    otherwise, and with its sentence as the last line."""
     chosen = {**(kwargs.get("default_args") or {}), **kwargs}
     if "retries" not in chosen:
         kwargs |= {name: value for name, value in RETRIES.items() if name not in chosen}
-    for ending in ("on_failure_callback", "on_retry_callback"):
+    for ending in ("on_success_callback", "on_failure_callback", "on_retry_callback"):
         given = kwargs.get(ending) or []
         kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
     return kwargs
@@ -60,12 +61,12 @@ def failing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def recorded(
-    database: Database, run: RunId, job: str, arguments: dict[str, Any]
+    task: Any, database: Database, run: RunId, arguments: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Record a run of the block with what it puts into the report that it gets, or with the
+    """Record an append of the block with what it puts into the report that it gets, or with the
     sentence of its error, with which the task fails."""
     report: dict[str, Any] = {}
-    database.transaction(lambda c: record_start(c, run, job, arguments))
+    database.transaction(lambda c: record_start(c, run, "append", arguments))
     try:
         with database.keep_alive(lambda c: record_alive(c, run), every=SIGN_OF_LIFE):
             yield report
@@ -77,7 +78,10 @@ def recorded(
                 lambda c: record_end(c, run, state, error=sentence, retryable=retryable)
             )
         raise failure(sentence, retryable) from (None if isinstance(error, WeirError) else error)
-    database.transaction(lambda c: record_end(c, run, "succeeded", report=report))
+    task.sentence = _said(report)
+    database.transaction(
+        lambda c: record_end(c, run, "succeeded", report=report, sentence=task.sentence)
+    )
 
 
 def failure(sentence: str, retryable: bool) -> AirflowException:
@@ -92,8 +96,10 @@ def batch_of(run: RunId) -> dict[str, str]:
     return {"writer_id": f"{run.dag_id}/{run.task_id}{mapped}", "batch_id": run.run_id}
 
 
-def said(report: dict[str, Any]) -> str:
+def _said(report: dict[str, Any]) -> str:
     """Return what a task says of what it has appended."""
+    if "transaction_number" not in report:
+        return f"no rows were given: nothing is appended to stream {report['stream']}"
     what = f"transaction {report['transaction_number']} of stream {report['stream']}"
     if report["repeated"]:
         return (

@@ -110,20 +110,22 @@ def record_end(
     state: str,
     *,
     report: dict[str, Any] | None = None,
+    sentence: str = "",
     error: str | None = None,
     retryable: bool | None = None,
 ) -> None:
-    """Record that a job succeeded, failed or was killed, with its report, or with the sentence of
-    the error and whether another try may succeed."""
+    """Record that a job succeeded, failed or was killed: its report and what that says as its last
+    progress, or the sentence of the error and whether another try may succeed."""
     connection.execute(
         text(
             f"""UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
-                report = CAST(:report AS jsonb), error = :error, retryable = :retryable
+                report = CAST(:report AS jsonb), error = :error, retryable = :retryable,
+                progress = coalesce(nullif(:sentence, ''), progress)
             WHERE {_THIS}"""  # noqa: S608 - constant
         ),
         {
             "state": state, "report": None if report is None else json.dumps(report),
-            "error": error, "retryable": retryable, **run.__dict__,
+            "sentence": sentence, "error": error, "retryable": retryable, **run.__dict__,
         },
     )  # fmt: skip
 
@@ -171,18 +173,21 @@ def arguments_done(database: Database, run: RunId) -> dict[str, Any] | None:
 
 
 def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
-    """Return state, report, error, and whether to retry, of a job that ran; "unknown" if it has no
-    row.
+    """Return state, report, sentence or error, and whether to retry, of a job that ran; "unknown"
+    if it has no row.
     """
     row = database.transaction(
         lambda c: c.execute(
-            text(f"SELECT state, report, error, retryable FROM job_run WHERE {_THIS}"),  # noqa: S608 - constant
+            text(
+                f"""SELECT state, report, retryable, CASE state WHEN 'succeeded' THEN progress
+                    ELSE error END AS sentence FROM job_run WHERE {_THIS}"""  # noqa: S608 - constant
+            ),
             run.__dict__,
         ).one_or_none()
     )
     if row is None:
         return "unknown", None, "", True
-    return row.state, row.report, row.error or "", row.retryable is not False
+    return row.state, row.report, row.sentence or "", row.retryable is not False
 
 
 def prune_runs(database: Database, older_than: float) -> int:

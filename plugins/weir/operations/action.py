@@ -38,6 +38,7 @@ class Job:
     start_spark: "Callable[[], SparkSession] | None" = None
     own: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # by name, of the program
     approved: dict[str, Any] | None = None  # the facts of the loss that a person has approved
+    sentence: str = ""  # what became of it
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
 
@@ -132,8 +133,9 @@ class Action(Generic[F]):
     form, its page, and its run.
 
     `form`: its arguments, of which forms, commands and methods are made. `run`: does it in a job,
-    and returns its report. `subject`: what it is about. `schedule`: when Airflow runs it by itself,
-    as cron; None: people start it. `irreversible`: whether its effect can't be undone.
+    and returns its report. `said`: returns the sentence of such a report, with which the run ends
+    where somebody reads along. `subject`: what it is about. `schedule`: when Airflow runs it by
+    itself, as cron; None: people start it. `irreversible`: whether its effect can't be undone.
     `moves_data`: whether it appends events to streams, in a job that takes long. `uses_spark`:
     whether its run usually needs Spark, so that an operator submits it unless it is told otherwise.
     `rehearsed`: whether its run is one transaction, so that it can be tried and undone to see
@@ -143,6 +145,7 @@ class Action(Generic[F]):
 
     form: type[F]
     run: Callable[[Job, F], dict[str, Any]]
+    said: Callable[[F, dict[str, Any]], str]
     subject: str
     schedule: str | None = None
     irreversible: bool = False

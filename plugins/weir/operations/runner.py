@@ -77,6 +77,7 @@ def main(actions: Mapping[str, Action[Any]], argv: Sequence[str] | None = None) 
                 job.recorded = job.run.dag_id != BY_HAND
             report = perform(job, actions[name], arguments)
         print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
+        job.log(job.sentence)
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if job is not None:  # first, because what reads the output may have ended: a dead JVM
@@ -90,8 +91,8 @@ def main(actions: Mapping[str, Action[Any]], argv: Sequence[str] | None = None) 
 
 def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Check the arguments of a job, record that it runs, run its action, and record its report,
-    which is returned. Raises what the check and the run raise; the caller then calls
-    `record_failure`.
+    which is returned, and its sentence, which the job has then. Raises what the check and the run
+    raise; the caller then calls `record_failure`.
     """
     parsed = parse(action.form, arguments)
     job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
@@ -114,7 +115,10 @@ def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[st
         raise
     if job.functions:
         report["functions"] = job.functions
-    job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))
+    job.sentence = action.said(parsed, report)
+    job.database.transaction(
+        lambda c: record_end(c, job.run, "succeeded", report=report, sentence=job.sentence)
+    )
     return report
 
 

@@ -33,12 +33,13 @@ from weir.terminal.options import given_arguments
 from weir.terminal.printing import note, print_json, records, visible
 
 
-def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run a job and return its report. What it logs goes to the standard error output."""
+def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Run a job and return its report and its sentence. What it logs goes to the standard error
+    output."""
     running = Job(job, by_hand(job), terminal.settings, terminal.database)
     with contextlib.redirect_stdout(sys.stderr), speaking("terminal", FORMS, job):
         try:
-            return perform(running, ACTIONS[job], arguments)
+            return perform(running, ACTIONS[job], arguments), running.sentence
         except (Exception, KeyboardInterrupt) as error:
             record_failure(running, error)
             raise
@@ -46,7 +47,8 @@ def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str
 
 def job(terminal: Terminal, given: argparse.Namespace) -> int:
     """Run the job that the command names."""
-    report = run_job(terminal, given.job, given_arguments(FORMS[given.job], given))
+    report, sentence = run_job(terminal, given.job, given_arguments(FORMS[given.job], given))
+    note(visible(f"weir: {sentence}"))
     return _print(terminal, report)
 
 
@@ -62,7 +64,7 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     _check_files(wanted, settings)
     created = _create_if_missing(terminal, name, given)
     try:
-        report = run_job(terminal, "ingest", arguments)
+        report, sentence = run_job(terminal, "ingest", arguments)
     except (Exception, KeyboardInterrupt):
         if created:
             _undo(terminal, name)
@@ -72,13 +74,7 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     if terminal.json:
         print_json({**report, "created": created, "columns": columns})
         return 0
-    number = f"transaction {report['transaction_number']}"
-    events = counted(report["events"], "event")
-    if report["repeated"]:
-        print(f"{name}: nothing appended, as {number} has these files ({events})")
-    else:
-        bad = f"; {report['rejected']:,} rows rejected" if report["rejected"] else ""
-        print(f"{name}: {events} appended ({number}{bad})")
+    print(visible(sentence))
     print(visible("columns: " + ", ".join(f"{one['name']} {one['type']}" for one in columns)))
     return 0
 
@@ -133,7 +129,7 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     if "file" in arguments:
         [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
         terminal = replace(terminal, settings=settings)
-    report = run_job(terminal, "apply", arguments)
+    report, sentence = run_job(terminal, "apply", arguments)
     if terminal.json:
         print_json(report)
         return 0
@@ -141,8 +137,7 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
         loses = f" (may lose data: {'; '.join(one['loses'])})" if one["loses"] else ""
         changed = ", ".join(one["changes"]) if one["action"] == "change" else "new"
         print(visible(f"{one['kind']} {one['name']}: {changed}{loses}"))
-    done = "differ" if arguments.get("dry_run") else "changed"
-    print(f"{len(report['changes']):,} {done}, {report['unchanged']:,} are as declared")
+    print(sentence)
     return 0
 
 
@@ -157,7 +152,7 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
         terminal = replace(terminal, settings=_with_folder(terminal.settings, wanted.function))
     created = _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
     try:
-        report = run_job(terminal, "process", arguments)
+        report, sentence = run_job(terminal, "process", arguments)
     except (Exception, KeyboardInterrupt):
         if created:
             _undo_group(terminal, wanted.reader_group)
@@ -165,12 +160,8 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     if terminal.json:
         print_json(report)
         return 0
-    rejected = f", {report['rejected']:,} rejected" if report["rejected"] else ""
-    batches = report["batches"]
-    batch_count = f"{len(batches):,} batch{'' if len(batches) == 1 else 'es'}"
-    events = counted(report["events"], "event")
-    print(f"{wanted.reader_group}: {events} in {batch_count}{rejected}")
-    for one in batches:
+    print(visible(sentence))
+    for one in report["batches"]:
         for path in one["parquet"]:
             print(f"batch {one['batch']}: {path}")
         for table in one["tables"]:
@@ -179,8 +170,6 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
         for stream in one["streams"]:
             events = counted(stream["events"], "event")
             print(f"batch {one['batch']}: {events} into {stream['stream']}")
-    if "end" in report:
-        print(report["end"])
     return 0
 
 
