@@ -16,6 +16,11 @@ from weir.settings import Settings
 
 Do = Callable[..., str]
 N, ORDERS = "[0-9,]+", {"stream": "shop/orders"}
+# What needs Spark, or a reader that is away, ends its runs in the tests of these.
+OTHERS = {
+    "back_test", "define_adjunct_store", "delete_adjunct_store", "update_adjunct_store", "ingest",
+    "process", "put_back", "reader_offline",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -91,4 +96,4 @@ def test_each_run_ends_with_a_sentence_about_what_it_did(do: Do, settings: Setti
     say("stream shop/orders is deleted",
         "delete_stream", **ORDERS, unread_too=True, dry_run=False)  # fmt: skip
     say("0 versions of adjunct stores built, 0 expired", "adjunct")
-    assert len(told) == 22
+    assert set(ACTIONS) - set(told) == OTHERS
