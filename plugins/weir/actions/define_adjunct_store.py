@@ -77,7 +77,7 @@ def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
 
 def said(arguments: DefineAdjunctStore, _report: dict[str, Any]) -> str:
     """Say what was defined."""
-    return f"adjunct store {arguments.adjunct_store} is defined; weir_adjunct builds it"
+    return f"adjunct store {arguments.adjunct_store} is defined; its first build fills it"
 
 
 ACTION = Action(DefineAdjunctStore, run, said, STREAMS, uses_spark=True)
