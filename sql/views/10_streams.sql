@@ -98,16 +98,11 @@ COMMENT ON COLUMN weir.input_files.state IS 'The state of the transaction: open,
 
 CREATE OR REPLACE VIEW weir.data_files AS
 SELECT f.stream_name AS stream, weir_internal.segment_name(f.segment_id) AS segment,
-       f.start_offset, f.events, f.bytes, f.transaction_number, f.path,
-       weir_internal.clock_time(coalesce(f.first_clock, t.clock)) AS first_clock,
-       weir_internal.clock_time(coalesce(f.last_clock, t.clock)) AS last_clock
-FROM weir_internal.data_file f
-LEFT JOIN weir_internal.transaction t ON t.stream_id = f.stream_id AND t.transaction_number = f.transaction_number;
+       f.start_offset, f.events, f.bytes, f.transaction_number, f.path
+FROM weir_internal.data_file f;
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that have the events now.';
 COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as number.epoch.';
 COMMENT ON COLUMN weir.data_files.transaction_number IS 'The append that its events are of; null for a compacted file of several.';
-COMMENT ON COLUMN weir.data_files.first_clock IS 'When the first of its events was committed.';
-COMMENT ON COLUMN weir.data_files.last_clock IS 'When the last of its events was committed.';
 
 CREATE OR REPLACE VIEW weir.time_indexes AS
 SELECT i.stream_name AS stream, weir_internal.segment_name(i.segment_id) AS segment,

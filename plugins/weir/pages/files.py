@@ -17,12 +17,19 @@ router = APIRouter(route_class=Tagged, tags=["streams"])
 
 MOST_REASONS = 100
 
+# Of the table, as the view weir.data_files has no clocks: they would cost it a probe for each row.
 _FILES = """
-SELECT f.segment, f.start_offset, f.start_offset + f.events AS end_offset, f.events, f.bytes,
-    f.transaction_number, f.first_clock, f.last_clock, f.path
-FROM weir.data_files f WHERE f.stream = :stream AND (:segment = '' OR f.segment = :segment)
-    AND (f.segment, f.start_offset) > (:after_segment, CAST(:after_offset AS bigint))
-ORDER BY f.segment, f.start_offset LIMIT :limit + 1"""
+SELECT weir_internal.segment_name(f.segment_id) AS segment, f.start_offset,
+    f.start_offset + f.events AS end_offset, f.events, f.bytes, f.transaction_number,
+    weir_internal.clock_time(coalesce(f.first_clock, t.clock)) AS first_clock,
+    weir_internal.clock_time(coalesce(f.last_clock, t.clock)) AS last_clock, f.path
+FROM weir_internal.data_file f LEFT JOIN weir_internal.transaction t
+    ON t.stream_id = f.stream_id AND t.transaction_number = f.transaction_number
+WHERE f.stream_name = :stream
+    AND (:segment = '' OR weir_internal.segment_name(f.segment_id) = :segment)
+    AND (weir_internal.segment_name(f.segment_id), f.start_offset)
+        > (:after_segment, CAST(:after_offset AS bigint))
+ORDER BY 1, f.start_offset LIMIT :limit + 1"""
 _TOTAL = """SELECT count(*) FROM weir.data_files f
 WHERE f.stream = :stream AND (:segment = '' OR f.segment = :segment)"""
 _WHY = f"""SELECT why, count(*) AS files, sum(events)::bigint AS events, sum(bytes)::bigint AS bytes
