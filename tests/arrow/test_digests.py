@@ -1,5 +1,7 @@
 """Digests with pyarrow: the same number whatever files events lie in."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -50,7 +52,7 @@ def test_the_hash_of_a_row_changes_with_each_of_its_values() -> None:
 
 
 def _alike(value: object) -> str:
-    return repr(value).replace("-0.0", "0.0")
+    return re.sub(r"-0\.0\b", "0.0", repr(value))  # not the beginning of -0.0038
 
 
 def test_a_column_that_is_null_counts_as_one_that_is_not_there() -> None:
