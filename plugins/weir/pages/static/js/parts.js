@@ -58,7 +58,7 @@ export function facts(pairs) {
 
 // Links to other pages about the same. pairs: [text, page, query].
 export function links(...pairs) {
-  return el("p", { class: "links" }, pairs.map(([text, path, query], i) => [i > 0 && " · ", el("a", { href: address(path, query) }, text)]));
+  return el("p", { class: "links" }, pairs.filter(Boolean).map(([text, path, query], i) => [i > 0 && " · ", el("a", { href: address(path, query) }, text)]));
 }
 
 // What somebody should look at, as sentences.

@@ -25,7 +25,13 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.alerts),
-    links(["Lineage", "lineage", { stream: name }], ["Its runs", "runs", { stream: name }]),
+    links(
+      ["Events", "events", { name }],
+      ["Files", "files", { name }],
+      rejected && ["Rejected rows", "events", { name: rejected }],
+      ["Lineage", "lineage", { stream: name }],
+      ["Its runs", "runs", { stream: name }],
+    ),
     bar(
       of.state === "active" && ["Append files", "ingest", { stream: name }],
       of.state === "active" && ["Scale", "scale_stream", { stream: name }],
@@ -35,10 +41,6 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
       ["Change settings", "update_stream", { stream: name }],
       of.state === "active" && ["Seal", "seal_stream", { stream: name }],
     ),
-    el("nav", { class: "more", "aria-label": "More of this stream" },
-      el("a", { href: address("events", { name }) }, "Events"),
-      el("a", { href: address("files", { name }) }, "Files"),
-      rejected && el("a", { href: address("events", { name: rejected }) }, "Rejected rows")),
     facts([
       ["Events", number(of.events), of.appended > of.events && `${number(of.appended)} were appended in all`],
       ["Size", size(of.bytes), `${some(files.files, "file")}, ${number(files.small_files)} small`],
