@@ -17,7 +17,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-fast test-release test-compose release up down status login psql lock lint docs api sentences bench soak clean setup
+.PHONY: help demo test test-fast test-release test-compose release up down status login psql lock lint docs pictures api sentences bench soak clean setup
 .PHONY: _tests
 .DEFAULT_GOAL := help
 
@@ -71,6 +71,9 @@ lint: setup ## format, lint and type checks
 docs: setup ## docs/sql.md from the database's catalogue, docs/python.md from docstrings, and methods.pyi
 	@$(PYTHON) -m docs.generate_sql
 	@$(PYTHON) -m docs.generate_python
+
+pictures: setup ## docs/images/pages, of the real pages in a real Chromium
+	@$(PYTHON) -m docs.generate_pictures
 
 api: setup ## tests/programs/public_api.txt, when what programs use is meant to change
 	@$(PYTHON) -m tests.programs.public_api

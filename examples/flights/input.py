@@ -71,7 +71,7 @@ def write_input(root: Path, every: int = 1) -> Input:
     `every`: take only every n-th flight, for a quick run.
     """
     lines = source_lines()
-    everything = _parsed(lines)
+    everything = parsed(lines)
     hours = _by_hour(everything)
     flights = everything.take(list(range(0, len(lines) - 1, every)))
     month = flights["month"].to_numpy()
@@ -108,7 +108,9 @@ def _by_hour(flights: pa.Table) -> list[pa.Table]:
     return [columns.filter(pc.equal(number, hour)) for hour in range(24 * DAYS)]
 
 
-def _parsed(lines: list[str]) -> pa.Table:
+def parsed(lines: list[str]) -> pa.Table:
+    """Return the flights of a csv, whose first line is the header, with the numbers of their
+    rows."""
     options = pa.csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True)
     text = io.BytesIO("\n".join(lines).encode())
     table = pa.csv.read_csv(text, convert_options=options)
