@@ -34,6 +34,16 @@ def test_batches_that_have_ended_are_there_oldest_first(
     assert opened == sorted(opened)
 
 
+def test_what_was_unread_is_counted_back_from_now(client: TestClient, database: Database) -> None:
+    group = read_some(database, 3)
+    [unread] = client.get(f"/api/groups/{group.name}/work").json()["unread"]
+    assert unread["stream"] == "shop/orders"
+    assert unread["at"] == sorted(unread["at"])
+    assert len(unread["at"]) == len(unread["events"])
+    assert unread["events"][-1] == 10
+    assert max(unread["events"]) <= 40
+
+
 def test_what_a_group_costs_is_added_up(client: TestClient, database: Database) -> None:
     group = read_some(database, 3)
     [cost] = client.get(f"/api/groups/{group.name}/cost").json()["costs"]
@@ -62,7 +72,10 @@ def test_one_sees_a_groups_batches_over_time_and_its_cost(
     )
     page.goto(f"{served.address}/group?name={group.name}")
     expect(page.get_by_role("heading", name="Batches over time")).to_be_visible()
-    expect(page.locator(".chart canvas")).to_have_count(2)
+    expect(
+        page.get_by_role("img", name="Unread events of shop/orders over time, 10 now")
+    ).to_be_visible()
+    expect(page.locator(".chart canvas")).to_have_count(3)
     page.get_by_role("button", name="What does it cost?").click()
     expect(page.locator("main")).to_contain_text("It makes streams keep")
     picture(page, "group-work")

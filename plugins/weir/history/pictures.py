@@ -1,6 +1,7 @@
 """Pictures of a stream and of a reader group, as SVG: for mails, notebooks and pages of others."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -85,8 +86,34 @@ def _of_stream(
 def _of_group(
     connection: Connection, reader_group: str, since: int | None, until: int | None
 ) -> Picture:
-    """Return the picture of a group. Its unread events are those of now, counted back by what was
-    appended and what batches have read since, as far as batches are recorded."""
+    begin, end, found = unread_over_time(connection, reader_group, since, until)
+    panels = [
+        ChartPanel(
+            f"unread events of {one.stream}, {one.now:,} now", [Series("unread", one.points)]
+        )
+        for one in found
+    ]
+    return Picture(f"reader group {reader_group}", begin, end, panels)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """How many events of a stream a group had not read, from each clock on, and now."""
+
+    stream: str
+    now: int
+    points: list[tuple[int, float]]
+
+
+def unread_over_time(
+    connection: Connection, reader_group: str, since: int | None = None, until: int | None = None
+) -> tuple[int, int, list[Unread]]:
+    """Return between which clocks it is known what a group had not read, and that, of the `STREAMS`
+    with most. It is what is unread now, counted back by what was appended and what batches have
+    read since, as far as batches are recorded. Two statements, and two for each stream.
+
+    Raises NotFound for the group, and InvalidInput if nothing is known between the times.
+    """
     found = connection.execute(text(_GROUP), {"name": reader_group}).one_or_none()
     if found is None:
         raise NotFound("group_not_found", f"there is no reader group {reader_group}.")
@@ -99,15 +126,14 @@ def _of_group(
             "that is before the one to end with, between "
             f"{say_time(found.known)} and {say_time(found.now)} UTC.",
         )
-    panels = []
+    unread = []
     for row in connection.execute(text(_LAG), {"name": reader_group}).all():
         over = {"id": row.stream_id, "begin": begin, "width": width_of_bin(begin, found.now)}
         came = _changes(connection, _CAME.format(amount="events"), end=found.now, **over)
         read = _changes(connection, _READ, group=found.group_id, **over)
-        unread = Series("unread", _counted_back(row.unread_events, begin, end, came, read))
-        heading = f"unread events of {row.stream}, {row.unread_events:,} now"
-        panels.append(ChartPanel(heading, [unread]))
-    return Picture(f"reader group {reader_group}", begin, end, panels)
+        points = _counted_back(row.unread_events, begin, end, came, read)
+        unread.append(Unread(row.stream, row.unread_events, points))
+    return begin, end, unread
 
 
 def _kept(connection: Connection, of: KeyMap) -> ChartPanel:

@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from weir.errors import NotFound
+from weir.history.pictures import unread_over_time
+from weir.model.clock import clock_time
 from weir.pages.answering import Asked, Tagged, rows
 
 router = APIRouter(route_class=Tagged, tags=["reader groups"])
@@ -64,10 +66,19 @@ class Folder(BaseModel):
     path: str
 
 
-class Work(BaseModel):
-    """The newest batches that have ended, the oldest of them first; completeness; the newest
-    folders."""
+class Unread(BaseModel):
+    """How many events of a stream were unread: `events[i]` from `at[i]` on."""
 
+    stream: str
+    at: list[datetime]
+    events: list[int]
+
+
+class Work(BaseModel):
+    """What was unread over time, as far as batches are recorded, of the streams with most; the
+    newest batches that have ended, the oldest of them first; completeness; the newest folders."""
+
+    unread: list[Unread]
     batches: list[Ended]
     completeness: list[Complete]
     folders: list[Folder]
@@ -97,10 +108,20 @@ class Costs(BaseModel):
 
 @router.get("/groups/{name}/work")
 def show_work(asked: Asked, name: str) -> Work:
-    """Return what a group has done lately. Four statements."""
+    """Return what a group has done lately. Six statements, and two for each of eight streams at
+    most."""
 
-    def read(of: _Query) -> Work:
+    def read(connection: Connection, of: _Query) -> Work:
+        _, end, found = unread_over_time(connection, name)
         return Work(
+            unread=[
+                Unread(
+                    stream=one.stream,
+                    at=[*(clock_time(clock) for clock, _ in one.points), clock_time(end)],
+                    events=[*(round(events) for _, events in one.points), one.now],
+                )
+                for one in found
+            ],
             batches=[Ended(**row) for row in reversed(of(_BATCHES))],
             completeness=[Complete(**row) for row in of(_COMPLETE)],
             folders=[Folder(**row) for row in of(_OUTPUTS)],
@@ -112,16 +133,16 @@ def show_work(asked: Asked, name: str) -> Work:
 @router.get("/groups/{name}/cost")
 def show_cost(asked: Asked, name: str) -> Costs:
     """Return what a group costs. It adds up all its batches that are not pruned. Two statements."""
-    return _of_group(asked, name, lambda of: Costs(costs=[Cost(**row) for row in of(_COST)]))
+    return _of_group(asked, name, lambda _, of: Costs(costs=[Cost(**row) for row in of(_COST)]))
 
 
-def _of_group(asked: Asked, name: str, read: Callable[[_Query], _Answer]) -> _Answer:
+def _of_group(asked: Asked, name: str, read: Callable[[Connection, _Query], _Answer]) -> _Answer:
     def work(connection: Connection) -> _Answer:
         def of(statement: str) -> list[dict[str, Any]]:
             return [dict(row._mapping) for row in rows(connection, statement, group=name)]
 
         if not of(_FOUND):
             raise NotFound("group_not_found", f"there is no reader group {name}.")
-        return read(of)
+        return read(connection, of)
 
     return asked.snapshot(work)

@@ -11,7 +11,7 @@ function label(at, times) {
   return times.length > 1 && times[1] - times[0] >= 86400 ? text.slice(5, 10) : text.slice(11, 16);
 }
 
-// A chart that fills its width. data: columns as uPlot takes them, the first in seconds. series: [{ label, bars }].
+// A chart that fills its width. data: columns as uPlot takes them, the first in seconds. series: [{ label, bars, steps }].
 export function chart(data, series, { height = 180, title } = {}) {
   const place = el("div", { class: "chart", role: "img", "aria-label": title });
   let made = null;
@@ -27,9 +27,10 @@ export function chart(data, series, { height = 180, title } = {}) {
       legend: { live: true },
       axes: [{ ...axis, values: (_, times) => times.map((at) => label(at, times)) }, { ...axis, size: 56, values: (_, all) => all.map(short) }],
       scales: { y: { range: (_, low, high) => [Math.min(0, low), high || 1] } },
-      series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars }) => ({
+      series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps }) => ({
         label, stroke: colour("--accent"), width: bars ? 0 : 1.5, points: { show: false },
         ...(bars ? { fill: colour("--accent"), paths: uPlot.paths.bars({ size: [0.85], align: 1 }) } : {}),
+        ...(steps ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}),
       }))],
     }, data, place);
   }

@@ -35,12 +35,18 @@ export function work(path) {
   return { place, again };
 }
 
-function draw({ batches, completeness, folders }, now) {
+function draw({ unread, batches, completeness, folders }, now) {
   const at = batches.map((one) => new Date(one.opened_at) / 1000);
   const again = batches.filter((one) => one.attempt > 1).length;
   const failed = batches.filter((one) => one.state !== "committed").length;
   const lost = batches.reduce((all, one) => all + (one.rejected ?? 0), 0);
   return [
+    unread.length > 0 && el("section", {}, el("h2", {}, "Unread over time"),
+      unread.map((one) => [
+        el("h3", {}, one.stream),
+        chart([one.at.map((at) => new Date(at) / 1000), one.events], [{ label: "unread events", steps: true }],
+          { title: `Unread events of ${one.stream} over time, ${number(one.events.at(-1))} now`, height: 120 }),
+      ])),
     batches.length > 1 && el("section", {}, el("h2", {}, "Batches over time"),
       el("p", {}, `Of the newest ${number(batches.length)}, ${some(again, "batch", "batches")} took more than one attempt, ${number(failed)} did not commit, and ${some(lost, "event")} were rejected.`),
       el("h3", {}, "Seconds that a batch took"),
