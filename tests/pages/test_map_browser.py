@@ -1,6 +1,8 @@
 """The map of a stream in a real browser."""
 
+import json
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -35,6 +37,19 @@ def test_a_map_of_a_stream_says_numbers_where_one_points_and_zooms(
     expect(says).to_contain_text("Segment 1.0, keys 0.5 – 1: 2 events; ")
     expect(says).to_contain_text(re.compile(f"Here: the head at .*, {group.name} at "))
     expect(drawn.locator(".chosen")).to_have_count(1)
+    expect(says.get_by_role("link")).to_have_text(["Scale it"])
+    page.mouse.click(box["x"] + 200, box["y"] + 60)
+    page.mouse.move(box["x"] + 300, box["y"] - 60)
+    wanted = ["Scale it", "Truncate up to here", "Read from here with a new group"]
+    expect(says.get_by_role("link")).to_have_text(wanted)
+    scale = says.get_by_role("link", name="Scale it").get_attribute("href")
+    assert json.loads(parse_qs(urlsplit(str(scale)).query)["given"][0]) == {
+        "stream": "shop/orders", "segments": ["1.0"],
+    }  # fmt: skip
+    drawn.focus()
+    page.keyboard.press("Escape")
+    expect(says.get_by_role("link")).to_have_count(0)
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
     positions = drawn.locator(".position").count()
     page.get_by_role("checkbox", name=group.name).uncheck()
     expect(drawn.locator(".position")).to_have_count(positions - 1)

@@ -1,5 +1,6 @@
 // The key space of a stream over time: what came where, what changed, and who is how far.
 
+import { act } from "./acts.js";
 import { el, replace } from "./dom.js";
 import { drawn, keyAt, sign, timeAt } from "./map_picture.js";
 import { keys, table } from "./parts.js";
@@ -29,6 +30,7 @@ export function map(path) {
   let asking = null;
   let soon = null; // when to ask, once a wheel is at rest
   let chosen = null; // { area, at }: what the numbers are about
+  let pinned = false; // whether it stays when the pointer goes away, as after a click
   let held = null; // a drag: where it began, and what was shown then
   const hidden = new Set(); // names of lines; "" is the head
 
@@ -81,7 +83,7 @@ export function map(path) {
     if (event.ctrlKey || event.metaKey || event.altKey || !data) return;
     const act = {
       ArrowLeft: () => pan(-0.25), ArrowRight: () => pan(0.25), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2),
-      0: () => show(-Infinity, Infinity), ArrowUp: () => step(1), ArrowDown: () => step(-1), Escape: () => choose(null),
+      0: () => show(-Infinity, Infinity), ArrowUp: () => step(1), ArrowDown: () => step(-1), Escape: () => pin(null),
     }[event.key];
     if (!act) return;
     event.preventDefault();
@@ -108,17 +110,25 @@ export function map(path) {
       if (shown) pan(moved / (to - from), held.bounds);
       return;
     }
+    if (!pinned) choose(under(event, since, until));
+  }
+  function under(event, since, until) {
     const [at, key] = [timeAt(picture, event, since, until), keyAt(picture, event)];
     const area = data.areas.findIndex((one) => one.key_low <= key && key < one.key_high && Date.parse(one.since) <= at && at < Date.parse(one.until));
-    choose(area < 0 ? null : { area, at, key });
+    return area < 0 ? null : { area, at, key };
   }
-  function pointerup() {
+  function pointerup(event) {
     const moved = held && shown && held.bounds[0] !== shown[0];
+    if (held && !moved && Math.abs(event.clientX - held.x) < 3) pin(under(event, ...bounds()));
     held = null;
     if (moved) again();
   }
   function pointerleave() {
-    if (!held && document.activeElement !== picture) choose(null);
+    if (!held && !pinned && document.activeElement !== picture) choose(null);
+  }
+  function pin(found) {
+    pinned = found !== null;
+    choose(found);
   }
 
   function step(by) {
@@ -127,15 +137,27 @@ export function map(path) {
   }
   function choose(found) {
     chosen = found;
-    says.textContent = tell();
+    replace(says, tell(), links());
     picture.querySelector(".chosen")?.classList.remove("chosen");
     if (chosen) picture.querySelector(`[data-area="${chosen.area}"]`)?.classList.add("chosen");
+  }
+
+  // What can be done there: of a segment that takes events, and up to the time that was clicked at.
+  function links() {
+    const one = chosen && data.areas[chosen.area];
+    if (!one) return [];
+    const cut = pinned && chosen.at !== null && `time ${new Date(chosen.at).toISOString()}`;
+    return [
+      one.segment && one.until === data.ends && act("Scale it", "scale_stream", { stream: data.stream, segments: [one.segment] }),
+      cut && act("Truncate up to here", "truncate_stream", { stream: data.stream, cut }),
+      cut && act("Read from here with a new group", "create_reader_group", { streams: [data.stream], start: cut }),
+    ].filter(Boolean).map((link) => [" ", link]);
   }
 
   // The numbers of what was chosen, and who stands where in these keys.
   function tell() {
     const one = chosen && data.areas[chosen.area];
-    if (!one) return "Point at the map for its numbers. Drag it to move in time; Ctrl and the wheel zoom.";
+    if (!one) return "Point at the map for its numbers. Click to act there, drag to move in time; Ctrl and the wheel zoom.";
     const at = chosen.at;
     const parts = at === null ? one.parts : one.parts.filter((part) => Date.parse(part.since) <= at && at < Date.parse(part.until));
     const most = parts.reduce((found, part) => (found && rateOf(found) >= rateOf(part) ? found : part), null);
@@ -152,7 +174,7 @@ export function map(path) {
     if (!data) return;
     const [since, until] = bounds();
     replace(picture, drawn(data, since, until, Math.max(200, picture.clientWidth), { hidden, chosen: chosen?.area, changes: CHANGES }));
-    says.textContent = tell();
+    replace(says, tell(), links());
   }
 
   // What is below the map: what colours mean, switches of the lines, and the same as a table.
