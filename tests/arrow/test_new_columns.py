@@ -145,9 +145,9 @@ def test_an_append_says_what_it_adds_and_lacks(
     done = append(lane, settings, key=["a"], amuont=[1]).report()
     assert (done["added_columns"], done["missing_columns"]) == (["amuont"], ["amount"])
     added, missing = caplog.records
-    assert "is it a misspelt 'amount'" in added.message
+    assert "is it a misspelt 'amount'" in added.getMessage()
     assert added.levelname == "WARNING"
-    assert "do not have column 'amount'" in missing.message
+    assert "do not have column 'amount'" in missing.getMessage()
     assert missing.levelname == "INFO"
 
 

@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.world.groups import Group
-from tests.world.streams import Lane
+from tests.world.streams import Lane, run
 from weir.database.connection import Database
 
 
@@ -56,6 +56,9 @@ def test_a_part_of_the_time_has_what_came_in_it(client: TestClient, database: Da
     lane = Lane.made(database, 1)
     lane.append({"0.0": 10})
     lane.append({"0.0": 7})
+    # Not a millisecond before the other: a part begins and ends at a whole microsecond.
+    run(database, "UPDATE epoch SET created_at = created_at - 7200000000")
+    run(database, "UPDATE time_index SET clock = clock - 3600000000 WHERE start_offset = 0")
     first, second = (
         row.at
         for row in lane.rows(
