@@ -138,7 +138,7 @@ with DAG("every_end", schedule=None):
         w.DeleteReaderGroupOperator(
             task_id="delete_reader_group", reader_group="never", dry_run=False
         ),
-        w.SealStreamOperator(task_id="seal_stream", stream="every/large"),
+        w.SealStreamOperator(task_id="seal_stream", stream="every/idle"),
         w.DeleteStreamOperator(
             task_id="delete_stream", stream="every/large", unread_too=True, dry_run=False
         ),
@@ -235,6 +235,7 @@ def test_every_operator_does_its_thing_once_though_all_is_cleared(
     found["outputs"] = 2  # its group was reset to the head, so it has read all again
     assert facts(store) == found
 
+    store.seal_stream("every/large")  # by a task, it could not be sealed again once it is deleted
     (dags / "every_end.py").write_text(ENDS)
     run = api.trigger("every_end")
     assert finish(api, store, "every_end", run) == ENDING
