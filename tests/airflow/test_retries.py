@@ -32,6 +32,20 @@ def test_what_the_dag_says_counts() -> None:
     assert (other.retries, other.retry_delay) == (3, timedelta(minutes=7))
 
 
+@pytest.mark.parametrize("ending", ["success", "failure", "retry"])
+def test_who_is_to_be_called_in_the_end_is_called_whether_task_or_dag_says_so(ending: str) -> None:
+    def mine(_: object) -> None:
+        """Call a pager."""
+
+    name = f"on_{ending}_callback"
+    with DAG("mine", schedule=None, default_args={name: mine}):
+        one = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
+    with DAG("other", schedule=None):
+        other = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS, **{name: [mine]})
+    assert getattr(one, name) == getattr(other, name)
+    assert getattr(one, name)[0] is mine
+
+
 def test_the_sentence_why_a_task_failed_is_shown_below_what_is_folded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

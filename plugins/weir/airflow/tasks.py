@@ -38,7 +38,7 @@ def with_retries(kwargs: dict[str, Any]) -> dict[str, Any]:
     if "retries" not in chosen:
         kwargs |= {name: value for name, value in RETRIES.items() if name not in chosen}
     for ending in ("on_success_callback", "on_failure_callback", "on_retry_callback"):
-        given = kwargs.get(ending) or []
+        given = chosen.get(ending) or []  # what is given to a task is what its DAG gives no more
         kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
     return kwargs
 
