@@ -8,9 +8,10 @@ import pytest
 
 import weir
 from tests.world.streams import rows
-from weir.actions import ACTIONS
+from weir.actions import ACTIONS, FORMS
 from weir.database.connection import Database
 from weir.operations.action import Job
+from weir.operations.form import parse
 from weir.operations.runner import by_hand, perform
 from weir.settings import Settings
 
@@ -71,6 +72,10 @@ def test_each_run_ends_with_a_sentence_about_what_it_did(do: Do, settings: Setti
     say("stream shop/orders: 0.0 sealed, 2.1, 3.1 created \\(epoch 1\\)",
         "scale_stream", **ORDERS, segments=["0.0"], boundaries=[0.25])  # fmt: skip
     say("0 streams scaled, of 0 looked at", "scale")
+    decisions = [{"action": "split"}, {"action": "none"}, {"action": "merge"}]
+    form = parse(FORMS["scale"], {})
+    said = ACTIONS["scale"].said(form, {"decisions": decisions})
+    assert said == "2 streams scaled, of 3 looked at"
     say("stream shop/orders is changed: retention", "update_stream", **ORDERS, retention="consumed")
     say("0 events of 0 streams are truncated; 0 files deleted \\(0 bytes\\)", "retention")
     say("0 events of 0 streams would be truncated", "retention", dry_run=True)

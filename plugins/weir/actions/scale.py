@@ -63,7 +63,7 @@ def run(job: Job, arguments: Scale) -> dict[str, Any]:
 
 def said(arguments: Scale, report: dict[str, Any]) -> str:
     """Say how many streams were scaled."""
-    scaled = [one for one in report["decisions"] if one.get("sealed")]
+    scaled = [one for one in report["decisions"] if one["action"] != "none"]
     done = "would be scaled" if arguments.dry_run else "scaled"
     return f"{counted(len(scaled), 'stream')} {done}, of {len(report['decisions']):,} looked at"
 
