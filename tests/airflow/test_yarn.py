@@ -112,13 +112,12 @@ def test_a_job_runs_and_the_next_try_repeats_nothing(
         assert store.count("shop/orders") == 2
 
 
+@pytest.mark.parametrize("mode", ["cluster"])  # else a driver ends with its worker
 def test_a_driver_that_outlives_its_task_and_that_of_the_next_try_append_once(
-    mode: str, execute: Execute, made: list[WeirJobOperator], settings: Settings, cluster: Yarn
+    execute: Execute, made: list[WeirJobOperator], settings: Settings, cluster: Yarn
 ) -> None:
     """In the mode cluster, a driver goes on when its worker is lost, and Airflow starts the next
     try beside it."""
-    if mode == "client":
-        pytest.skip("in the mode client a driver ends with its worker")
 
     def lost() -> None:
         with contextlib.suppress(AirflowException):
