@@ -10,11 +10,11 @@ import threading
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.database.time_limit import limit_statements
 from weir.settings import hasty, load
 
 PATIENCE = 0.5  # seconds
 MOST = 50  # of each kind
-_LIMIT = text("SELECT set_config('statement_timeout', :patience, true)")
 # If there are more, those that were written or read lately: by week, so that the same ones are
 # chosen most of the time. What an installation with few names has changes with its names alone.
 _NAMES = text("""
@@ -47,5 +47,5 @@ def suggested_names() -> dict[str, list[str]]:
 
 
 def _read(connection: Connection) -> list[tuple[str, str]]:
-    connection.execute(_LIMIT, {"patience": f"{PATIENCE}s"})
+    limit_statements(connection, PATIENCE)
     return [(kind, name) for kind, name in connection.execute(_NAMES, {"most": MOST})]

@@ -6,18 +6,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from weir.database.refusals import sqlstate
+from weir.database.time_limit import CANCELLED, limit_statements
 from weir.errors import InvalidInput, NotFound
 from weir.pages.answering import Asked, Tagged, rows
 
 router = APIRouter(route_class=Tagged, tags=["lineage"])
 
 MOST = 60  # nodes of a graph
-CANCELLED = "57014"  # SQLSTATE
-PATIENCE = 2000  # milliseconds, for the exact lineage of a run or a row
+PATIENCE = 2.0  # seconds, for the exact lineage of a run or a row
 Node = tuple[str, str]  # kind, name
 
 # Who reads streams, what groups write, who joins stores: from the settings, and the newest commits.
@@ -222,7 +222,7 @@ def _found(connection: Connection, root: Node, depth: int) -> Graph:
 def _exact(asked: Any, root: Node, depth: int, segment: str | None, offset: int | None) -> Graph:
     def read(direction: str) -> Callable[[Connection], list[Any]]:
         def work(connection: Connection) -> list[Any]:
-            connection.execute(text(f"SET LOCAL statement_timeout = {PATIENCE}"))
+            limit_statements(connection, PATIENCE)
             try:
                 return rows(
                     connection, _EXACT, of=root[1], direction=direction, depth=(depth + 1) // 2,
