@@ -1,45 +1,22 @@
 // The list of reader groups.
 
 import { el } from "./dom.js";
-import { page } from "./page.js";
-import { health, moment, pager, table } from "./parts.js";
-import { address, given } from "./rest.js";
+import { list } from "./list.js";
+import { health, moment, table } from "./parts.js";
+import { address } from "./rest.js";
 import { number, short, size } from "./words.js";
 
-const wanted = { search: given.get("search") ?? "", after: given.get("after") ?? "" };
-const before = []; // where the pages before this one begin
-let typing = null;
-
-const search = el("input", {
-  type: "search", placeholder: "Search by name", "aria-label": "Search by name (/)", value: wanted.search,
-  maxlength: 130, spellcheck: "false", autocomplete: "off",
-  input: () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => { before.length = 0; change({ search: search.value.trim(), after: "" }); }, 200);
-  },
-});
-
-const shown = page({
+list({
   here: "groups",
   title: "Reader groups",
-  asks: () => ["groups", wanted],
+  what: "reader group",
+  count: ({ groups }) => groups.length,
   draw,
-  tools: el("div", { class: "tools", role: "search" }, search),
+  none: [el("p", {}, "There is no reader group yet."), el("p", { class: "muted" }, "Trigger the DAG weir_create_reader_group, or run ",
+    el("code", {}, "weir create-reader-group totals --streams shop/orders"), " in a terminal.")],
 });
 
-function change(changed) {
-  Object.assign(wanted, changed);
-  history.replaceState(null, "", address("groups", wanted));
-  shown.again();
-}
-
-function draw({ groups, total, next }, now) {
-  if (!groups.length) {
-    return el("div", { class: "empty" }, wanted.search
-      ? [el("p", {}, "No reader group is like this.")]
-      : [el("p", {}, "There is no reader group yet."), el("p", { class: "muted" }, "Trigger the DAG weir_create_reader_group, or run ",
-        el("code", {}, "weir create-reader-group totals --streams shop/orders"), " in a terminal.")]);
-  }
+function draw({ groups }, now) {
   const columns = [
     { title: "Reader group", cell: (one) => el("a", { class: "name", href: address("group", { name: one.reader_group }), "data-key": one.reader_group }, one.reader_group) },
     { title: "Health", cell: (one) => health(one.health, now) },
@@ -49,8 +26,7 @@ function draw({ groups, total, next }, now) {
     { title: "Holds back", cell: (one) => (one.subscriber ? `until it releases (${one.release ?? "automatic"})` : el("span", { class: "muted" }, "nothing")) },
     { title: "Active", cell: (one) => moment(one.active_at, now) },
   ];
-  return [table(columns, groups, { caption: "Reader groups" }),
-    pager({ here: groups.length, total, what: "reader group", before, after: wanted.after, next, go: (after) => change({ after }) })];
+  return table(columns, groups, { caption: "Reader groups" });
 }
 
 function streams(found) {
