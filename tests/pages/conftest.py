@@ -4,10 +4,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -39,20 +41,26 @@ class Served:
     said: list[str] = field(default_factory=list)  # by the consoles of the pages
 
 
-@pytest.fixture
-def served(settings: Settings) -> Iterator[Served]:
-    made = Served(settings)
-    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody, anybody))
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Yield the address at which a thread serves an app."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     [socket] = server.servers[0].sockets
-    made.address = f"http://127.0.0.1:{socket.getsockname()[1]}"
-    yield made
+    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
     server.should_exit = True
     thread.join(30)
+
+
+@pytest.fixture
+def served(settings: Settings) -> Iterator[Served]:
+    made = Served(settings)
+    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody, anybody))
+    with serving(app) as made.address:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,14 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import Served, picture
+from tests.pages.conftest import Served, anybody, picture, serving
 from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.actions import ACTIONS
 from weir.database.connection import Database
+from weir.pages.actions import Trigger
+from weir.pages.app import Access, create_app
+from weir.settings import Settings
 
 
 def form(client: TestClient, action: str, given: Any) -> dict[str, Any]:
@@ -96,3 +99,34 @@ def test_one_acts_from_where_one_looks(page: Page, served: Served, database: Dat
     page.goto(f"{served.address}/group?name={group.name}")
     page.get_by_role("link", name="Reset", exact=True).click()
     expect(page.get_by_label("Reader group")).to_have_value(group.name)
+
+
+@pytest.mark.server
+def test_only_the_button_asks_for_a_run(page: Page, served: Served, settings: Settings) -> None:
+    """Where Airflow is, which is another app here, a form of one field has nothing to submit."""
+    there = Trigger(dag_id="weir_seal_stream", address="asked", refused=None)
+    app = create_app(
+        Access(lambda _: settings, anybody, anybody, anybody, trigger=lambda action: there)
+    )
+    asked: list[str] = []
+
+    @app.post("/asked")
+    def run() -> dict[str, str]:
+        asked.append("run")
+        return {"dag_run_id": "r"}
+
+    @app.get("/asked/r")
+    def state() -> dict[str, str]:
+        return {"state": "success"}
+
+    with serving(app) as address:
+        page.goto(f"{address}/act?action=seal_stream")
+        page.get_by_label("Stream").fill("shop/orders")
+        page.get_by_label("Stream").press("Enter")
+        button = page.get_by_role("button", name="Trigger weir_seal_stream")
+        expect(button).to_be_enabled()
+        page.wait_for_timeout(300)
+        assert asked == []
+        button.click()
+        expect(page.locator(".outcome")).to_contain_text("has succeeded")
+        assert asked == ["run"]

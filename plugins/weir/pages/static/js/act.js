@@ -7,7 +7,7 @@ import { address, ask, given as asked } from "./rest.js";
 
 const action = asked.get("action") ?? "";
 const first = begin(asked.get("given"));
-const form = el("form", { class: "form", submit: (event) => { event.preventDefault(); start(); }, input: () => soon() });
+const form = el("form", { class: "form", submit: (event) => event.preventDefault(), input: () => soon() });
 const outcome = el("div", { class: "outcome", role: "status" });
 let inputs = null; // once the fields are there: { name: { field, read } }
 let shown = null; // the newest answer
