@@ -288,8 +288,14 @@ def test_so_many_rejected_events_in_a_day_stop_every_run(
 
 
 def test_a_call_that_java_does_not_answer_says_that_the_jvm_has_ended() -> None:
-    for name in ("None.None", "o12.collect"):  # py4j raises this when its connection breaks
-        unanswered = Py4JError(f"An error occurred while calling {name}")
-        assert "Spark's JVM has ended" in first_cause(unanswered)
-    answered = Py4JError("An error occurred while calling o12.none. Trace:\nno such method\n")
-    assert "Spark's JVM" not in first_cause(answered)
+    for said in (  # by py4j when its connection breaks
+        "An error occurred while calling None.None",
+        "An error occurred while calling o12.collect",
+        "SparkConf does not exist in the JVM",
+    ):
+        assert "Spark's JVM has ended" in first_cause(Py4JError(said))
+    for said in (
+        "An error occurred while calling o12.none. Trace:\nno such method\n",
+        "com.example.Tool.none does not exist in the JVM",
+    ):
+        assert "Spark's JVM" not in first_cause(Py4JError(said))

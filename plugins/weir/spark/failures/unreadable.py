@@ -22,7 +22,8 @@ _FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parque
                "shaded.parquet.", "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
 _NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException",
                    "java.util.concurrent.TimeoutException"}  # fmt: skip
-_NO_ANSWER = re.compile(r"An error occurred while calling \S+")  # Java's answer would follow
+# Java's answer would follow. Of a JVM that answers, each name without a dot is a package at least.
+_NO_ANSWER = re.compile(r"An error occurred while calling \S+|\w+ does not exist in the JVM")
 _MOST_SUSPECTS = 100  # files that are read again, one by one, if Spark does not say which failed
 LONGEST = 300  # characters of another error that a sentence quotes
 
