@@ -1,8 +1,7 @@
 """The demo's reference data: aircraft, airlines and the hourly weather, kept as adjunct stores.
 
-Each table of the package is appended to a stream of changes, the small ones by a program. The
-consumer joins every flight with the aircraft and the airline, and with the newest weather report of
-its airport before it left.
+A program appends each table of the package to a stream of changes. The consumer joins every flight
+with the aircraft and the airline, and with the newest weather report of its airport before it left.
 """
 
 import shutil
@@ -14,7 +13,6 @@ from sqlalchemy import text
 
 import weir
 from flights.checks import Check
-from flights.runs import Run
 from weir.database.connection import Database
 from weir.settings import Settings
 
@@ -36,13 +34,6 @@ def append(path: Path, stream: str, settings: Settings) -> str:
     table = csv.read_csv(path, convert_options=csv.ConvertOptions(null_values=["NA"]))
     done = weir.append(stream, table, writer_id="demo", batch_id=path.name, settings=settings)
     return f"{done.events:,} events"
-
-
-def ingest(files: dict[str, str]) -> Run:
-    """Return the run that appends the weather to its stream."""
-    form = {"stream": WEATHER, "files": [files[WEATHER]], "format": "csv", "null_value": "NA"}
-    about = f"{files[WEATHER]} -> {WEATHER}"
-    return Run("weir_ingest", form, about, lambda report: f"{report['events']:,} events")
 
 
 def files(database: Database) -> list[str]:
