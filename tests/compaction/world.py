@@ -16,9 +16,9 @@ import weir
 from tests.world.groups import ALL, Group
 from tests.world.streams import Lane
 from weir.arrow import append as appending
-from weir.arrow.append import stage_table
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.schema import to_arrow
+from weir.arrow.stage import stage_table
 from weir.compaction.run import Budget, compact
 from weir.consumers.ranks import rows_in_first_half
 from weir.controller.commit import commit

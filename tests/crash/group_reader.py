@@ -25,7 +25,7 @@ from tests.crash.jobs import execute
 from tests.world.groups import budget as only_events
 from tests.world.groups import open_batch
 from tests.world.streams import rows
-from weir.arrow import append as tables
+from weir.arrow import stage as tables
 from weir.arrow.read import read_slice
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged

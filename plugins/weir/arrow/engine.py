@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
-from weir.arrow.append import stage_table
 from weir.arrow.folders import write_folder
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.schema import from_arrow, to_read
+from weir.arrow.stage import stage_table
 from weir.arrow.stores import Stores
 from weir.arrow.tables import as_table, canonical
 from weir.arrow.texts import copied_texts, rows_as_json

@@ -3,11 +3,14 @@
 import contextlib
 
 from weir.controller.streams import create_in
+from weir.controller.transactions import Attempt
 from weir.database.connection import Database
-from weir.errors import Conflict
+from weir.errors import BadRows, Conflict
+from weir.front_ends import do
 from weir.model.names import StreamName, stream_name
 from weir.model.stream_configuration import Configuration
 
+MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"  # reasons
 # The column, the text and the type of the first value that did not fit.
 FAULT = ("column", "text", "type")
 FIELDS = [
@@ -24,3 +27,22 @@ def make_rejected_stream(database: Database, stream: StreamName) -> StreamName:
     with contextlib.suppress(Conflict):  # it already exists
         database.transaction(lambda c: create_in(c, name, _REJECTED, 1, FIELDS, "rejected"))
     return name
+
+
+def refused(attempt: Attempt) -> list[str]:
+    """Return the reasons for which the stream refuses an append, instead of quarantining rows."""
+    policies = {BAD_ROW: attempt.on_bad_rows, MISSING_KEY: attempt.on_missing_key}
+    return [reason for reason, policy in policies.items() if policy == "fail"]
+
+
+def refusal(attempt: Attempt, reason: str, count: int, where: str, found: str) -> BadRows:
+    """Return the error for an append with rejected rows. `where`, `found`: an example of them."""
+    what, setting = "do not fit the schema", "on_bad_rows"
+    if reason == MISSING_KEY:
+        what, setting = "have no routing key", "on_missing_key"
+    quarantine = do("update_stream", stream=str(attempt.stream), **{setting: "quarantine"})
+    return BadRows(
+        "bad_rows",
+        f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}), "
+        f"so nothing was appended; correct them, or to quarantine them {quarantine}.",
+    )

@@ -15,6 +15,7 @@ from weir.settings import one_spelling
 
 # What the folders of a stream's files are called. Spark reads each as a column.
 TRANSACTION, ATTEMPT, SEGMENT, TASK = "_weir_tx", "_weir_attempt", "_weir_segment", "_weir_task"
+REJECTED_SEGMENT = -1  # the folder of rejected rows
 ADJUNCT = "_weir_adjunct="  # what the paths of the files of adjunct stores begin with
 _BATCH, _VERSION, _TRY = "batch", "version", "attempt"  # of outputs, and of adjunct stores
 # The folder of a transaction, of a batch or of a store's version, and what is in it.

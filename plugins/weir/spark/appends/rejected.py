@@ -8,10 +8,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.arrow.event_time import COLUMN as TIME
-from weir.controller.rejected import FAULT
+from weir.controller.rejected import BAD_ROW, FAULT, MISSING_KEY, refusal, refused
 from weir.controller.staged import Staged
-from weir.errors import BadRows
-from weir.front_ends import do
 from weir.model.names import shortened
 from weir.model.schema import PLACES, SEQ, stored_name
 from weir.settings import Settings
@@ -21,7 +19,6 @@ from weir.spark.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK
 from weir.spark.inputs.text_hints import hint
 from weir.warehouse.paths import spark_path
 
-MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
 Origin = Callable[[int], tuple[str, int]]
 
 
@@ -31,37 +28,20 @@ def check_rejected(
     """Raise BadRows with the number of rejected rows and an example, unless the stream quarantines
     them. `row`: what the number of a row within its file is called."""
     rows = _read(spark, settings, staged)
-    attempt = staged.attempt
-    name = str(attempt.stream)
-    for bad, policy, quarantine in (
-        (
-            BAD_ROW, attempt.on_bad_rows,
-            do("update_stream", stream=name, on_bad_rows="quarantine"),
-        ),
-        (
-            MISSING_KEY, attempt.on_missing_key,
-            do("update_stream", stream=name, on_missing_key="quarantine"),
-        ),
-    ):  # fmt: skip
+    for bad in refused(staged.attempt):
         these = rows.where(F.col("reason") == bad)
-        if policy == "fail" and (count := these.count()):
+        if count := these.count():
             example = these.orderBy(SEQ).first()
             assert example is not None  # its rows were just counted
             source, number = origin(example[SEQ])
             where = f"{source!r}, {row} {number + 1}" if source else f"row {number + 1}"
-            what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
             found = ""
             if example[COLUMN] is not None:
                 text = shortened(example[TEXT], 60)
                 found = f"column {example[COLUMN]!r} has {text}, which is not kept as "
                 found += example[TYPE] + hint(example[TEXT], example[TYPE]) + "; the row is "
             found += str(example["row"])[:200]
-            raise BadRows(
-                "bad_rows",
-                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}), "
-                f"so nothing was appended; correct them, or to quarantine them "
-                f"{quarantine}.",
-            )
+            raise refusal(staged.attempt, bad, count, where, found)
 
 
 def rejected_rows(

@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from weir.arrow.append import ROWS_PER_FILE
 from weir.arrow.event_time import COLUMN as TIME
 from weir.arrow.event_time import count_late
+from weir.arrow.stage import ROWS_PER_FILE
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
@@ -43,12 +43,7 @@ from weir.spark.base.malformed import MALFORMED
 from weir.spark.base.not_utf8 import mark_texts
 from weir.spark.base.ordered_frames import in_order_of, one_after_another
 from weir.spark.base.progress import watched
-from weir.spark.base.routing import (
-    REJECTED_SEGMENT,
-    constant_array,
-    routing_steps,
-    segment_ordinal,
-)
+from weir.spark.base.routing import constant_array, routing_steps, segment_ordinal
 from weir.spark.base.row_hash import row_hash
 from weir.spark.base.session import (
     COMPLETE,
@@ -71,7 +66,7 @@ from weir.spark.users.expressions import Expression, check_expression, with_expr
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import in_object_store
 from weir.warehouse.marker import check_unused
-from weir.warehouse.paths import SEGMENT, TASK, spark_path
+from weir.warehouse.paths import REJECTED_SEGMENT, SEGMENT, TASK, spark_path
 
 log = logging.getLogger("weir.stage")
 

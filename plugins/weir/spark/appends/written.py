@@ -16,11 +16,10 @@ from weir.controller.staged import StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
 from weir.model.schema import SEQ
-from weir.spark.base.routing import REJECTED_SEGMENT
 from weir.spark.base.row_hash import sums_modulo
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.footer import read_footer
-from weir.warehouse.paths import SEGMENT, TASK
+from weir.warehouse.paths import REJECTED_SEGMENT, SEGMENT, TASK
 
 HASH = "_weir_hash"  # a column on the way
 # With more segments the sums of all of them, of which each row changes one, would cost too much.

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from weir.model.key_space import STEPS
 from weir.model.segment import Segment
 
-REJECTED_SEGMENT = -1  # the folder of rejected rows
 _BISECTED = 128  # with at most so many segments, a bisection is as fast as a look-up
 _MOST_CELL_BITS = 17
 
