@@ -83,7 +83,7 @@ def test_no_room_imports_from_one_above_it(room: str) -> None:
         ("arrow", "importlib.import_module('weir.spark.appends')"),
         ("reader_groups", "from weir.reader_groups.batches import plan"),
         ("reader_groups.groups", "import weir.reader_groups.checkpoints.records"),
-        ("spark.reads", "from weir.spark import appends"),
+        ("spark.appends", "from weir.spark import reads"),
         ("spark.appends", "from weir.spark.adjuncts.build import build_due"),
         ("spark.base", "def work():\n    from weir.spark.inputs import files"),
         ("spark.consumers", "from weir.spark import Reader"),

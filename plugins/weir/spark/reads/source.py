@@ -5,21 +5,22 @@ than `weir.spark.reads.native`. A streaming query keeps its position in its own 
 not hold retention back as a reader group does.
 """
 
-import functools
 import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -41,12 +42,14 @@ from weir.controller.read_plan import FileSlice, plan, readable
 from weir.controller.streams import schema_by_id
 from weir.controller.times import Span, close_span, parse_span
 from weir.database.connection import Database
-from weir.errors import InvalidInput, Truncated, TruncatedWarning, WeirError, check_choice
+from weir.errors import InvalidInput, Truncated, TruncatedWarning, check_choice
 from weir.model.group_configuration import ON_GAP
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import PLACES, Field, without_metadata
 from weir.model.stream_cut import meet
 from weir.settings import Settings, load
+from weir.spark.appends.format_writer import batch_writer, stream_writer
+from weir.spark.failures.workers import says_why as _says_why
 from weir.spark.reads.tasks import chains_of
 
 _STEPS = 1000  # the most ends of segments that are passed at once
@@ -56,28 +59,6 @@ _BETWEEN = text(
     """SELECT b.events - a.events FROM size_till(CAST(:s AS bigint), CAST(:cut AS jsonb)) a,
         size_till(CAST(:s AS bigint), CAST(:further AS jsonb)) b"""
 )
-_Called = TypeVar("_Called", bound=Callable[..., Any])
-
-
-def _says_why(called: _Called) -> _Called:
-    """Wrap a function so that Spark shows an error of Weir without the traceback of its Python
-    worker.
-
-    Only for functions that Spark calls in a worker that ends with the error, so no later traceback
-    is hidden.
-    """
-
-    @functools.wraps(called)
-    def saying(*given: Any, **named: Any) -> Any:
-        try:
-            return called(*given, **named)
-        except WeirError:
-            os.environ["SPARK_HIDE_TRACEBACK"] = (
-                "1"  # PySpark reads this variable when it sends an error
-            )
-            raise
-
-    return saying  # type: ignore[return-value]  # of the same signature
 
 
 def register(spark: SparkSession) -> None:
@@ -100,6 +81,7 @@ class WeirSource(DataSource):
     @_says_why
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        self._sent = False
         given = options.get("path") or options.get("stream") or ""
         self.stream: StreamName = stream_name(given)
         self.on_gap: str = options.get("onGap", "fail")
@@ -150,6 +132,21 @@ class WeirSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         return _StreamReader(self, schema)
+
+    @_says_why
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return batch_writer(self.stream, self.settings, self.options, schema, overwrite=overwrite)
+
+    @_says_why
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return stream_writer(
+            self.stream, self.settings, self.options, schema, overwrite=overwrite,
+            begins=not self._sent,
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Spark makes a source to plan a micro-batch, and sends one to a process that commits it.
+        return {**self.__dict__, "_sent": True}
 
 
 class _Part(InputPartition):

@@ -1,0 +1,218 @@
+"""Appends with Spark's own verbs: `df.write.format("weir")` and `df.writeStream.format("weir")`."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tests.spark.installation import Installation, setting
+from weir.model.names import StreamName
+from weir.spark.reads.source import register
+
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
+
+
+@pytest.fixture
+def config(weir: Installation, tmp_path: Path) -> str:
+    """The settings as Spark's workers find them."""
+    register(weir.spark)
+    path = tmp_path / "weir.toml"
+    settings = {"database": weir.settings.database, "warehouse": weir.settings.warehouse}
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items()))
+    return str(path)
+
+
+def fails(says: str) -> pytest.RaisesExc[PySparkException]:
+    """Expect an error of Spark that has Weir's sentence with these words, in this order."""
+    words = ".*".join(map(re.escape, says.split()))
+    return pytest.RaisesExc(PySparkException, match=re.compile(words, re.DOTALL))
+
+
+def rows(weir: Installation, start: int, count: int, tasks: int = 3) -> DataFrame:
+    frame = weir.spark.range(start, start + count, 1, tasks)
+    return frame.selectExpr("concat('key ', id % 7) AS k", "id AS n")
+
+
+def save(frame: DataFrame, config: str, stream: StreamName, batch: str = "1", **more: str) -> None:
+    options = {"config": config, "writerId": "nightly", "batchId": batch, **more}
+    frame.write.format("weir").mode("append").options(**options).save(str(stream))
+
+
+def test_a_write_appends_what_append_would_in_the_same_order(
+    weir: Installation, config: str
+) -> None:
+    stream, other = weir.create(segments=3), weir.create("s/other", segments=3)
+    save(rows(weir, 0, 100), config, stream)
+    weir.append(other, rows(weir, 0, 100))
+    facts, wanted = weir.check(stream), weir.check(other)
+    order = ["k", "n", "_segment", "_offset", "_weir_seq"]
+    pd.testing.assert_frame_equal(facts[order], wanted[order])
+    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+
+
+def test_an_identity_is_appended_once_and_is_that_of_append_frame(
+    weir: Installation, config: str
+) -> None:
+    stream = weir.create()
+    save(rows(weir, 0, 10), config, stream)
+    save(rows(weir, 0, 20), config, stream)
+    frame = rows(weir, 0, 10)
+    done = weir.appender.append_frame(stream, frame, writer_id="nightly", batch_id="1")
+    assert done.repeated
+    save(rows(weir, 10, 10), config, stream, batch="2")
+    assert sorted(weir.check(stream)["n"]) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"batchId": "1"}, "no writerId"),
+        ({"writerId": "w"}, "no batchId"),
+    ],
+)
+def test_a_write_without_identity_is_refused_with_what_to_give(
+    weir: Installation, config: str, options: dict[str, str], says: str
+) -> None:
+    stream = weir.create()
+    write = rows(weir, 0, 3).write.format("weir").mode("append").option("config", config)
+    with fails(f"{says} batchId [writer_id_missing]"):
+        write.options(**options).save(str(stream))
+
+
+def test_an_overwrite_is_refused(weir: Installation, config: str) -> None:
+    stream = weir.create()
+    write = rows(weir, 0, 3).write.format("weir").mode("overwrite").option("config", config)
+    with fails("s/events only appended to mode append [mode_unsupported]"):
+        write.options(writerId="w", batchId="1").save(str(stream))
+
+
+def test_rows_that_are_no_events_are_refused_or_kept_in_the_stream_of_rejected_rows(
+    weir: Installation, config: str
+) -> None:
+    frame = weir.spark.range(10).selectExpr(
+        "IF(id = 7, NULL, concat('key ', id)) AS k", "id AS n",
+        "IF(id = 3, CAST(X'61FF' AS STRING), 'fine') AS text",
+    )  # fmt: skip
+    stream = weir.create(segments=2)
+    with fails("1 do not fit the schema row column 'text' UTF-8 update_stream"):
+        save(frame, config, stream)
+    assert weir.value("SELECT state FROM transaction") == "aborted"
+    kept = weir.create("s/kept", segments=2, on_missing_key="quarantine", on_bad_rows="quarantine")
+    save(frame, config, kept)
+    assert sorted(weir.check(kept)["n"]) == [0, 1, 2, 4, 5, 6, 8, 9]
+    rejected = weir.read(kept.rejected)
+    assert sorted(rejected["reason"]) == ["does not fit the schema", "missing routing key"]
+    assert '{"k":null,"n":7,"text":"fine"}' in set(rejected["row"])
+
+
+def test_a_task_that_fails_and_is_tried_again_adds_nothing_twice(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create(segments=2)
+    mark = str(tmp_path / "failed once")
+
+    def once(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            yield batch
+            if 5 in set(batch["n"]) and not Path(mark).exists():
+                Path(mark).touch()
+                raise ValueError("a machine that is lost")
+
+    frame = rows(weir, 0, 100).mapInPandas(once, "k string, n long")
+    with fails("a machine that is lost"):  # this master tries no task again
+        save(frame, config, stream)
+    assert weir.check(stream, read=False).empty
+    assert weir.value("SELECT count(*) FROM garbage WHERE reason = 'aborted'") == 1
+    save(frame, config, stream)
+    assert sorted(weir.check(stream)["n"]) == list(range(100))
+
+
+def test_keys_do_not_depend_on_the_session(weir: Installation, config: str) -> None:
+    stream = weir.create(key="day", segments=5)
+    frame = weir.spark.range(60).selectExpr(
+        "date_add(DATE'2026-01-01', CAST(id AS INT)) AS day", "id AS n",
+        "TIMESTAMP'2026-03-29 01:30:00.000001' + make_interval(0, 0, 0, 0, id) AS at",
+    )  # fmt: skip
+    settings = {"spark.sql.session.timeZone": "America/New_York", "spark.sql.ansi.enabled": "false"}
+    with setting(weir.spark, settings):
+        save(frame, config, stream)
+    weir.append(stream, frame)
+    facts = weir.check(stream, key=None)
+    assert facts.groupby("day")["_segment"].nunique().max() == 1
+    assert facts.groupby("n")["at"].nunique().max() == 1
+
+
+def query(weir: Installation, config: str, stream: StreamName, folder: Path, **more: str) -> None:
+    """Run a query from Parquet files to a stream, until it has written all that is there."""
+    source = weir.spark.readStream.schema("k string, n long").parquet(str(folder / "in"))
+    options = {"config": config, "writerId": "late", "checkpointLocation": str(folder / "check")}
+    write = source.writeStream.format("weir").options(**{**options, **more})
+    running = write.trigger(availableNow=True).start(str(stream))
+    try:
+        running.awaitTermination()
+    finally:
+        running.stop()
+
+
+def test_a_query_appends_each_micro_batch_once(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create(segments=3)
+    rows(weir, 0, 50).write.parquet(str(tmp_path / "in"))
+    query(weir, config, stream, tmp_path)
+    rows(weir, 50, 50).write.mode("append").parquet(str(tmp_path / "in"))
+    query(weir, config, stream, tmp_path)
+    assert sorted(weir.check(stream)["n"]) == list(range(100))
+    found = weir.query("SELECT writer_id, batch_id FROM transaction ORDER BY transaction_number")
+    assert [tuple(one) for one in found] == [("late", "micro-batch 0"), ("late", "micro-batch 1")]
+    # As if the driver had ended after this commit and before that of Spark.
+    for name in ("1", ".1.crc"):
+        Path(tmp_path, "check/commits", name).unlink()
+    query(weir, config, stream, tmp_path)
+    assert sorted(weir.check(stream)["n"]) == list(range(100))
+    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+
+
+def test_a_checkpoint_that_is_new_or_old_is_refused_and_loses_nothing_silently(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create(segments=3)
+    rows(weir, 0, 50).write.parquet(str(tmp_path / "in"))
+    query(weir, config, stream, tmp_path)
+    shutil.copytree(tmp_path / "check", tmp_path / "copy")
+    rows(weir, 50, 50).write.mode("append").parquet(str(tmp_path / "in"))
+    query(weir, config, stream, tmp_path)
+    rows(weir, 100, 20).write.mode("append").parquet(str(tmp_path / "in"))
+    with fails("late micro-batch 1 restored writerId [checkpoint_older]"):
+        query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "copy"))
+    with fails("late another query micro-batch 0 writerId [writer_of_another_query]"):
+        query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "new"))
+    query(weir, config, stream, tmp_path)
+    assert sorted(weir.check(stream)["n"]) == list(range(120))
+
+
+def test_a_query_without_writer_id_or_with_a_batch_id_is_refused(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create()
+    rows(weir, 0, 5).write.parquet(str(tmp_path / "in"))
+    with fails("no writer id writerId [writer_id_missing]"):
+        query(weir, config, stream, tmp_path, writerId="")
+    with fails("batchId '7' leave it out"):
+        query(weir, config, stream, tmp_path, batchId="7")
+
+
+def test_an_empty_dataframe_is_an_append_without_events(weir: Installation, config: str) -> None:
+    stream = weir.create()
+    save(rows(weir, 0, 0), config, stream)
+    assert weir.value("SELECT state FROM transaction") == "committed"
+    save(rows(weir, 0, 10).where(F.lit(False)), config, stream, batch="2")
+    save(rows(weir, 0, 10), config, stream, batch="3")
+    assert len(weir.check(stream)) == 10
