@@ -216,7 +216,9 @@ def test_a_field_that_was_emptied_means_its_default(job: str, name: str) -> None
         assert not form_accepts(job, given)
         return
     assert form_accepts(job, given)
-    assert parse(FORMS[job], given) == parse(FORMS[job], GOOD[job])
+    begun = next(f.metadata["in_forms"] for f in fields(FORMS[job]) if f.name == name)
+    careful = {} if begun is None else {name: begun}
+    assert parse(FORMS[job], given) == parse(FORMS[job], GOOD[job] | careful)
 
 
 @pytest.mark.parametrize(
@@ -276,6 +278,11 @@ def test_the_forms_defaults_are_the_jobs(job: str) -> None:
 @pytest.mark.parametrize("job", [name for name, one in ACTIONS.items() if one.measure])
 def test_the_form_of_what_may_lose_data_begins_with_a_dry_run(job: str) -> None:
     assert PARAMS[job]["dry_run"].value is True
+
+
+@pytest.mark.parametrize("job", [name for name, one in ACTIONS.items() if one.measure])
+def test_a_dry_run_that_is_null_does_not_mean_to_act(job: str) -> None:
+    assert parse(FORMS[job], GOOD[job] | {"dry_run": None}).dry_run is True
 
 
 @pytest.mark.parametrize("job", FORMS)

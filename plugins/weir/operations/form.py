@@ -217,9 +217,8 @@ def _with_blanks(pattern: str, required: bool) -> str:
 
 
 def parse(form: type[A], given: dict[str, Any]) -> A:
-    """Return the checked arguments. Raises InvalidInput naming the argument, its value and what is
-    allowed.
-    """
+    """Return the checked arguments. A null is what the form begins with. Raises InvalidInput naming
+    the argument, its value and what is allowed."""
     known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
     for name in given:
         if name not in known:
@@ -238,7 +237,9 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 raise InvalidInput(
                     "argument_missing", f"{called(name)} is missing: {one.metadata['description']}"
                 )
-        elif value is None or (_is_text(schema) and value == ""):  # an emptied field
+        elif (value is None or (_is_text(schema) and value == "")) and (  # an emptied field
+            name not in given or (value := one.metadata["in_forms"]) is None
+        ):
             continue
         for part in _texts(value):
             if why := unstorable(part):
@@ -324,8 +325,7 @@ def _holds_quotes(value: Any) -> bool:
 
 def _within_quotes(line: Any) -> str | None:
     """Return the first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`;
-    None for any other line. In a form, each entry has a line of its own.
-    """
+    None for any other line. In a form, each entry has a line of its own."""
     if not isinstance(line, str):
         return None
     found = re.fullmatch(r"""\[?\s*(["'])(.*?)\1\s*(,.*|\])?""", line, re.DOTALL)
