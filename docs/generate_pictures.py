@@ -6,31 +6,27 @@ then, as if the flights had come in that time: all clocks and times of the datab
 """
 
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 import psycopg2
 import pyarrow.compute as pc
-import uvicorn
 from playwright.sync_api import Page, sync_playwright
 from psycopg2 import sql
 
 import weir
 from flights.input import parsed, source_lines
+from tests.acceptance.browser import FLAGS, chromium
+from tests.pages.conftest import anybody, serving
 from weir.database import migrate
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.pages.app import Access, create_app
 from weir.programs.store import StreamStore
-from weir.settings import Settings, load
+from weir.settings import load
 
 TARGET = Path(__file__).parent / "images" / "pages"
-CHROMIUM = "/usr/bin/chromium"
 FLIGHTS, LATE, STEPS, SPAN = "nyc/flights", "late-flights", 120, 3 * 86400
 # What is looked at: its address, and what of it (none: the window).
 VIEWS = {
@@ -62,10 +58,9 @@ def main() -> None:
         with weir.open(settings=settings) as store:
             tell(store)
         spread(postgres)
-        with served(settings) as address, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
-            )
+        app = create_app(Access(lambda _: settings, anybody, anybody, anybody, anybody))
+        with serving(app) as address, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
             for name, mode in PICTURES:
                 width, scheme = MODES[mode]
                 page = browser.new_page(
@@ -152,25 +147,6 @@ def spread(postgres: EmbeddedPostgres) -> None:
             names = {"table": sql.Identifier(table), "at": sql.Identifier(column)}
             cursor.execute(moved.format(**names), given)
     connection.close()
-
-
-@contextmanager
-def served(settings: Settings) -> Iterator[str]:
-    """Yield the address of the pages, while a thread serves them."""
-
-    def anybody() -> None:
-        """Let everybody see it."""
-
-    app = create_app(Access(lambda _: settings, anybody, anybody, anybody, anybody))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    [socket] = server.servers[0].sockets
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 def look(page: Page, address: str, view: str, target: Path) -> None:
