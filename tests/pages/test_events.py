@@ -239,6 +239,9 @@ def test_one_looks_through_events_and_finds_those_of_a_key(
     expect(page.get_by_role("table", name="Events").locator("tbody tr")).to_have_count(7)
     picture(page, "events-of-a-key")
     assert page.locator("main i").count() == 0
+    page.get_by_role("link", name="@").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Lineage of shop/orders, row")
+    expect(page.locator(".graph .node").first).to_be_visible()
 
 
 @pytest.mark.server

@@ -46,7 +46,7 @@ function draw(data, now) {
   const older = next && el("button", { type: "button", click: () => { passed.push(wanted.before); change({ before: next }); } }, wanted.key ? "Look further back" : "Older");
   const newer = passed.length > 0 && el("button", { type: "button", click: () => change({ before: passed.pop() }) }, "Newer");
   const where = [
-    { title: "Committed", cell: (one) => [moment(one.committed_at, now), el("small", {}, `${one.segment} @ ${number(one.offset)}`)] },
+    { title: "Committed", cell: (one) => [moment(one.committed_at, now), el("small", {}, lineage(one))] },
   ];
   const acts = rejected ? [{ title: "Act", cell: (one) => putBack(one.values[columns.findIndex((column) => column.name === "source")] ?? "") }] : [];
   return [
@@ -58,6 +58,11 @@ function draw(data, now) {
     el("div", { class: "pages" },
       el("span", { class: "muted" }, wanted.key ? `${some(looked, "event")} looked through, back to ${time(since)} UTC.` : "The newest first. Long values are cut."), newer, older),
   ];
+}
+
+function lineage({ segment, offset }) {
+  const title = "what this row was made of, and what was made of it";
+  return el("a", { href: address("lineage", { stream: name, segment, offset }), title }, `${segment} @ ${number(offset)}`);
 }
 
 const numeric = /^(byte|short|integer|long|float|double|decimal.*)$/;
