@@ -88,6 +88,17 @@ def test_runs_are_found_by_action_state_stream_and_group(
     assert client.get("/api/runs", params={"state": "x"}).status_code == 400
 
 
+def test_runs_of_a_stream_include_those_of_groups_that_read_it(
+    client: TestClient, database: Database
+) -> None:
+    lane, other = Lane.made(database), Lane.made(database)
+    reads, elsewhere = Group.made(lane), Group.made(other)
+    record(database, RunId("d", "r", "a"), arguments={"reader_group": reads.name})
+    record(database, RunId("d", "r", "b"), arguments={"reader_group": elsewhere.name})
+    record(database, RunId("d", "r", "c"), "ingest", arguments={"stream": str(lane.name)})
+    assert tasks(told(client, stream=str(lane.name))) == ["c", "a"]
+
+
 def test_pages_have_each_run_and_each_try_once(client: TestClient, database: Database) -> None:
     for number in (1, 2):
         for task in "abc":

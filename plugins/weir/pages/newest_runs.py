@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from weir.actions import ACTIONS
 from weir.history.job_runs import RunId
 from weir.operations.action import UPKEEP
 from weir.pages.answering import Asked, Tagged, not_a_page, rows
+from weir.pages.runs import Try
 
 router = APIRouter(route_class=Tagged, tags=["runs"])
 
@@ -34,7 +35,11 @@ FROM (SELECT *, coalesce(report ->> 'stream', arguments ->> 'stream') AS stream,
       FROM weir.job_runs WHERE {past} AND (CAST(:dags AS text[]) IS NULL OR dag_id = ANY(:dags))
       ORDER BY {order} LIMIT {most}) looked_at
 WHERE (:job = '' OR job = :job) AND job <> ALL(:but) AND (:state = '' OR state = :state)
-  AND (:stream = '' OR stream = :stream) AND (:reader_group = '' OR reader_group = :reader_group)
+  AND (:stream = '' OR stream = :stream OR reader_group IN (
+      SELECT g.name FROM weir_internal.stream s
+      JOIN weir_internal.reader_group_stream gs USING (stream_id)
+      JOIN weir_internal.reader_group g USING (group_id) WHERE s.stream_name = :stream))
+  AND (:reader_group = '' OR reader_group = :reader_group)
 ORDER BY {order} LIMIT :limit + 1"""
 _LAST = """SELECT {key} FROM weir.job_runs
 WHERE {past} AND (CAST(:dags AS text[]) IS NULL OR dag_id = ANY(:dags))
@@ -66,26 +71,17 @@ class Output(BaseModel):
     name: str
 
 
-class Found(BaseModel):
-    """A try of a task of Weir's. `says`: its error, or the last line that it logged. `read`: events
-    of the batches that it committed (of at most 200 of them); `events`: what its report says."""
+class Found(Try):
+    """A try of a task. `says`: its error, or the last line that it logged. `read`: events of the
+    batches that it committed (of at most 200 of them); `events`: what its report says."""
 
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    try_number: int
-    job: str
-    state: str
-    started_at: datetime
-    ended_at: datetime | None
     says: str | None
     stream: str | None
     reader_group: str | None
     events: int | None
     batches: int = 0
     read: int = 0
-    wrote: list[Output] = []
+    wrote: list[Output] = Field(default=[])
 
 
 class NewestRuns(BaseModel):
@@ -105,7 +101,7 @@ def list_runs(
     job: Annotated[str, Query(description="an action, such as process")] = "",
     upkeep: Annotated[bool, Query(description="false: no runs of upkeep")] = True,
     state: Literal["", "submitted", "running", "succeeded", "failed", "killed"] = "",
-    stream: Annotated[str, Query(description="runs that name it")] = "",
+    stream: Annotated[str, Query(description="runs that name it, or a group that reads it")] = "",
     reader_group: Annotated[str, Query(description="runs that name it")] = "",
     after: Annotated[str, Query(description="`next` of the page before")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,

@@ -29,8 +29,8 @@ SELECT side, kind, name, name_segment AS segment, name_from AS from_offset, name
 FROM weir.lineage(:run, 'up', 0) WHERE side IS NOT NULL LIMIT {MOST}"""  # noqa: S608 - a constant
 
 
-class JobRun(BaseModel):
-    """What a task did in its last try."""
+class Try(BaseModel):
+    """A try of a task of Weir's."""
 
     dag_id: str
     run_id: str
@@ -40,8 +40,13 @@ class JobRun(BaseModel):
     job: str
     state: str
     started_at: datetime
-    updated_at: datetime
     ended_at: datetime | None
+
+
+class JobRun(Try):
+    """What a task did in its last try."""
+
+    updated_at: datetime
     progress: str | None
     error: str | None
     arguments: dict[str, Any]
