@@ -11,7 +11,6 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
@@ -19,8 +18,6 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation, parquet_rows
 from weir.model.names import StreamName, stream_name
 from weir.programs.functions import checkpoint, create_reader_group
-from weir.spark import output, read
-from weir.spark.appends.appender import Appender
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.reader import Reader
 from weir.spark.failures.causes import sentence
@@ -347,18 +344,3 @@ def test_a_program_makes_a_group_and_waits_for_a_barrier(
             after = waiting.result(60)
     (one,), (other,) = before.values(), after.values()
     assert sum(other.values()) == sum(one.values()) + 1
-
-
-def test_a_session_of_spark_connect_is_refused_in_a_sentence(weir: Installation) -> None:
-    session: Any = ConnectSession("sc://127.0.0.1:1")  # it has not looked for its server yet
-    for call in (
-        lambda: Reader(session, "mine"),
-        lambda: Appender.of(session, "mine"),
-        lambda: read("s/out", spark=session),
-        lambda: output(session, "out", "mine"),
-    ):
-        with raises("session_unsupported pyspark.sql.connect.session.SparkSession Spark Connect"):
-            call()
-    with raises("frame_unsupported pyspark.sql.connect.dataframe.DataFrame Spark Connect"):
-        frame: Any = session.range(3)
-        weir.appender.append_frame(weir.create(), frame, writer_id="mine", batch_id="1")

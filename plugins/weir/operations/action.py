@@ -50,10 +50,15 @@ class Job:
     @property
     def spark(self) -> "SparkSession":
         """The Spark session, made when first used: most metadata jobs need none
-        (docs/decisions/0005).
+        (docs/decisions/0005). Raises InvalidInput for one of Spark Connect, with which jobs do not
+        work.
         """
         if self._spark is None and self.start_spark is not None:
-            self._spark = self.start_spark()
+            from weir.spark.base.session import check_classic
+
+            started = self.start_spark()
+            check_classic(started)
+            self._spark = started
         if self._spark is None:
             from weir.spark.base.session import session
 

@@ -9,6 +9,8 @@ from weir.consumers.engine import Engine
 from weir.installation.extras import naming_extras
 from weir.installation.opened import Installation
 
+CONNECT = "spark over Connect"  # of an installation that was opened with such a session
+
 
 def engine_of(app: Installation, name: str) -> tuple[Engine[Any], bool]:
     """Return the engine `spark` or `pyarrow`, and whether it holds batches in memory. `auto`: Spark
@@ -20,6 +22,11 @@ def engine_of(app: Installation, name: str) -> tuple[Engine[Any], bool]:
             name = "spark" if find_spec("pyspark") else name
     if name == "pyarrow":
         return Pyarrow(app), True
+    if name == CONNECT:
+        with naming_extras():
+            from weir.spark.consumers.connect_engine import Connect
+
+        return Connect(app), False
     with naming_extras():
         from weir.spark.consumers.engine import Spark
 

@@ -42,12 +42,9 @@ def append_rows(
         writer_id=writer_id or "program", batch_id=batch_id or uuid.uuid4().hex,
         complete_until=complete_until,
     )  # fmt: skip
-    if type(rows).__module__.startswith("pyspark."):
+    if type(rows).__module__.startswith("pyspark.") and hasattr(rows, "mapInArrow"):
         with naming_extras():
             from weir.spark.appends.appender import Appender
-            from weir.spark.base.session import check_classic
-
-        check_classic(rows)
         of_rows = replace(app, start_spark=lambda: rows.sparkSession)
         return Appender(of_rows).append_frame(stream, rows, **identity)
     table = as_table(rows)

@@ -7,6 +7,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, check_text
 from weir.installation.extras import naming_extras
 from weir.installation.opened import Say, log, shared_database
+from weir.operations.engines import CONNECT
 from weir.programs.store import StreamStore
 from weir.settings import Settings, load, of_program
 
@@ -38,7 +39,7 @@ def open(
     `source`: who works with it, in views and lineage. `say`: takes lines of progress.
 
     Raises InvalidInput for a wrong setting, for both ways at once, for an argument of another kind,
-    and for a session of Spark Connect.
+    and for what is no session of Spark.
     """
     warehouse = os.fspath(warehouse) if isinstance(warehouse, os.PathLike) else warehouse
     for name, text in (("database", database), ("warehouse", warehouse), ("source", source)):
@@ -54,13 +55,15 @@ def open(
             f"settings are {settings!r}; give weir.Settings, or leave them away for those of "
             "weir.toml.",
         )
+    engine = "pyarrow"
     if spark is not None:
         with naming_extras():
-            from weir.spark.base.session import check_session
+            from weir.spark.base.session import check_session, is_connect
         check_session(spark)
+        engine = CONNECT if is_connect(spark) else "spark"
     if settings is None:
         settings = of_program(database, warehouse) if database or warehouse else load()
-    return _store(settings, Database.of(settings), spark, source, say)
+    return _store(settings, Database.of(settings), spark, source, say, engine)
 
 
 def shared(settings: Settings | None = None, source: str = "program") -> StreamStore:
@@ -70,7 +73,12 @@ def shared(settings: Settings | None = None, source: str = "program") -> StreamS
 
 
 def _store(
-    settings: Settings, database: Database, spark: "SparkSession | None", source: str, say: Say
+    settings: Settings,
+    database: Database,
+    spark: "SparkSession | None",
+    source: str,
+    say: Say,
+    engine: str = "pyarrow",
 ) -> StreamStore:
     def start() -> "SparkSession":
         with naming_extras():
@@ -80,4 +88,4 @@ def _store(
 
     if spark is None:
         return StreamStore(settings, database, source, say, start)
-    return StreamStore(settings, database, source, say, lambda: spark, "spark")
+    return StreamStore(settings, database, source, say, lambda: spark, engine)

@@ -19,7 +19,7 @@ from weir.controller.transactions import Committed
 from weir.errors import check_choice
 from weir.history.lineage import Step, lineage_of
 from weir.history.pictures import picture_of
-from weir.operations.engines import engine_of
+from weir.operations.engines import CONNECT, engine_of
 from weir.programs.appending import append_rows
 from weir.programs.checkpoints import checkpoint
 from weir.programs.methods import Actions
@@ -174,8 +174,10 @@ class StreamStore(Actions):
         Raises InvalidInput for a wrong option, and for Spark without pyspark; the reader raises
         what `weir.consumers.reader.Reader` says.
         """
-        check_choice("engine", engine or self.engine, ENGINES)
-        chosen, in_memory = engine_of(self, engine or self.engine)
+        if engine:
+            check_choice("engine", engine, ENGINES)
+        name = self.engine if engine in ("", "spark") and self.engine == CONNECT else engine
+        chosen, in_memory = engine_of(self, name or self.engine)
         reading = Reading.of(self.settings, in_memory=in_memory, **options)
         return Reader(self, chosen, reader_group, reading, reader_id=reader_id, function=function)
 

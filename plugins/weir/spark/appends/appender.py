@@ -20,8 +20,10 @@ from weir.controller.transactions import Attempt, Committed, begin, check_attemp
 from weir.errors import counted
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
+from weir.spark.appends.over_connect import stage_over_connect
 from weir.spark.appends.rejected import check_rejected, rejected_rows
 from weir.spark.appends.stage import ranked, stage
+from weir.spark.base.session import check_classic, is_connect
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
@@ -78,6 +80,7 @@ class Appender:
         quarantine = opened.on_bad_rows == "quarantine"
 
         def rows() -> DataFrame:
+            check_classic(app.spark)
             spark = reading_session(app.spark, inputs)
             return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
 
@@ -194,6 +197,8 @@ class Appender:
 
         If there are rejected rows, the attempt that has them is added to the open ones.
         """
+        if is_connect(frame):
+            return stage_over_connect(self.installation, opened, frame)
         return self._stage(opened, lambda: ranked(frame), lambda seq: ("", seq & ROW_MASK))
 
     def _stage(

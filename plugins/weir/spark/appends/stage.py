@@ -95,7 +95,7 @@ _SAMPLED, _SAMPLED_ROWS = 4, 16
 def ranked(frame: DataFrame) -> DataFrame:
     """Return a DataFrame with the rank of each row: the order of its partitions, then of their
     rows."""
-    check_classic(frame)
+    check_classic(frame.sparkSession)
     check_user_columns(frame.columns)  # the rank would replace a column of that name
     return frame.withColumn(SEQ, F.monotonically_increasing_id())
 

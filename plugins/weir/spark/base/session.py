@@ -261,29 +261,36 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def check_classic(frame: Any) -> None:
-    """Raise InvalidInput for a DataFrame of Spark Connect, which has no plan in this process."""
-    if not hasattr(frame, "_jdf"):
-        raise InvalidInput(
-            "frame_unsupported",
-            f"the rows are a {type(frame).__module__}.{type(frame).__name__}, but Weir appends "
-            "only DataFrames of a Spark session in this process, not of Spark Connect; use "
-            "spark-submit.",
-        )
+def is_connect(thing: Any) -> bool:
+    """Return whether a session or a DataFrame is one of Spark Connect, whose JVM is in another
+    process."""
+    return type(thing).__module__.startswith("pyspark.sql.connect.")
 
 
 def check_session(spark: Any) -> None:
-    """Raise InvalidInput for a session of Spark Connect, whose JVM is in another process."""
-    if not hasattr(spark, "_jsparkSession"):
+    """Raise InvalidInput for what is no session of Spark."""
+    if not is_connect(spark) and not hasattr(spark, "_jsparkSession"):
         raise InvalidInput(
             "session_unsupported",
-            f"the session is a {type(spark).__module__}.{type(spark).__name__}, but Weir reads and "
-            "writes only with a Spark session in this process, not with Spark Connect; start the "
-            "program with spark-submit, or use weir.read and weir.append, which need no Spark.",
+            f"the session is a {type(spark).__module__}.{type(spark).__name__}; give a session of "
+            "Spark.",
+        )
+
+
+def check_classic(spark: Any) -> None:
+    """Raise InvalidInput for a session of Spark Connect, where Weir needs one in this process."""
+    check_session(spark)
+    if is_connect(spark):
+        raise InvalidInput(
+            "session_unsupported",
+            f"this needs a Spark session in this process, not a "
+            f"{type(spark).__module__}.{type(spark).__name__}: over Spark Connect Weir appends "
+            "DataFrames, reads, and consumes; start the program with spark-submit.",
         )
 
 
 def _java(spark: SparkSession) -> Any:
+    check_classic(spark)
     return spark._jsparkSession
 
 

@@ -24,7 +24,7 @@ from weir.spark.adjuncts.manager import SparkAdjuncts
 from weir.spark.appends.appender import Appender
 from weir.spark.appends.rejected import failed_events
 from weir.spark.base.progress import watched
-from weir.spark.base.session import check_classic
+from weir.spark.base.session import check_classic, is_connect
 from weir.spark.base.stored_columns import as_in_files
 from weir.spark.consumers.parquet_output import write_parquet
 from weir.spark.consumers.table_output import copy_rows
@@ -52,7 +52,8 @@ class Spark:
         InvalidInput for one of Spark Connect."""
         if not type(rows).__module__.startswith("pyspark."):
             return None
-        check_classic(rows)
+        if is_connect(rows):
+            check_classic(rows.sparkSession)
         frame: DataFrame = rows
         return frame
 

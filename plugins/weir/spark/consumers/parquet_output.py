@@ -22,7 +22,7 @@ from weir.spark.base.exact import exact, quoted
 from weir.spark.base.in_place import all_ended, tagged, write_in_place
 from weir.spark.base.session import (
     COMPLETE,
-    check_session,
+    check_classic,
     moved,
     private_session,
     writing_session,
@@ -118,7 +118,7 @@ def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
     `name`: as the consumer names it, `parquet:late` or `late`. Columns that some batches lack are
     null there. The settings are those of jobs. Raises NotFound if nothing was committed yet.
     """
-    check_session(spark)
+    check_classic(spark)
     settings = load()
     with Database.of(settings) as database:
         return output_frame(spark, database, settings, name, reader_group)

@@ -1,0 +1,193 @@
+"""Read the batches of a reader group as DataFrames of Spark Connect.
+
+Spark's Python workers read and write the files. The client, which this is, has the connection: it
+plans, commits, and brings rows for tables there itself.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pyspark.sql import DataFrame
+from pyspark.sql.connect import functions as F
+
+from weir.adjunct.pins import Pin
+from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.arrow.engine import Pyarrow
+from weir.consumers.engine import Adjuncts, Copy
+from weir.consumers.outputs import Output
+from weir.controller.read_plan import Slices
+from weir.controller.staged import Staged
+from weir.controller.transactions import Attempt
+from weir.errors import InvalidInput, WeirError
+from weir.installation.opened import Installation
+from weir.model.schema import PLACES, Field
+from weir.reader_groups.outputs.tables import ORDER
+from weir.spark.appends.over_connect import stage_over_connect
+from weir.spark.base.connect import check_writing
+from weir.spark.base.session import is_connect
+from weir.spark.failures import causes
+from weir.spark.failures.lost_files import of_warehouse, saying_why
+from weir.spark.reads.over_connect import frame_over_connect, merged_over_connect
+from weir.warehouse.filesystem import in_object_store
+from weir.warehouse.paths import spark_path
+
+
+@dataclass(frozen=True)
+class Connect:
+    """DataFrames of the installation's session, which is one of Spark Connect."""
+
+    app: Installation
+
+    def begin(self) -> None:
+        """Do nothing: the session is the program's."""
+
+    def frame(self, rows: Any) -> DataFrame | None:
+        """Return a DataFrame of Spark Connect; None for what is none. Raises InvalidInput for one
+        of a session in this process."""
+        if not type(rows).__module__.startswith("pyspark."):
+            return None
+        if not is_connect(rows):
+            raise InvalidInput(
+                "frame_unsupported",
+                f"the rows are a {type(rows).__module__}.{type(rows).__name__}, but this reader "
+                "has a session of Spark Connect; write DataFrames of that session.",
+            )
+        frame: DataFrame = rows
+        return frame
+
+    def is_nothing(self, frame: DataFrame) -> bool:
+        """Return False: a DataFrame has its columns whatever its rows are."""
+        return False
+
+    def columns(self, frame: DataFrame) -> list[Field]:
+        """Return the columns of a DataFrame in Spark's JSON form."""
+        fields: list[Field] = frame.schema.jsonValue()["fields"]
+        return fields
+
+    def without(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
+        """Return a DataFrame without these columns."""
+        return frame.drop(*names)
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """Return a DataFrame that is computed once, until `release`."""
+        return frame.persist()
+
+    def release(self, frames: Sequence[DataFrame]) -> None:
+        """Forget what was kept."""
+        for frame in frames:
+            frame.unpersist()
+
+    def read(self, read: Slices, order: str) -> DataFrame:
+        """Return the events of a stream with their places."""
+        return frame_over_connect(self.app.spark, self.app.settings, read, order=order)
+
+    def merged(self, streams: Sequence[Slices], columns: Sequence[str] | None) -> DataFrame:
+        """Return the events of several streams in write order, with `_stream` and their places."""
+        return merged_over_connect(self.app.spark, self.app.settings, streams, columns)
+
+    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> "NoStores":
+        """Return the stores of a batch, of which none can be read."""
+        return NoStores(pins)
+
+    def build_version(self, store: str, cut: Cut, clock: int) -> AdjunctVersion:
+        """Refuse to build a version of a store. Raises InvalidInput."""
+        raise _no_store(store)
+
+    def stage(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
+        """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
+        return stage_over_connect(self.app, opened, frame)
+
+    def write_folder(self, output: Output, folder: str, frame: DataFrame) -> None:
+        """Write a DataFrame as Parquet into a folder of an output's root. Raises InvalidInput for
+        an object store, where files of tasks that failed would count, too."""
+        if in_object_store(output.root):
+            raise InvalidInput(
+                "session_unsupported",
+                f"output {output} is in an object store, where Weir writes Parquet only with a "
+                "session in this process; start the program with spark-submit, or write to a "
+                "stream.",
+            )
+        check_writing(frame.sparkSession)
+        options = {"compression": output.compression} if output.compression else {}
+        if output.rows_per_file:
+            options["maxRecordsPerFile"] = str(output.rows_per_file)
+        writer = frame.write.mode("overwrite").options(**options)
+        if output.partition_by:
+            writer = writer.partitionBy(*output.partition_by)
+        writer.parquet(spark_path(output.root, folder))
+
+    def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
+        """Send the rows of a DataFrame to a COPY from here, as workers reach no database."""
+        return Pyarrow(self.app).copy(frame.toArrow(), copy)
+
+    def ordered(self, frame: DataFrame) -> DataFrame:
+        """Return a DataFrame with two more columns that say the order of its rows (`ORDER`)."""
+        clock, place = F.lit(0).cast("long"), F.monotonically_increasing_id()
+        if set(PLACES) <= set(frame.columns):
+            clock, place = F.col("_clock").cast("long"), F.col("_offset").cast("long")
+        return frame.withColumns(dict(zip(ORDER, (clock, place), strict=True)))
+
+    def failed_events(
+        self, frame: DataFrame, group: str, reason: str, fields: Sequence[Field]
+    ) -> DataFrame:
+        """Return events on which a group failed as rows of `<stream>.rejected`."""
+        rows = Pyarrow(self.app).failed_events(frame.toArrow(), group, reason, fields)
+        return self.app.spark.createDataFrame(rows)
+
+    def key_columns(self, routing_key: str) -> set[str]:
+        """Return the column of a routing key. Raises InvalidInput for an expression."""
+        return Pyarrow(self.app).key_columns(routing_key)
+
+    def changed(self, names: Sequence[str], result: DataFrame, events: DataFrame) -> str:
+        """Return the first of these columns of which the result has a value that none of the events
+        has, or nothing."""
+        known = events.select(*(F.col(name).alias(name) for name in names)).distinct().toArrow()
+        mine = result.select(*names).distinct().toArrow()
+        return Pyarrow(self.app).changed(names, mine, known)
+
+    def explaining(self) -> AbstractContextManager[None]:
+        """Return a block that says why files of the warehouse can't be read or written."""
+        return saying_why(self.app.database, self.app.settings)
+
+    def of_storage(self, error: Exception) -> WeirError | None:
+        """Return what it means that a function failed at a file of the warehouse; None if it did
+        not."""
+        return of_warehouse(self.app.database, self.app.settings, error)
+
+    def caused_by_events(self, error: Exception) -> bool:
+        """Return whether a smaller batch may succeed."""
+        return causes.caused_by_events(error)
+
+    def is_programs(self, error: Exception) -> bool:
+        """Return whether an error is a mistake in the program's text, here or on executors."""
+        return causes.is_programs(error)
+
+    def sentence(self, error: Exception) -> str:
+        """Return what went wrong, in one line."""
+        return causes.sentence(error)
+
+
+@dataclass(frozen=True, eq=False)
+class NoStores(Adjuncts[DataFrame]):
+    """The stores of a batch over Spark Connect, which does not read them."""
+
+    pins: Mapping[str, Pin]
+
+    def __getitem__(self, name: str) -> NoReturn:
+        self._pin(name)
+        raise _no_store(name)
+
+    def enrich(self, events: DataFrame, name: str, on: Any, *given: Any, **more: Any) -> NoReturn:
+        """Refuse to join a store. Raises InvalidInput."""
+        self._pin(name)
+        raise _no_store(name)
+
+
+def _no_store(name: str) -> InvalidInput:
+    return InvalidInput(
+        "adjunct_needs_spark",
+        f"adjunct store {name} can't be read or built over Spark Connect; use engine='pyarrow', or "
+        "start the program with spark-submit.",
+    )

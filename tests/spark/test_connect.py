@@ -1,0 +1,188 @@
+"""Spark Connect, with a real server: the client plans and commits, workers read and write."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql.connect import functions as F
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+import weir as programs
+from tests.crash.jobs import write_config
+from tests.raises import raises
+from weir.database.connection import Database
+from weir.installation.opened import close_shared
+from weir.settings import Settings
+from weir.spark import Appender, Reader, output, read
+
+pytestmark = pytest.mark.drawn(6, among="Spark Connect")
+SERVER = """
+import sys
+from pyspark.sql import SparkSession
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
+         .config("spark.connect.grpc.binding.port", sys.argv[1])
+         .config("spark.sql.session.timeZone", "America/New_York").getOrCreate())
+spark.sparkContext.setLogLevel("ERROR")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session of a server in another process, which knows no database."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    hidden = {
+        n: v for n, v in os.environ.items() if n not in ("WEIR_CONFIG", "PYSPARK_GATEWAY_PORT")
+    }
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=hidden, cwd=tmp_path_factory.mktemp("server"), text=True,
+    )  # fmt: skip
+    assert server.stdout
+    try:
+        assert "ready" in (server.stdout.readline() or "")
+        session: Any = ConnectSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        yield session
+        session.stop()
+    finally:
+        server.communicate("")
+
+
+@pytest.fixture
+def store(
+    connect: Any,
+    database: Database,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Iterator[programs.StreamStore]:
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    with programs.open(settings=settings, spark=connect) as opened:
+        opened.create_stream("s/in", routing_key="k", segments=3)
+        yield opened
+    close_shared()
+
+
+def rows(connect: Any, start: int, count: int) -> Any:
+    return connect.range(start, start + count, 1, 4).selectExpr(
+        "concat('key ', id % 7) AS k", "id AS n",
+        "TIMESTAMP'2026-03-29 01:30:00.000001' AS at",
+        "named_struct('a', array(id), 'm', map('x', id)) AS s",
+    )  # fmt: skip
+
+
+def test_what_is_appended_over_connect_is_what_anybody_reads(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    frame = rows(connect, 0, 100)
+    done = Appender.of(connect, "test").append_frame("s/in", frame, writer_id="w", batch_id="1")
+    assert (done.events, done.repeated) == (100, False)
+    assert store.append("s/in", frame, writer_id="w", batch_id="1").repeated
+    found = store.read("s/in", order="stream")
+    assert found["n"].to_pylist() == list(range(100))
+    assert found["s"].to_pylist()[5] == {"a": [5], "m": [("x", 5)]}
+    assert found["at"].to_pylist()[0] == datetime(2026, 3, 29, 5, 30, 0, 1, tzinfo=UTC)
+    store.append("s/in", [{"k": "key 3", "n": 3}], writer_id="w", batch_id="2")
+    again = store.read("s/in").filter(pc.equal(pc.field("k"), "key 3"))
+    assert len(set(again["_segment"].to_pylist())) == 1
+
+
+@pytest.mark.parametrize("order", ["segment", "stream", "none"])
+def test_all_orders_of_a_read_are_those_without_spark(
+    connect: Any, store: programs.StreamStore, order: str
+) -> None:
+    for batch in range(3):
+        store.append("s/in", rows(connect, 50 * batch, 50))
+    store.scale_stream("s/in", ["0.0"])
+    store.append("s/in", rows(connect, 150, 50))
+    frame = read("s/in", order=order, spark=connect)
+    wanted = store.read("s/in", order="stream" if order == "stream" else "segment")
+    found = frame.toArrow()
+    if order == "stream":
+        assert found["n"].to_pylist() == wanted["n"].to_pylist()
+    by = [("_segment", "ascending"), ("_offset", "ascending")]
+    columns = ["k", "n", "at", "_segment", "_offset", "_clock"]
+    assert found.select(columns).sort_by(by).to_pylist() == (
+        wanted.select(columns).sort_by(by).to_pylist()
+    )
+    for segment in set(found["_segment"].to_pylist()):
+        mine = found.filter(pc.equal(pc.field("_segment"), segment))["_offset"].to_pylist()
+        assert order == "none" or mine == sorted(mine)
+
+
+def test_several_streams_are_read_in_write_order(connect: Any, store: programs.StreamStore) -> None:
+    store.create_stream("s/other", routing_key="k")
+    for batch in range(4):
+        store.append(("s/in", "s/other")[batch % 2], rows(connect, 10 * batch, 10))
+    frame = read(["s/in", "s/other"], columns=["n"], spark=connect)
+    assert [row.n for row in frame.collect()] == list(range(40))
+    assert frame.columns == ["n", "_stream", "_segment", "_offset", "_clock"]
+
+
+def test_a_reader_consumes_to_streams_tables_and_parquet_exactly_once(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    store.append("s/in", rows(connect, 0, 60).select("k", "n"))
+    store.create_stream("s/out", routing_key="k")
+    store.create_reader_group("g", ["s/in"])
+    with Reader(connect, "g") as reader:
+        batch = next(reader)
+        batch.write("stream:s/out", batch.events.where(F.col("n") >= 30))
+    connect.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    for batch in store.reader("g"):
+        late = batch.events.where(F.col("n") >= 30)
+        batch.commit({"stream:s/out": late, "parquet:late": late})
+    assert sorted(store.read("s/out")["n"].to_pylist()) == list(range(30, 60))
+    files = list(Path(store.settings.output_roots[0]).rglob("*.parquet"))
+    assert sum(pa.parquet.read_table(file).num_rows for file in files) == 30
+
+
+def test_rows_without_a_key_are_refused_with_an_example_or_kept(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    frame = connect.range(10).selectExpr("IF(id = 7, NULL, 'a') AS k", "id AS n")
+    with raises('bad_rows 1 {"k":null,"n":7} on_missing_key'):
+        store.append("s/in", frame)
+    store.update_stream("s/in", on_missing_key="quarantine")
+    assert store.append("s/in", frame).rejected == 1
+    assert store.read("s/in.rejected")["row"].to_pylist() == ['{"k":null,"n":7}']
+
+
+def test_what_needs_a_session_in_this_process_says_so(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    with raises("session_unsupported pyspark.sql.connect.session.SparkSession spark-submit"):
+        output(connect, "out", "mine")
+    with raises("session_unsupported Spark Connect spark-submit"):
+        store.create_stream("s/key", routing_key="upper(k)", schema="k string")
+    Path(store.settings.input_roots[0], "rows.csv").write_text("k,n\na,1\n")
+    with raises("session_unsupported"):
+        store.ingest("s/in", ["rows.csv"])
+
+
+def test_a_session_that_would_write_other_files_is_refused(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    store.append("s/in", rows(connect, 0, 6))
+    store.create_reader_group("g", ["s/in"])
+    connect.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    try:
+        with store.reader("g") as reader:
+            batch = next(reader)
+            with raises("session_setting_differs outputTimestampType INT96 TIMESTAMP_MICROS"):
+                batch.write("parquet:late", batch.events)
+            batch.commit()
+    finally:
+        connect.conf.unset("spark.sql.parquet.outputTimestampType")
