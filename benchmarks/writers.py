@@ -179,9 +179,8 @@ def ducklake_rows(where: Lake) -> Append:
     return lambda table, _: connection.execute(f"INSERT INTO lake.{table} FROM given")
 
 
-def lake(dsn: str, folder: str = "/nowhere") -> duckdb.DuckDBPyConnection:
-    """Return DuckDB with the DuckLake whose tables are in this Postgres database. `folder`: where
-    it writes files."""
+def with_ducklake() -> duckdb.DuckDBPyConnection:
+    """Return DuckDB with what it needs for a DuckLake in Postgres."""
     connection = duckdb.connect()
     for name in ("ducklake", "postgres_scanner"):
         extension = (
@@ -189,6 +188,13 @@ def lake(dsn: str, folder: str = "/nowhere") -> duckdb.DuckDBPyConnection:
         )
         connection.execute(f"LOAD '{extension / name}.duckdb_extension'")
     connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def lake(dsn: str, folder: str = "/nowhere") -> duckdb.DuckDBPyConnection:
+    """Return DuckDB with the DuckLake whose tables are in this Postgres database. `folder`: where
+    it writes files."""
+    connection = with_ducklake()
     for name, value in RETRIES.items():
         connection.execute(f"SET {name} = {value}")
     connection.execute(

@@ -23,17 +23,17 @@ BEGIN
         EXECUTE format('GRANT weir_publisher TO %I WITH INHERIT FALSE, SET TRUE', current_user);
     END IF;
 END $$;
-REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_internal FROM weir_jobs, weir_team, weir_reader, weir_watcher;
+REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_ducklake, weir_internal FROM weir_jobs, weir_team, weir_reader, weir_watcher;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir, weir_internal FROM weir_jobs, weir_team, weir_reader, weir_watcher;
 
-GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_team, weir_reader;
-GRANT SELECT ON ALL TABLES IN SCHEMA weir TO weir_jobs, weir_team, weir_reader;
+GRANT USAGE ON SCHEMA weir, weir_ducklake TO weir_jobs, weir_team, weir_reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA weir, weir_ducklake TO weir_jobs, weir_team, weir_reader;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_team, weir_reader;
 
 GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs, weir_team;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version FROM weir_jobs, weir_team;
-GRANT UPDATE (sweep_count, incarnation) ON weir_internal.installation TO weir_jobs;
+GRANT UPDATE (sweep_count, incarnation, warehouse) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 -- What Airflow is told of all streams is no team's.
@@ -53,13 +53,14 @@ BEGIN
     FOR called IN
         SELECT DISTINCT f.oid FROM pg_depend d
         JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-        JOIN pg_class v ON v.oid = r.ev_class AND v.relnamespace = 'weir'::regnamespace
+        JOIN pg_class v ON v.oid = r.ev_class AND v.relnamespace IN ('weir'::regnamespace, 'weir_ducklake'::regnamespace)
         JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
             AND f.pronamespace = 'weir_internal'::regnamespace
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
     END LOOP;
-    FOR seen IN SELECT oid FROM pg_class WHERE relnamespace = 'weir'::regnamespace AND relkind = 'v' LOOP
+    FOR seen IN SELECT oid FROM pg_class
+                WHERE relnamespace IN ('weir'::regnamespace, 'weir_ducklake'::regnamespace) AND relkind = 'v' LOOP
         EXECUTE format('ALTER VIEW %s SET (security_invoker = true)', seen);
     END LOOP;
 END $$;
@@ -67,7 +68,8 @@ END $$;
 -- What is about a stream, a reader group or an adjunct store is seen by whoever sees that. Policies of one role are
 -- joined by OR: for weir_jobs they are true, which costs nothing.
 GRANT EXECUTE ON FUNCTION weir_internal.hidden_streams, weir_internal.hidden_groups, weir_internal.groups_of_others,
-    weir_internal.hidden_stores, weir_internal.hidden_names, weir_internal.may_act_for, weir_internal.sees_all
+    weir_internal.hidden_stores, weir_internal.hidden_names, weir_internal.may_act_for, weir_internal.sees_all,
+    weir_internal.time_clock, weir_internal.clock_time
 TO weir_reader;
 CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.stream
     FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();
@@ -77,6 +79,12 @@ CREATE OR REPLACE TRIGGER take_owner BEFORE INSERT ON weir_internal.stream
     FOR EACH ROW WHEN (NEW.name LIKE '%.rejected') EXECUTE FUNCTION weir_internal.take_owner();
 CREATE OR REPLACE TRIGGER pass_owner_on AFTER UPDATE OF owner ON weir_internal.stream
     FOR EACH ROW WHEN (NEW.owner IS DISTINCT FROM OLD.owner) EXECUTE FUNCTION weir_internal.pass_owner_on();
+CREATE OR REPLACE TRIGGER number_schema BEFORE INSERT ON weir_internal.stream_schema
+    FOR EACH ROW EXECUTE FUNCTION weir_internal.number_schema();
+CREATE OR REPLACE TRIGGER add_ducklake_deletes AFTER INSERT ON weir_internal.stream
+    FOR EACH ROW EXECUTE FUNCTION weir_internal.keep_ducklake_deletes();
+CREATE OR REPLACE TRIGGER drop_ducklake_deletes AFTER UPDATE OF state ON weir_internal.stream
+    FOR EACH ROW WHEN (NEW.state = 'deleted') EXECUTE FUNCTION weir_internal.keep_ducklake_deletes();
 DO $$
 DECLARE
     one record;

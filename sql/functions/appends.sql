@@ -312,9 +312,10 @@ BEGIN
             RETURNING events, bytes
         ), placed AS (
             INSERT INTO weir_internal.data_file (stream_id, stream_name, transaction_number, schema_version,
-                segment_id, start_offset, events, bytes, first_seq, last_seq, path, end_hash, file_hash)
+                segment_id, start_offset, events, bytes, first_seq, last_seq, path, end_hash, file_hash, since)
             SELECT in_stream_id, s.stream_name, in_number, in_version, f.target, m.start_offset + f.before,
-                   f.events, f.bytes, f.first_seq, f.last_seq, f.path, f.end_hash, f.file_hash
+                   f.events, f.bytes, f.first_seq, f.last_seq, f.path, f.end_hash, f.file_hash,
+                   issued
             FROM file f JOIN moved m ON m.segment_id = f.target
         )
         SELECT sum(i.events), sum(i.bytes) INTO total_events, total_bytes FROM indexed i;
@@ -335,7 +336,8 @@ BEGIN
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),
         rejected = in_rejected, min_event_time = lowest, max_event_time = highest,
         untimed = in_untimed, late = in_late, stated_until = in_stated, complete_until = stream_until,
-        newest_event_time = greatest(s.newest_event_time, highest)
+        newest_event_time = greatest(s.newest_event_time, highest),
+        final_after = pg_snapshot_xmax(pg_current_snapshot())  -- as this statement sees it, after the clock
     WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
     outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
     rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;

@@ -111,11 +111,11 @@ BEGIN
            jsonb_agg(to_jsonb(o)) AS rows INTO r
     FROM old o;
     INSERT INTO weir_internal.data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
-        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, end_hash)
+        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, end_hash, since)
     SELECT in_stream_id, m.stream_name, in_segments[m.i], in_starts[m.i], in_events[m.i], in_bytes[m.i],
            CASE WHEN m.one THEN m.number END, CASE WHEN NOT m.one THEN m.first END,
            CASE WHEN NOT m.one THEN m.last END, in_first_seqs[m.i], in_last_seqs[m.i], m.version, in_paths[m.i],
-           in_end_hashes[m.i]
+           in_end_hashes[m.i], m.first
     FROM (
         SELECT o.i, min(o.stream_name) AS stream_name, min(o.schema_version) AS version,
                min(o.transaction_number) AS number,

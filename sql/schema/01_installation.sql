@@ -7,6 +7,9 @@ COMMENT ON SCHEMA weir_internal IS 'Weir''s tables, and the functions that only 
 -- Its tables come and go with batches, so they are in a schema of their own.
 CREATE SCHEMA weir_staging;
 COMMENT ON SCHEMA weir_staging IS 'Rows that consumers wrote for tables, until their batch is committed.';
+-- DuckLake's catalogue, as views; a schema of its own because DuckLake chooses the names.
+CREATE SCHEMA weir_ducklake;
+COMMENT ON SCHEMA weir_ducklake IS 'The streams as tables of DuckLake, which DuckDB attaches.';
 
 -- Alembic's. The migrations in sql/migrations lead from one layout to the next.
 CREATE TABLE IF NOT EXISTS weir_internal.alembic_version (
@@ -20,6 +23,7 @@ CREATE TABLE weir_internal.installation (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     sweep_count bigint NOT NULL DEFAULT 0,
     incarnation text NOT NULL,
+    warehouse text,
     one boolean NOT NULL DEFAULT true UNIQUE CHECK (one)
 );
 COMMENT ON TABLE weir_internal.installation IS 'The identity of this database. The warehouse has a file with the same id, and Weir compares the two before each delete.';
@@ -27,4 +31,5 @@ COMMENT ON COLUMN weir_internal.installation.installation_id IS 'Also in the fil
 COMMENT ON COLUMN weir_internal.installation.created_at IS 'When the database was first migrated.';
 COMMENT ON COLUMN weir_internal.installation.sweep_count IS 'How many sweeps deleted files of the warehouse. The file _weir_installation has the number, too: a database with a lower one was restored from a backup.';
 COMMENT ON COLUMN weir_internal.installation.incarnation IS 'The result of weir_internal.incarnation() when the database was migrated or last recovered. If the function returns something else now, the database was restored from a backup, moved, or taken over by a standby.';
+COMMENT ON COLUMN weir_internal.installation.warehouse IS 'Where the warehouse is, as the first job found it, for those who read files without Weir''s settings; null before, and after a recovery.';
 COMMENT ON COLUMN weir_internal.installation.one IS 'Always true: keeps the table at one row.';

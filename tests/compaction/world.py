@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 import weir
 from tests.world.groups import ALL, Group
 from tests.world.streams import Lane
-from weir.arrow import append as appending
+from weir.arrow import stage as staging
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.schema import to_arrow
 from weir.arrow.stage import stage_table
@@ -65,7 +65,7 @@ class World:
         self.write(self.lane.opened(), most)
 
     def write(self, attempt: Attempt, most: int = 40) -> None:
-        with patch.object(appending, "ROWS_PER_FILE", self.random.choice([3, 10, 1000])):
+        with patch.object(staging, "ROWS_PER_FILE", self.random.choice([3, 10, 1000])):
             staged = stage_table(self.settings.warehouse, attempt, self.rows(most))
         commit(self.lane.database, staged)
 

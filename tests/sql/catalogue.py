@@ -50,7 +50,8 @@ def describe(dsn: str) -> list[str]:
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute(_QUESTIONS)
-            return [line for (line,) in cursor]
+            # These are made for each stream.
+            return [line for (line,) in cursor if "ducklake_inlined_delete_" not in line]
     finally:
         connection.close()
 

@@ -20,7 +20,7 @@ from pyarrow import fs
 from weir.compaction.description import Description, without_description
 from weir.compaction.records import Written
 from weir.model.compaction import Small
-from weir.model.schema import CLOCK, SEQ
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import SEGMENT, TASK
@@ -30,6 +30,9 @@ BYTES_AT_ONCE = 64 << 20  # of a row group, in memory
 READ_WHOLE = 4 << 20  # bytes: a file that is no larger is read at once
 AHEAD = 16  # files that are read before they are needed
 BUFFER = 1 << 20  # bytes: pyarrow writes a file piece by piece
+_CLOCKS = pa.field(CLOCK, pa.int64(), nullable=False)
+_AGAIN = pa.field(CLOCK_BY_NUMBER, pa.int64(), nullable=False,
+                  metadata={"PARQUET:field_id": CLOCK_BY_NUMBER})  # fmt: skip
 _ARROW = b"ARROW:schema"  # pyarrow's own note, which it makes anew
 
 
@@ -172,8 +175,8 @@ def _opened(
 def _form(file: pq.ParquetFile) -> _Form:
     schema, metadata = file.schema, file.metadata
     arrow = file.schema_arrow
-    if CLOCK in arrow.names:
-        arrow = arrow.remove(arrow.get_field_index(CLOCK))
+    for name in {CLOCK, CLOCK_BY_NUMBER} & {*arrow.names}:
+        arrow = arrow.remove(arrow.get_field_index(name))
     notes = without_description(metadata.metadata or {})
     notes.pop(_ARROW, None)
     codec = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "SNAPPY"
@@ -187,7 +190,7 @@ def _leaves(schema: pq.ParquetSchema) -> tuple[tuple[Any, ...], ...]:
     return tuple(
         (c.path, c.physical_type, str(c.logical_type), c.length, c.max_definition_level,
          c.max_repetition_level)
-        for c in columns if c.path != CLOCK
+        for c in columns if c.path not in (CLOCK, CLOCK_BY_NUMBER)
     )  # fmt: skip
 
 
@@ -262,9 +265,7 @@ class _File:
 
     def _become(self, form: _Form) -> None:
         self.form = form
-        self._schema = form.arrow.append(pa.field(CLOCK, pa.int64(), nullable=False)).with_metadata(
-            dict(form.notes)
-        )
+        self._schema = form.arrow.append(_CLOCKS).with_metadata(dict(form.notes))
 
     def takes(self, form: _Form) -> bool:
         """Return whether it can have the rows of a file of this form; before it has written any, it
@@ -291,6 +292,7 @@ class _File:
             except (OSError, pa.ArrowInvalid) as error:
                 raise Unreadable(file, error) from error
             left -= rows.num_rows
+            rows = rows.select([name for name in rows.column_names if name != CLOCK_BY_NUMBER])
             if file.clock is not None:
                 if CLOCK in rows.column_names:
                     rows = rows.drop_columns([CLOCK])
@@ -308,13 +310,14 @@ class _File:
             return
         rows = pa.concat_tables([self._completed(rows) for rows in self._rows])
         rows = rows.cast(self._schema)
+        rows = rows.append_column(_AGAIN, rows[CLOCK])
         ranks = pc.min_max(rows[SEQ])
         self._first = min(self._first, ranks["min"].as_py())
         self._last = max(self._last, ranks["max"].as_py())
         if self._writer is None:
             self._writer = pq.ParquetWriter(
-                self._sink, self._schema, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
-                use_dictionary=[name for name in self._schema.names if name != SEQ],
+                self._sink, rows.schema, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
+                use_dictionary=[name for name in rows.column_names if name != SEQ],
                 # Else the values of 131,072 longs just fit into a dictionary, which only costs.
                 write_page_checksum=True, dictionary_pagesize_limit=1 << 16,
                 **_options(self.form),

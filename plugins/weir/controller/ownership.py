@@ -24,9 +24,11 @@ from weir.warehouse.marker import (
 _KNOWN = text(
     """SELECT installation_id, NOT EXISTS (
         SELECT FROM transaction WHERE state = 'committed') AS new, sweep_count,
-        incarnation <> incarnation() AS moved, true AS durable
+        incarnation <> incarnation() AS moved, warehouse IS NULL
+        AND has_column_privilege('installation', 'warehouse', 'UPDATE') AS unplaced, true AS durable
     FROM installation"""
 )
+_PLACE = text("UPDATE installation SET warehouse = :place WHERE warehouse IS NULL")
 
 
 class Installation(NamedTuple):
@@ -36,6 +38,7 @@ class Installation(NamedTuple):
     new: bool  # nothing has been committed in it yet
     sweep_count: int = 0
     incarnation_changed: bool = False  # restored, moved or taken over since it was last recovered
+    unplaced: bool = False  # it does not say where the warehouse is, and this login may note that
 
     def owns(self, marker: Marker) -> bool:
         """Return whether a warehouse is this installation's, or has no owner and may get it."""
@@ -59,6 +62,9 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
     if not known.owns(marker):  # the very first append may have come in between
         marker, known = read_marker(warehouse), read_installation(database)
     check_marker(warehouse, known, marker)
+    if known.unplaced:
+        place = {"place": location(warehouse)}
+        database.transaction(lambda connection: connection.execute(_PLACE, place))
     return known.installation_id
 
 
@@ -131,4 +137,6 @@ def check_owner(warehouse: str, known: Installation, marker: Marker) -> None:
 def read_installation(database: Database) -> Installation:
     """Return what the database records of itself."""
     row = database.statement(_KNOWN, {})
-    return Installation(str(row.installation_id), row.new, row.sweep_count, row.moved)
+    return Installation(
+        str(row.installation_id), row.new, row.sweep_count, row.moved, row.unplaced
+    )

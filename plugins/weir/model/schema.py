@@ -17,6 +17,9 @@ Field = dict[str, Any]
 GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 CLOCK = "_weir_clock"  # of files of several commits: with the clock of each event (semantics 12.5)
+# Of the same files, with the same: in files whose columns DuckLake finds by name it looks for the
+# number that Iceberg reserves for when a row came about, as if it were a name (decision 89).
+CLOCK_BY_NUMBER = "2147483539"
 CLOCK_FIELD: Field = {"name": CLOCK, "type": "long", "nullable": True, "metadata": {}}
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
@@ -100,7 +103,7 @@ def merge(
 def _stored(added: list[Field], current: list[Field], dropped: Collection[str]) -> list[Field]:
     """Return new columns with their names in files; those that name theirs choose first. Spark
     finds a column of a file whatever the case of its letters."""
-    taken = {name.lower() for name in (*dropped, *map(stored_name, current))}
+    taken = {name.lower() for name in (CLOCK_BY_NUMBER, *dropped, *map(stored_name, current))}
     found = {}
     for field in sorted(added, key=lambda one: "stored" not in one):
         name, stored, number = field["name"], stored_name(field), 2

@@ -295,6 +295,7 @@ def _count_sweeps(connection: Connection, swept: int, incarnation: str) -> None:
     connection.execute(
         text(
             """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + :skipped,
+                warehouse = NULL,
                 incarnation = :incarnation  -- as it was found: one that came since may know less"""
         ),
         {"swept": swept, "skipped": RECOVERY_GAP, "incarnation": incarnation},

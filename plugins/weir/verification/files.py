@@ -16,7 +16,7 @@ from weir.arrow.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashe
 from weir.model.digest import hash_of
 from weir.model.key_space import STEPS
 from weir.model.plain_column import plain_column
-from weir.model.schema import CLOCK, SEQ, stored_name
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ, stored_name
 from weir.verification.recorded import Columns, Commit, File
 from weir.warehouse.footer import read_end, read_footer
 
@@ -103,7 +103,7 @@ def _read(
 ) -> None:
     """Read a file, and add to `seen` the sums of the hashes of its rows, and what is wrong."""
     schema = parquet.schema_arrow  # what was hashed has the types of the file
-    names = sorted({*schema.names} - {SEQ, CLOCK, TIME} - reader.columns.unhashed)
+    names = sorted({*schema.names} - {SEQ, CLOCK, CLOCK_BY_NUMBER, TIME} - reader.columns.unhashed)
     several = [CLOCK] if file.compacted else []
     key = _key_of(reader.columns, schema)
     sums: dict[int, int] = defaultdict(int)
