@@ -139,9 +139,9 @@ def test_airflows_plugin_loader_finds_one_plugin_and_replaces_no_module(tmp_path
     assert [name for name in executed if name.split(".")[0] != "weir"] == ["weir_plugin"]
 
 
-def test_nothing_beside_the_package_and_the_plugin_is_on_airflows_path() -> None:
+def test_nothing_beside_the_packages_and_the_plugin_is_on_airflows_path() -> None:
     entries = [path for path in PLUGINS.iterdir() if not path.name.startswith((".", "__"))]
     # The metadata of the distribution, by which Airflow finds the provider, is no module.
     names = {path.stem for path in entries if path.suffix != ".dist-info"}
-    assert names == {"weir", "weir_plugin"}
+    assert names == {"pyspark_weir", "weir", "weir_plugin"}
     assert not names & sys.stdlib_module_names

@@ -21,7 +21,8 @@ REPOSITORY = Path(__file__).parents[1]
 # What the build backend could find. It writes beside its sources, so it gets a copy of them.
 SOURCES = ("plugins", "sql", "dags", "tests", "examples", "benchmarks")
 PACKAGES = {
-    "plugins/weir": "weir", "sql": "weir/sql", "dags": "weir/dags", "examples": "weir/examples",
+    "plugins/weir": "weir", "plugins/pyspark_weir": "pyspark_weir", "sql": "weir/sql",
+    "dags": "weir/dags", "examples": "weir/examples",
 }  # fmt: skip
 
 
