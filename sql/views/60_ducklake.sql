@@ -1,8 +1,11 @@
 -- The catalogue of DuckLake, version 1.0 (https://ducklake.select/docs/stable/specification/tables/overview), of which
 -- DuckDB reads all tables. A snapshot is the clock of a commit, a table a stream, a schema a scope (decision 89).
+-- Who attaches it to write could delete files, as DuckLake's maintenance does. That needs a version that DuckDB knows.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_metadata AS
 SELECT m.key::varchar AS key, m.value::varchar AS value, NULL::varchar AS scope, NULL::bigint AS scope_id
-FROM (VALUES ('version', '1.0'), ('created_by', 'Weir'), ('encrypted', 'false')) AS m (key, value)
+FROM (VALUES ('version', CASE current_setting('transaction_read_only') WHEN 'on' THEN '1.0'
+                         ELSE 'read-only: ATTACH it with (READ_ONLY, ...)' END),
+             ('created_by', 'Weir'), ('encrypted', 'false')) AS m (key, value)
 UNION ALL
 SELECT 'data_path', i.warehouse || '/', NULL, NULL FROM weir_internal.installation i WHERE i.warehouse IS NOT NULL;
 COMMENT ON VIEW weir_ducklake.ducklake_metadata IS 'The version of the catalogue, and where the warehouse is.';
@@ -51,44 +54,45 @@ COMMENT ON VIEW weir_ducklake.ducklake_table IS 'The streams that have columns, 
 
 -- A column has the same number in all versions: its place among all columns that the stream ever had, and what is in them.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_column AS
-WITH RECURSIVE part AS (
-    SELECT v.stream_id, v.version, v.number, v.begin_snapshot, v.end_snapshot,
-           ARRAY[coalesce(f.field ->> 'stored', f.field ->> 'name')] AS path, ARRAY[f.i] AS place,
-           f.field ->> 'name' AS name, f.field -> 'type' AS type, f.field ->> 'default' AS value
-    FROM (SELECT o.stream_id, o.version, o.number, o.fields, weir_internal.time_clock(o.created_at) AS begin_snapshot,
-                 weir_internal.time_clock(lead(o.created_at) OVER w) AS end_snapshot
-          FROM weir_internal.stream_schema o WINDOW w AS (PARTITION BY o.stream_id ORDER BY o.version)) v
-    CROSS JOIN LATERAL jsonb_array_elements(v.fields) WITH ORDINALITY AS f (field, i)
-    UNION ALL
-    SELECT p.stream_id, p.version, p.number, p.begin_snapshot, p.end_snapshot, p.path || i.name, p.place || i.i, i.name,
-           i.type, NULL
-    FROM part p CROSS JOIN LATERAL (
-        SELECT f.field ->> 'name', f.field -> 'type', f.i
-        FROM jsonb_array_elements(p.type -> 'fields') WITH ORDINALITY AS f (field, i)
-        UNION ALL SELECT 'element', p.type -> 'elementType', 1 WHERE p.type ? 'elementType'
-        UNION ALL SELECT 'key', p.type -> 'keyType', 1 WHERE p.type ? 'keyType'
-        UNION ALL SELECT 'value', p.type -> 'valueType', 2 WHERE p.type ? 'keyType') AS i (name, type, i)
-    WHERE jsonb_typeof(p.type) = 'object'
-), numbered AS (
-    SELECT n.stream_id, n.path, row_number() OVER (PARTITION BY n.stream_id ORDER BY n.version, n.place) AS number
-    FROM (SELECT DISTINCT ON (o.stream_id, o.path) o.stream_id, o.path, o.version, o.place
-          FROM part o ORDER BY o.stream_id, o.path, o.version) n
-)
-SELECT n.number AS column_id, p.begin_snapshot, p.end_snapshot, p.stream_id AS table_id,
-       row_number() OVER (PARTITION BY p.stream_id, p.version ORDER BY p.place) AS column_order,
-       p.name::varchar AS column_name,
-       (CASE p.type ->> 'type' WHEN 'array' THEN 'list' WHEN 'map' THEN 'map' WHEN 'struct' THEN 'struct'
-        ELSE CASE p.type #>> '{}'
-            WHEN 'byte' THEN 'int8' WHEN 'short' THEN 'int16' WHEN 'integer' THEN 'int32' WHEN 'long' THEN 'int64'
-            WHEN 'float' THEN 'float32' WHEN 'double' THEN 'float64' WHEN 'string' THEN 'varchar'
-            WHEN 'binary' THEN 'blob' WHEN 'timestamp' THEN 'timestamptz' WHEN 'timestamp_ntz' THEN 'timestamp'
-            ELSE p.type #>> '{}' END END)::varchar AS column_type,
-       p.value::varchar AS initial_default, NULL::varchar AS default_value, true AS nulls_allowed,
-       m.number AS parent_column, 'literal'::varchar AS default_value_type, 'duckdb'::varchar AS default_value_dialect,
-       p.path[cardinality(p.path)]::varchar AS source_name, p.number AS mapping_id
-FROM part p
-JOIN numbered n ON n.stream_id = p.stream_id AND n.path = p.path
-LEFT JOIN numbered m ON m.stream_id = p.stream_id AND m.path = p.path[:cardinality(p.path) - 1];
+SELECT c.*, s.stream_id AS table_id
+FROM weir_internal.stream s
+CROSS JOIN LATERAL (
+    WITH RECURSIVE part AS (
+        SELECT v.version, v.number, v.begin_snapshot, v.end_snapshot,
+               ARRAY[coalesce(f.field ->> 'stored', f.field ->> 'name')] AS path, ARRAY[f.i] AS place,
+               f.field ->> 'name' AS name, f.field -> 'type' AS type, f.field ->> 'default' AS value
+        FROM (SELECT o.version, o.number, o.fields, weir_internal.time_clock(o.created_at) AS begin_snapshot,
+                     weir_internal.time_clock(lead(o.created_at) OVER (ORDER BY o.version)) AS end_snapshot
+              FROM weir_internal.stream_schema o WHERE o.stream_id = s.stream_id) v
+        CROSS JOIN LATERAL jsonb_array_elements(v.fields) WITH ORDINALITY AS f (field, i)
+        UNION ALL
+        SELECT p.version, p.number, p.begin_snapshot, p.end_snapshot, p.path || i.name, p.place || i.i, i.name, i.type, NULL
+        FROM part p CROSS JOIN LATERAL (
+            SELECT f.field ->> 'name', f.field -> 'type', f.i
+            FROM jsonb_array_elements(p.type -> 'fields') WITH ORDINALITY AS f (field, i)
+            UNION ALL SELECT 'element', p.type -> 'elementType', 1 WHERE p.type ? 'elementType'
+            UNION ALL SELECT 'key', p.type -> 'keyType', 1 WHERE p.type ? 'keyType'
+            UNION ALL SELECT 'value', p.type -> 'valueType', 2 WHERE p.type ? 'keyType') AS i (name, type, i)
+        WHERE jsonb_typeof(p.type) = 'object'
+    ), numbered AS (
+        SELECT n.path, row_number() OVER (ORDER BY n.version, n.place) AS number
+        FROM (SELECT DISTINCT ON (o.path) o.path, o.version, o.place FROM part o ORDER BY o.path, o.version) n
+    )
+    SELECT n.number AS column_id, p.begin_snapshot, p.end_snapshot,
+           row_number() OVER (PARTITION BY p.version ORDER BY p.place) AS column_order, p.name::varchar AS column_name,
+           (CASE p.type ->> 'type' WHEN 'array' THEN 'list' WHEN 'map' THEN 'map' WHEN 'struct' THEN 'struct'
+            ELSE CASE p.type #>> '{}'
+                WHEN 'byte' THEN 'int8' WHEN 'short' THEN 'int16' WHEN 'integer' THEN 'int32' WHEN 'long' THEN 'int64'
+                WHEN 'float' THEN 'float32' WHEN 'double' THEN 'float64' WHEN 'string' THEN 'varchar'
+                WHEN 'binary' THEN 'blob' WHEN 'timestamp' THEN 'timestamptz' WHEN 'timestamp_ntz' THEN 'timestamp'
+                ELSE p.type #>> '{}' END END)::varchar AS column_type,
+           p.value::varchar AS initial_default, NULL::varchar AS default_value, true AS nulls_allowed,
+           m.number AS parent_column, 'literal'::varchar AS default_value_type,
+           'duckdb'::varchar AS default_value_dialect, p.path[cardinality(p.path)]::varchar AS source_name,
+           p.number AS mapping_id
+    FROM part p JOIN numbered n ON n.path = p.path
+    LEFT JOIN numbered m ON m.path = p.path[:cardinality(p.path) - 1]) c
+WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir_ducklake.ducklake_column IS 'The columns of each version of each stream''s schema, and what is in them. A column keeps its number when it is renamed or widened.';
 
 -- DuckDB keeps the mappings that it has read, and when it meets a new one, asks for those from the last next_file_id on. So
@@ -113,6 +117,28 @@ SELECT f.file_id AS data_file_id, f.stream_id AS table_id, f.since AS begin_snap
 FROM weir_internal.data_file f
 LEFT JOIN weir_internal.stream_schema v ON v.stream_id = f.stream_id AND v.version = f.schema_version;
 COMMENT ON VIEW weir_ducklake.ducklake_data_file IS 'The files of the streams. row_id_start: the number of the segment and the offset.';
+
+-- Of files of one commit, if the event time is just a column. The bounds are those of the commit, so they may be wider than
+-- the file's. The numbers are those that clock_time keeps exactly.
+CREATE OR REPLACE VIEW weir_ducklake.ducklake_file_column_stats AS
+SELECT f.file_id AS data_file_id, f.stream_id AS table_id, c.column_id, NULL::bigint AS column_size_bytes,
+       f.events AS value_count, t.untimed AS null_count, (b.low || c.zone)::varchar AS min_value,
+       (b.high || c.zone)::varchar AS max_value, NULL::boolean AS contains_nan, NULL::varchar AS extra_stats
+FROM weir_internal.stream s
+JOIN LATERAL (
+    SELECT o.column_id, CASE o.column_type WHEN 'timestamptz' THEN '+00' ELSE '' END AS zone
+    FROM weir_ducklake.ducklake_column o
+    WHERE o.table_id = s.stream_id AND o.end_snapshot IS NULL AND o.parent_column IS NULL
+      AND s.event_time IN (o.column_name, '`' || o.column_name || '`')
+      AND o.column_type IN ('timestamp', 'timestamptz') OFFSET 0) c ON true
+JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
+JOIN weir_internal.transaction t ON t.stream_id = f.stream_id AND t.transaction_number = f.transaction_number
+CROSS JOIN LATERAL (
+    SELECT to_char(weir_internal.clock_time(t.min_event_time) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') AS low,
+           to_char(weir_internal.clock_time(t.max_event_time) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') AS high) b
+WHERE s.event_time IS NOT NULL AND t.clock > s.event_time_since
+  AND t.min_event_time > -9007199254740992 AND t.max_event_time < 9007199254740992;
+COMMENT ON VIEW weir_ducklake.ducklake_file_column_stats IS 'The event times of files, by which DuckDB leaves files out.';
 
 -- DuckDB only estimates by it.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_table_stats AS

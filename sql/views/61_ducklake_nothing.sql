@@ -10,12 +10,6 @@ SELECT NULL::bigint AS delete_file_id, NULL::bigint AS table_id, NULL::bigint AS
        NULL::bigint AS file_size_bytes, NULL::bigint AS footer_size, NULL::varchar AS encryption_key,
        NULL::bigint AS partial_max WHERE false;
 COMMENT ON VIEW weir_ducklake.ducklake_delete_file IS 'Nothing.';
-CREATE OR REPLACE VIEW weir_ducklake.ducklake_file_column_stats AS
-SELECT NULL::bigint AS data_file_id, NULL::bigint AS table_id, NULL::bigint AS column_id,
-       NULL::bigint AS column_size_bytes, NULL::bigint AS value_count, NULL::bigint AS null_count,
-       NULL::varchar AS min_value, NULL::varchar AS max_value, NULL::boolean AS contains_nan,
-       NULL::varchar AS extra_stats WHERE false;
-COMMENT ON VIEW weir_ducklake.ducklake_file_column_stats IS 'Nothing.';
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_file_partition_value AS
 SELECT NULL::bigint AS data_file_id, NULL::bigint AS table_id, NULL::bigint AS partition_key_index,
        NULL::varchar AS partition_value WHERE false;

@@ -32,7 +32,7 @@ class Duck:
 
 
 @contextmanager
-def attached(dsn: str, options: str = "") -> Iterator[Duck]:
+def attached(dsn: str, mode: str = "READ_ONLY, METADATA_SCHEMA 'weir_ducklake'") -> Iterator[Duck]:
     """Yield a DuckDB that reads what a login may see, in a time zone far from UTC."""
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
         packages = sysconfig.get_path("purelib")
@@ -41,10 +41,7 @@ def attached(dsn: str, options: str = "") -> Iterator[Duck]:
             connection.execute(f"LOAD '{packages}/duckdb_extension_{name}/{file}'")
         connection.execute("SET TimeZone = 'Pacific/Auckland'")
         dsn = dsn.replace("'", "''")
-        connection.execute(
-            f"""ATTACH 'ducklake:postgres:{dsn}' AS weir
-            (READ_ONLY, METADATA_SCHEMA 'weir_ducklake'{options})"""
-        )
+        connection.execute(f"ATTACH 'ducklake:postgres:{dsn}' AS weir ({mode})")
         yield Duck(connection)
 
 

@@ -2,6 +2,7 @@
 `weir.read`."""
 
 import datetime
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -17,8 +18,9 @@ from tests.compaction.world import World
 from tests.conftest import TestDatabase
 from tests.engines.duck import Duck, attached, seen
 from tests.world.columns import World as Columns
-from tests.world.columns import update
+from tests.world.columns import column, update
 from tests.world.streams import Lane, rows, unique
+from weir.arrow.schema import to_arrow
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -181,6 +183,43 @@ def test_as_of_a_version_a_stream_has_the_columns_of_then(
     assert [row["m"] for row in duck.rows(lane.name, f"AT (VERSION => {second})")] == [1, 2]
 
 
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_files_are_left_out_by_the_event_times_of_their_commits_and_no_event_is(
+    database: Database, settings: Settings, duck: Duck, kind: str
+) -> None:
+    random = random_for(f"event times as {kind}", 0)
+    lane = Lane.made(
+        database, fields=[column("key", "string"), column("seen", kind)], event_time="`seen`"
+    )
+    arrow = to_arrow([column("seen", kind)]).field(0).type
+    zone = datetime.UTC if kind == "timestamp" else None
+    first = datetime.datetime(1969, 12, 25, tzinfo=zone)
+    times: list[datetime.datetime | None] = []
+    for day in range(15):
+        some = [first + datetime.timedelta(day, random.randrange(10**6) / 7) for _ in range(3)]
+        given = [*some, *random.choice([[], [None]])] if day else [None]
+        put(lane, settings, key=["a"] * len(given), seen=pa.array(given, arrow))
+        times += given
+    table = f'weir.test."{lane.name.name}"'
+    known = sorted(time for time in times if time)
+    for low, high in [(known[0], known[-1])] + [sorted(random.sample(known, 2)) for _ in range(4)]:
+        for where, kept in (
+            ("seen >= $1 AND seen < $2", [t for t in known if low <= t < high]),
+            ("seen IN ($1, $2)", [low, high]),
+            ("seen IS NULL OR seen > greatest($1, $2)", [t for t in times if not t or t > high]),
+            ("(seen <> $1 OR seen = $1) AND seen <= $2", [t for t in known if t <= high]),
+        ):
+            sql = f"SELECT count(*) FROM {table} WHERE {where}"
+            assert duck.connection.execute(sql, [low, high]).fetchone() == (len(kept),), where
+    plan = duck.ask(
+        f"EXPLAIN ANALYZE FROM {table} WHERE seen >= '{known[-1]:%Y-%m-%d %H:%M:%S.%f%z}'"
+    )
+    [(read,)] = [re.findall(r"Total Files Read: *(\d+)", text) for _, text in plan]
+    assert int(read) < 8
+    newest = duck.ask(f"SELECT seen FROM {table} ORDER BY seen DESC NULLS LAST LIMIT 1")
+    assert newest[0][0] == known[-1]
+
+
 def test_a_commit_is_a_version_once_no_other_can_come_before_it(
     database: Database, settings: Settings, duck: Duck, test_database: TestDatabase
 ) -> None:
@@ -233,6 +272,11 @@ def test_a_write_is_refused(
 ) -> None:  # fmt: skip
     lane = Lane.made(database, segments=1)
     put(lane, settings, key=["a"])
+    with (
+        pytest.raises(duckdb.Error, match=r"read-only: ATTACH it with \(READ_ONLY"),
+        attached(test_database.dsn, mode="METADATA_SCHEMA 'weir_ducklake'"),
+    ):
+        pass
     for login in ("weir_app", "weir_view"):
         with attached(postgres_server.dsn(test_database.name, login)) as duck:
             for statement in (

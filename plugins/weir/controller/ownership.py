@@ -137,6 +137,4 @@ def check_owner(warehouse: str, known: Installation, marker: Marker) -> None:
 def read_installation(database: Database) -> Installation:
     """Return what the database records of itself."""
     row = database.statement(_KNOWN, {})
-    return Installation(
-        str(row.installation_id), row.new, row.sweep_count, row.moved, row.unplaced
-    )
+    return Installation(str(row.installation_id), row.new, row.sweep_count, row.moved, row.unplaced)
