@@ -176,7 +176,8 @@ BEGIN
     SELECT i.*, in_group_id, in_batch_id
     FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
     WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id;
-    UPDATE weir_internal.reader SET lease_until = clock_timestamp() + in_lease * interval '1 second'
+    -- That of a streaming query stays infinite.
+    UPDATE weir_internal.reader SET lease_until = greatest(lease_until, clock_timestamp() + in_lease * interval '1 second')
     WHERE group_id = in_group_id AND reader_id = in_reader_id AND token = in_token;
     IF in_outputs @> '[{"kind": "parquet"}]' THEN
         INSERT INTO weir_internal.parquet_output (group_id, group_name, output, number, batch_id, root, path, partitions,

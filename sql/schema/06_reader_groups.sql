@@ -80,7 +80,7 @@ COMMENT ON TABLE weir_internal.reader IS 'A reader that has joined a group and n
 COMMENT ON COLUMN weir_internal.reader.reader_id IS 'DAG, run, task and map index: equal in all retries of a task.';
 COMMENT ON COLUMN weir_internal.reader.label IS 'The name that pins use, equal in every run: the label that the task was given, else its map index; empty without either.';
 COMMENT ON COLUMN weir_internal.reader.token IS 'Its fencing token; a session with an older token may do nothing.';
-COMMENT ON COLUMN weir_internal.reader.lease_until IS 'From then on others may take over its batch and its segments, but not within the first reader_lease after the start of Postgres. -infinity: at once, because its lease was ended.';
+COMMENT ON COLUMN weir_internal.reader.lease_until IS 'From then on others may take over its batch and its segments, but not within the first reader_lease after the start of Postgres. -infinity: at once, because its lease was ended. infinity: it is a streaming query, of which nobody takes anything over unless it is taken offline.';
 COMMENT ON COLUMN weir_internal.reader.joined_at IS 'When it joined with this token.';
 
 -- An open batch does not mark the segments that it reads: its bounds name them (held_segments).

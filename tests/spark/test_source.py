@@ -1,11 +1,24 @@
 """The format `weir`: the same events as the native read, in batches and in a streaming query."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
@@ -14,6 +27,7 @@ from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.streams import Lane
 from weir.controller import queries
+from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.retention.prune import prune
@@ -255,3 +269,71 @@ def test_the_format_reads_between_two_times_and_a_query_ends_there(
     assert sorted(read) == first
     with pytest.raises(PySparkException, match="'noon' is not a time"):
         batch.option("until", "noon").load(str(stream))
+
+
+def test_files_that_no_row_of_a_filter_can_be_in_are_not_opened(
+    weir: Installation, config: str
+) -> None:
+    stream = weir.create(segments=2, event_time="at")
+    for n in range(1, 4):
+        day = f"timestamp'2013-06-0{n} 12:00:00 UTC' AS at"
+        weir.append(stream, rows(weir, 100 * n, 100).selectExpr("k", "n", day).coalesce(1))
+    noon = [datetime(2013, 6, n, 12, tzinfo=UTC) for n in range(4)[1:]]
+    first = int(weir.value("SELECT min(clock) FROM transaction WHERE clock IS NOT NULL"))
+    source = WeirSource(CaseInsensitiveDict(path=str(stream), config=config))
+
+    def opened(*filters: Filter) -> int:
+        reader = source.reader(source.schema())
+        assert list(reader.pushFilters(list(filters))) == list(filters), "Spark applies them, too"
+        parts: list[Any] = list(reader.partitions())
+        return sum(len(part.slices) for part in parts)
+
+    assert opened() == 6
+    assert opened(EqualTo(("k",), "key 3")) == 3
+    assert opened(In(("k",), ("key 3",)), LessThan(("_offset",), 5)) == 1
+    assert opened(GreaterThan(("at",), noon[1])) == 2
+    assert opened(LessThanOrEqual(("at",), noon[0]), EqualTo(("_segment",), 1)) == 1
+    assert opened(EqualTo(("_clock",), first)) == 2
+    assert opened(Not(EqualTo(("_segment",), 0)), IsNotNull(("k",))) == 6
+    assert opened(EqualTo(("n",), 105)) == 6
+    assert opened(EqualTo(("_segment",), 7)) == 0
+    later = {"event_time": "at + interval 1 day"}
+    update_stream(weir.database, stream, later, request_id="later")
+    assert opened(GreaterThan(("at",), noon[1])) == 6, "what is known is of another meaning"
+
+    native = weir.frame(stream).where("k = 'key 3' AND _offset >= 10 AND _offset < 14")
+    wanted = sorted(native.collect())
+    reader = weir.spark.read.format("weir").options(config=config, columns="n, _offset, k")
+    frame = reader.load(str(stream)).where("k = 'key 3' AND _offset >= 10 AND _offset < 14")
+    weir.spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        for other in sorted(Path(weir.settings.warehouse).rglob("_weir_tx=[23]/**/*.parquet")):
+            other.unlink()
+        found = frame.collect()
+    finally:
+        weir.spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert frame.columns == ["n", "_offset", "k"]
+    assert sorted((r.n, r._offset) for r in found) == sorted((r.n, r._offset) for r in wanted) != []
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"), [("maxBytesPerTrigger", "1k"), ("maxFilesPerTrigger", "2")]
+)
+def test_a_micro_batch_has_at_most_so_many_bytes_or_files(
+    weir: Installation, config: str, tmp_path: Path, limit: str, most: str
+) -> None:
+    stream = weir.create(segments=2)
+    fill(weir, stream)
+    weir.append(stream, rows(weir, 200, 100))
+    batches: list[list[int]] = []
+    source = weir.spark.readStream.format("weir").options(config=config, **{limit: most})
+    query = (
+        source.load(str(stream)).writeStream.trigger(availableNow=True)
+        .foreachBatch(lambda frame, _: batches.append(sorted(r.n for r in frame.collect())))
+        .option("checkpointLocation", str(tmp_path)).start()
+    )  # fmt: skip
+    assert query.awaitTermination(120)
+    assert batches == [list(range(100)), list(range(100, 200)), list(range(200, 300))]
+    tail = weir.database.snapshot(lambda c: queries.stream_info(c, stream).tail)
+    assert query.lastProgress is not None
+    assert json.loads(query.lastProgress.sources[0].latestOffset or "") == dict(tail)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
 from weir.arrow.schema import absent, in_file, to_read
-from weir.controller.absent_files import why_unread
+from weir.controller.absent_files import not_asked, why_unread
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut, count_between
@@ -141,9 +141,9 @@ def read_rows(
     `weir.arrow.schema.to_read`. Columns that the file does not have are null, or their defaults.
 
     Only the row groups that hold the rows are read; `piecewise`: a few MB of them at a time, for a
-    few rows of large ones. Raises what `why_unread` returns for a file
-    that can't be read, and Conflict for a value that the schema's type does not hold, because the
-    column was widened since."""
+    few rows of large ones. `settings` without a database are those of a worker that has no way to
+    Postgres. Raises what `why_unread` returns for a file that can't be read, and Conflict for a
+    value that the schema's type does not hold, because the column was widened since."""
     system, base = filesystem(settings.warehouse)
     try:
         with system.open_input_file(f"{base}/{part.path}") as source:
@@ -163,6 +163,8 @@ def read_rows(
             else:
                 table = file.read_row_groups(groups, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
+        if not settings.database:
+            raise not_asked(settings.warehouse, part.path, error) from error
         _, database = shared_database(settings)
         raise why_unread(database, settings.warehouse, part.path, error) from error
     table = table.slice(part.first_row - before, part.end_row - part.first_row)

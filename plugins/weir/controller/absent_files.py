@@ -96,6 +96,18 @@ def why_unread(
     )
 
 
+def not_asked(warehouse: str, path: str, error: Exception) -> WeirError:
+    """Return the error for a file that a process without a way to Postgres could not read, which
+    can't tell why."""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return Unavailable(
+        "file_unread",
+        f"file {path} of the warehouse {warehouse} can't be read ({reason}); read again, because "
+        "its events may lie in another file by now, or be truncated. If it stays so, "
+        f"{do('verify', stream='STREAM')}, which says what became of it.",
+    )
+
+
 def _recorded(connection: Connection, path: str) -> Recorded | None:
     """Return what the database has recorded of a file of a stream that is still to be read."""
     stream = path.partition("/")[0]

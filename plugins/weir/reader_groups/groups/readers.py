@@ -12,8 +12,8 @@ from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import Fenced, InvalidInput, NotFound
-from weir.front_ends import leave_out
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.front_ends import do, leave_out
 from weir.model.amounts import check_lease
 from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
@@ -29,13 +29,17 @@ LEASE_EXPIRED = """clock_timestamp()
     > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')"""
 
 
-def join(database: Database, group: str, reader_id: str, lease: float, *, label: str = "") -> int:
+def join(
+    database: Database, group: str, reader_id: str, lease: float, *, label: str = "",
+    alone: bool = False,
+) -> int:  # fmt: skip
     """Join a group, or come back to it; return the reader's token, which fences older ones.
 
     A retried task comes back: it gets a new token, its segments and its open batch, and the process
     that had the old token is fenced. `label`: a name given to the reader; a pin assigns a
-    range to the readers of one label. Raises NotFound, and InvalidInput for an invalid label or
-    lease.
+    range to the readers of one label. `alone`: only if no other reader is there. Raises NotFound,
+    InvalidInput for an invalid label or lease, and Conflict if a streaming query reads the group,
+    or with `alone` any other reader.
     """
     check_lease(lease)
     check_text("reader_id", reader_id)
@@ -44,16 +48,20 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
 
     def work(connection: Connection) -> int:
         locked = lock_group(connection, group)
-        connection.execute(
+        joined = connection.execute(
             text(
-                """WITH counted AS (
+                f"""WITH counted AS (
                     UPDATE reader_group SET next_token = next_token + 1 WHERE group_id = :group_id
                 )
                 INSERT INTO reader (group_id, reader_id, token, lease_until, joined_at, label)
-                VALUES (:group_id, :reader_id, :token,
-                        clock_timestamp() + :lease * interval '1 second', clock_timestamp(), :label)
+                SELECT :group_id, :reader_id, :token,
+                    clock_timestamp() + :lease * interval '1 second', clock_timestamp(), :label
+                WHERE NOT EXISTS (
+                    SELECT FROM reader r WHERE r.group_id = :group_id AND r.reader_id <> :reader_id
+                    AND (r.lease_until = 'infinity' OR :alone
+                         AND r.lease_until > '-infinity' AND NOT {LEASE_EXPIRED}))
                 ON CONFLICT (group_id, reader_id) DO UPDATE SET token = excluded.token,
-                    lease_until = excluded.lease_until, label = excluded.label"""
+                    lease_until = excluded.lease_until, label = excluded.label"""  # noqa: S608 - constant
             ),
             {
                 "group_id": locked.group_id,
@@ -61,11 +69,41 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
                 "token": locked.next_token,
                 "lease": lease,
                 "label": label,
+                "alone": alone,
             },
         )
+        if joined.rowcount == 0:
+            raise _taken(connection, locked, reader_id)
         return locked.next_token
 
     return database.transaction(work)
+
+
+def _taken(connection: Connection, group: LockedGroup, reader_id: str) -> Conflict:
+    """Return the error for a reader that may not join because of another one."""
+    other = connection.execute(
+        text(
+            """SELECT reader_id, lease_until = 'infinity' AS query, joined_at FROM reader
+            WHERE group_id = :g AND reader_id <> :r ORDER BY lease_until DESC, reader_id LIMIT 1"""
+        ),
+        {"g": group.group_id, "r": reader_id},
+    ).one()
+    since = f"since {other.joined_at:%Y-%m-%d %H:%M} UTC"
+    if not other.query:
+        return Conflict(
+            "group_has_readers",
+            f"reader group {group.name} has the reader {other.reader_id!r} {since}, and a "
+            "streaming query must be the only reader of its group; wait until it has ended, or "
+            "give the query a reader group of its own.",
+        )
+    offline = do("reader_offline", reader_group=group.name, reader=other.reader_id)
+    return Conflict(
+        "group_has_query",
+        f"reader group {group.name} is read by a streaming query, {other.reader_id!r}, "
+        f"{since}, and "
+        "nobody else may read it meanwhile; start that query again from its checkpoint, or if it "
+        f"will not be started again, {offline}.",
+    )
 
 
 def renew(connection: Connection, group: str, reader_id: str, token: int, lease: float) -> None:

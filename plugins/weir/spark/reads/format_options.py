@@ -1,0 +1,90 @@
+"""Options of the format `weir`: the limits of a micro-batch, and the reader group of a query."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from weir.errors import Conflict, InvalidInput
+from weir.reader_groups.group_streams import group_streams
+from weir.reader_groups.locks import read_group_id
+
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30,
+          "gb": 1 << 30, "t": 1 << 40, "tb": 1 << 40}  # fmt: skip
+
+
+class Limits(NamedTuple):
+    """The most that a micro-batch reads, 0 where there is no limit. In the order of a `Budget`."""
+
+    events: int
+    bytes: int
+    files: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "Limits":
+        """Return the limits of a query's options. Raises InvalidInput with the wrong value."""
+        return cls(
+            _whole(options, "maxEventsPerTrigger"),
+            _size(options, "maxBytesPerTrigger"),
+            _whole(options, "maxFilesPerTrigger"),
+        )
+
+
+class Group(NamedTuple):
+    """The reader group of a query, and the one stream that it reads."""
+
+    name: str
+    group_id: int
+    stream: str
+
+
+def read_group(connection: Connection, name: str, stream: str) -> Group:
+    """Return a group that a query may read. Raises NotFound, and InvalidInput or Conflict for a
+    group that reads other streams, or one that was deleted."""
+    group_id = read_group_id(connection, name)
+    streams = group_streams(connection, name)
+    if len(streams) != 1:
+        raise InvalidInput(
+            "group_streams",
+            f"reader group {name} reads {len(streams)} streams "
+            f"({', '.join(one.name for one in streams)}), and a streaming query reads one; give a "
+            "group that reads one stream, and join the frames of two queries.",
+        )
+    [one] = streams
+    if stream and one.name != stream:
+        raise InvalidInput(
+            "group_streams",
+            f"reader group {name} reads stream {one.name}, not {stream}; give one of its own.",
+        )
+    if not one.exists:
+        raise Conflict(
+            "stream_deleted",
+            f"stream {one.name}, which reader group {name} reads, was deleted; create another "
+            "reader group for a stream that was made anew under this name.",
+        )
+    return Group(name, group_id, one.name)
+
+
+def _whole(options: Mapping[str, str], name: str) -> int:
+    given = options.get(name)
+    if given is None:
+        return 0
+    if not re.fullmatch(r"0*[1-9][0-9]{0,17}", given):
+        raise InvalidInput(
+            "argument_invalid", f"{name} is {given!r}; it must be a whole number, 1 or more."
+        )
+    return int(given)
+
+
+def _size(options: Mapping[str, str], name: str) -> int:
+    given = options.get(name)
+    if given is None:
+        return 0
+    found = re.fullmatch(r"(0*[1-9][0-9]{0,14})\s*([A-Za-z]*)", given.strip())
+    if found is None or found[2].lower() not in _UNITS:
+        raise InvalidInput(
+            "argument_invalid",
+            f"{name} is {given!r}; it must be a number of bytes, or with a unit, such as 128m.",
+        )
+    return int(found[1]) * _UNITS[found[2].lower()]
