@@ -1,6 +1,7 @@
 """A job in a DAG of one's own is retried though nobody said so, and as somebody says if he does."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from airflow.sdk import DAG
@@ -38,10 +39,11 @@ def test_who_is_to_be_called_in_the_end_is_called_whether_task_or_dag_says_so(en
         """Call a pager."""
 
     name = f"on_{ending}_callback"
+    called: dict[str, Any] = {name: [mine]}
     with DAG("mine", schedule=None, default_args={name: mine}):
         one = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
     with DAG("other", schedule=None):
-        other = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS, **{name: [mine]})
+        other = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS, **called)
     assert getattr(one, name) == getattr(other, name)
     assert getattr(one, name)[0] is mine
 

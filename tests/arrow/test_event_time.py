@@ -10,6 +10,7 @@ import pytest
 import weir
 from tests.raises import raises
 from tests.world.streams import Lane
+from weir.arrow.stage import stage_table
 from weir.database.connection import Database
 from weir.settings import Settings
 
@@ -91,7 +92,7 @@ def test_events_are_late_by_what_was_stated_while_they_were_written(
 ) -> None:
     from weir.arrow import append as module
 
-    stage = module.stage_table
+    stage = stage_table
 
     def meanwhile(*given: Any) -> Any:
         found = stage(*given)

@@ -17,6 +17,7 @@ from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
 from weir.arrow import append as appending
+from weir.arrow.stage import stage_table
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread
 from weir.controller.ownership import check_marker, read_installation
@@ -328,7 +329,7 @@ def test_a_storage_that_does_not_answer_is_no_lost_file(lane: Lane, settings: Se
 def test_files_that_somebody_deletes_before_the_commit_stop_it(
     lane: Lane, settings: Settings, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], Any]
 ) -> None:
-    written = appending.stage_table
+    written = stage_table
 
     def harmed(*given: Any) -> Staged:
         staged = written(*given)
