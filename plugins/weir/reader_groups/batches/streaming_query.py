@@ -123,7 +123,7 @@ class StreamingQuery:
         self._token, self._kept = token, True
 
     def _differs(self, why: str) -> Conflict:
-        again = do("reset_reader_group", reader_group=self._group)
+        again = do("reset_reader_group", reader_group=self._group, to="START")
         return Conflict(
             "checkpoint_differs",
             f"the checkpoint of this query belongs to reader {self.reader_id!r} of reader group "
