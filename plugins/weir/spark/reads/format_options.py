@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from weir.errors import Conflict, InvalidInput
+from weir.errors import InvalidInput, NotFound
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.locks import read_group_id
 
@@ -40,8 +40,8 @@ class Group(NamedTuple):
 
 
 def read_group(connection: Connection, name: str, stream: str) -> Group:
-    """Return a group that a query may read. Raises NotFound, and InvalidInput or Conflict for a
-    group that reads other streams, or one that was deleted."""
+    """Return a group that a query may read. Raises NotFound, also for a stream that was
+    deleted, and InvalidInput for a group that reads other streams."""
     group_id = read_group_id(connection, name)
     streams = group_streams(connection, name)
     if len(streams) != 1:
@@ -58,7 +58,7 @@ def read_group(connection: Connection, name: str, stream: str) -> Group:
             f"reader group {name} reads stream {one.name}, not {stream}; give one of its own.",
         )
     if not one.exists:
-        raise Conflict(
+        raise NotFound(
             "stream_deleted",
             f"stream {one.name}, which reader group {name} reads, was deleted; create another "
             "reader group for a stream that was made anew under this name.",
