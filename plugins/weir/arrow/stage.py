@@ -44,6 +44,9 @@ from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import SEGMENT, TASK
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
+# Bytes, a sixteenth of the default: looking up each value in a large dictionary costs most of a
+# write.
+DICTIONARY = 1 << 16
 THREADS = 16  # that write files at the same time
 _WITH_SPARK = "append with Spark (`pip install 'weir-streams[spark]'`)"
 
@@ -207,7 +210,8 @@ class Layout:
         footers: list[pq.FileMetaData] = []
         pq.write_table(
             rows, made, compression="snappy", use_dictionary=dictionary,
-            column_encoding={SEQ: "DELTA_BINARY_PACKED"}, write_page_checksum=True,
+            dictionary_pagesize_limit=DICTIONARY, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
+            write_page_checksum=True,
             metadata_collector=footers,
         )  # fmt: skip
         whole = made.getvalue()

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from weir.arrow.event_time import COLUMN as TIME
 from weir.arrow.event_time import count_late
-from weir.arrow.stage import ROWS_PER_FILE
+from weir.arrow.stage import DICTIONARY, ROWS_PER_FILE
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
@@ -75,8 +75,7 @@ MANY_FILES = 256  # ... and if there were more than this many
 # Delta encoding stores the rank in very few bytes; without this, a dictionary is tried first.
 PARQUET = {
     "parquet.writer.version": "v2",
-    # A sixteenth of the default. Looking up each value in a large dictionary costs most of a write.
-    "parquet.dictionary.page.size": str(1 << 16),
+    "parquet.dictionary.page.size": str(DICTIONARY),
     f"parquet.enable.dictionary#{SEQ}": "false",
     f"parquet.enable.dictionary#{TIME}": "false",
     # The database says which files count; a file _SUCCESS would remain when all others are deleted.
