@@ -35,6 +35,7 @@ ROOMS = {
     "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
         adjunct_version_file""",
     "compaction": "compaction",
+    "publication": "publication published_file",
     "retention": "stream_cut",
     "recovery": "",
     "history": "job_run",

@@ -32,6 +32,7 @@ CREATE TABLE weir_internal.stream (
     retain_max_bytes bigint,
     cuts_every bigint CHECK (cuts_every > 0),
     retention_every bigint CHECK (retention_every > 0),
+    publish text NOT NULL DEFAULT 'none' CHECK (publish IN ('none', 'iceberg')),
     -- What changes as the stream lives.
     current_epoch integer NOT NULL DEFAULT 0,
     next_segment_number bigint NOT NULL CHECK (next_segment_number > 0),
@@ -65,6 +66,7 @@ CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <>
 CREATE INDEX stream_lives ON weir_internal.stream (scope, name, stream_id);
 -- Most streams have no owner, and what is hidden is found by these.
 CREATE INDEX stream_owned ON weir_internal.stream (owner, stream_id) WHERE owner IS NOT NULL;
+CREATE INDEX stream_published ON weir_internal.stream (stream_id) WHERE publish <> 'none';
 CREATE INDEX stream_by_tag ON weir_internal.stream USING gin (tags);
 COMMENT ON TABLE weir_internal.stream IS 'A stream. The lock on its row serialises every change of the stream.';
 COMMENT ON COLUMN weir_internal.stream.stream_id IS 'One life of the stream: a stream that is created again under its name gets another id.';
@@ -94,6 +96,7 @@ COMMENT ON COLUMN weir_internal.stream.retain_min_bytes IS 'Retention keeps so m
 COMMENT ON COLUMN weir_internal.stream.retain_max_bytes IS 'Retention truncates what exceeds so many bytes, even if a subscriber has not released it. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.cuts_every IS 'Least seconds between two cuts of the retention set; null: every run records one.';
 COMMENT ON COLUMN weir_internal.stream.retention_every IS 'Least seconds between two decisions of retention; null: every run decides.';
+COMMENT ON COLUMN weir_internal.stream.publish IS 'As what weir_upkeep publishes it: iceberg, a table of that format; or none.';
 COMMENT ON COLUMN weir_internal.stream.current_epoch IS 'The active epoch; the last one of a sealed stream.';
 COMMENT ON COLUMN weir_internal.stream.next_segment_number IS 'The number that the next new segment gets.';
 COMMENT ON COLUMN weir_internal.stream.next_transaction_number IS 'The number that the next append transaction gets.';

@@ -12,6 +12,6 @@ COMMENT ON TABLE weir_internal.garbage IS 'Files and folders that nothing refers
 COMMENT ON COLUMN weir_internal.garbage.root IS 'Empty for the warehouse, else the output root.';
 COMMENT ON COLUMN weir_internal.garbage.path IS 'Its path below the root; that of a folder ends in /.';
 COMMENT ON COLUMN weir_internal.garbage.stream_id IS 'The stream whose open batches may still need it.';
-COMMENT ON COLUMN weir_internal.garbage.reason IS 'truncated, aborted, fenced (by another attempt, or as its batch was given up), deleted (with its stream), unknown (found after a restore), expired (a version of an adjunct store), rejected (copied to <stream>.rejected), compacted (another file has its events) or swept (a folder that was deleted, and will be once more, with what its writer wrote since).';
+COMMENT ON COLUMN weir_internal.garbage.reason IS 'truncated, aborted, fenced (by another attempt, or as its batch was given up), deleted (with its stream), unknown (found after a restore), expired (a version of an adjunct store, or metadata of a published table), rejected (copied to <stream>.rejected), compacted (another file has its events) or swept (a folder that was deleted, and will be once more, with what its writer wrote since).';
 COMMENT ON COLUMN weir_internal.garbage.bytes IS 'Its size, if known, else 0.';
 COMMENT ON COLUMN weir_internal.garbage.garbage_since IS 'When it became garbage; of one that was swept: when that was.';

@@ -59,6 +59,7 @@ MANUAL = {
     "weir_delete_adjunct_store": {"adjunct_store"},
     "weir_recover": set(),
     "weir_compact": set(),
+    "weir_publish": set(),
     "weir_verify": set(),
     "weir_reader_offline": {"reader_group", "reader"},
     "weir_checkpoint_reader_group": {"reader_group", "name"},

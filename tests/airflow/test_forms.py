@@ -43,6 +43,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "put_back": {"reader_group": "delays"},
     "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
     "compact": {},
+    "publish": {},
     "verify": {},
     "scale": {},
     "recover": {},

@@ -19,7 +19,8 @@ OWNER = {
     **dict.fromkeys(
         """stream stream_schema epoch segment segment_tail transaction transaction_input
         stream_writer data_file time_index packed_commits stream_cut retention_decision
-        scale_decision hot_key compaction""".split(),
+        scale_decision hot_key compaction
+        publication published_file""".split(),
         "stream",
     ),
     **dict.fromkeys(

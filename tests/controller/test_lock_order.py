@@ -411,6 +411,8 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "measure_disorder",
         "begin_compaction",
         "swap_files",
+        "expire_published",
+        "forget_publication",
         "pack_commits",
         "end_batch",
         "close_streams",

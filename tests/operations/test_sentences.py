@@ -84,6 +84,8 @@ def test_each_run_ends_with_a_sentence_about_what_it_did(do: Do, settings: Setti
     say(f"20 events of stream shop/orders are truncated \\({N} bytes\\)",
         "truncate_stream", **ORDERS, cut="tail", dry_run=False)  # fmt: skip
     say("nothing is to be compacted", "compact")
+    say("nothing is new", "publish")
+    say("0 streams would get a new snapshot", "publish", dry_run=True)
     say("0 files of 0 streams are as recorded \\(0 bytes\\)", "verify", contents=False)
     say(f"0 appends aborted, {N} files deleted \\({N} bytes\\), 0 compacted into 0, 0 verified",
         "upkeep")  # fmt: skip

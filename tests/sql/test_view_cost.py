@@ -91,6 +91,9 @@ USUAL: dict[str, tuple[str, ...]] = {
     "metrics": ("metric = 'weir_damaged_files'",),
     "small_files": (_STREAM, "true ORDER BY small_files DESC LIMIT 10"),
     "compactions": (f"{_STREAM} ORDER BY number DESC LIMIT 10",),
+    "publications": (_STREAM,),
+    "iceberg_tables": ("catalog_name = 'weir' AND table_namespace = 's' AND table_name = :stream",),
+    "iceberg_namespace_properties": ("catalog_name = 'weir' AND namespace = 's'",),
     "garbage_files": ("root = '' AND path = 'p'", "true ORDER BY garbage_since LIMIT 10"),
     "job_runs": (
         "dag_id = 'dag' AND run_id = :stream || CAST(:epoch AS text)",

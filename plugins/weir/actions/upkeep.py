@@ -5,6 +5,8 @@ deletes garbage files after the grace period, and drops their staging tables. It
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
+It publishes what is new of the streams with the setting `publish` (`weir.publications` shows how
+far).
 It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.
@@ -30,6 +32,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.publication.run import publish
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
 from weir.reader_groups.outputs.records import sweep_manifests
@@ -52,6 +55,7 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     from weir.spark.base.delete import deleter
 
     check_warehouse_ownership(job.database, job.settings.warehouse)
+    published = publish(job.database, job.settings)  # first: a sweep waits for old snapshots to go
     aborted = expire(job.database, job.settings.transaction_lease)
     deleted = sweep(
         job.database, job.settings.warehouse, job.settings.grace_period,
@@ -70,6 +74,7 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
         "pruned_runs": prune_runs(job.database, job.settings.job_history),
         "pruned_compactions": prune_compactions(job.database, job.settings.job_history),
         "dropped": dropped,
+        "published": published,
         "forgotten": forget(job.database),
     }
     report["packed"] = packed = []
@@ -91,7 +96,7 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
         )
         report["verified"] = seen.report()
         failed += [error.sentence] if (error := seen.error()) else []
-    tried = aborted + pruned + packed + compacted
+    tried = aborted + pruned + packed + compacted + published
     return complete(report, tried, done=deleted["deleted"], failed=failed)
 
 

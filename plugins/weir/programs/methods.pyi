@@ -42,6 +42,7 @@ class Actions(Acting):
         min_segments: int = 1,
         max_segments: str = "",
         scale_cooldown: str = "10 min",
+        publish: Literal["none", "iceberg"] = "none",
         tags: list[str] = ...,
         owner: str = "",
         schema: str = "",
@@ -133,6 +134,7 @@ class Actions(Acting):
         on_bad_rows: Literal["unchanged", "fail", "quarantine"] = "unchanged",
         on_new_column: Literal["unchanged", "refuse", "add"] = "unchanged",
         event_time: str = "",
+        publish: Literal["unchanged", "none", "iceberg"] = "unchanged",
         tags: list[str] = ...,
         owner: str = "",
         more_columns: str = "",
@@ -305,6 +307,8 @@ class Actions(Acting):
         self, *, streams: list[str] = ..., at_most: str = "", seconds: int = 0
     ) -> dict[str, Any]:
         """Put neighbouring small files of streams together, unseen by readers."""
+    def publish(self, *, streams: list[str] = ..., dry_run: bool = False) -> dict[str, Any]:
+        """Publish what is new of streams as tables that other engines read."""
     def recover(
         self,
         *,

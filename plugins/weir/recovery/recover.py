@@ -22,6 +22,7 @@ from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.key_space import KeyRange
+from weir.publication.records import forget
 from weir.recovery.inventory import (
     Found,
     Known,
@@ -183,6 +184,7 @@ def _skip(
     """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
     segment twice. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]
+    forget(connection, stream_id)  # snapshots since the backup, and what they name, are not known
     # Forgotten, not aborted: whoever repeats one must not have its number again, whose folder may
     # be that of an append which was committed after the backup.
     forgotten = connection.execute(

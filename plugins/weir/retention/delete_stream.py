@@ -129,6 +129,8 @@ def _delete(connection: Connection, stream_id: int) -> int:
             record AS (DELETE FROM stream_cut WHERE stream_id = :s),
             moved AS (DELETE FROM capture_queue WHERE stream_id = :s),
             due AS (DELETE FROM retention_queue WHERE stream_id = :s),
+            published AS (DELETE FROM published_file WHERE stream_id = :s),
+            publication AS (DELETE FROM publication WHERE stream_id = :s),
             told AS (DELETE FROM announcement WHERE stream_id = :s),
             decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
             scaling AS (DELETE FROM scale_decision WHERE stream_id = :s),

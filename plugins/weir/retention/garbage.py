@@ -24,8 +24,8 @@ def sweep(
     again_after: float = 0.0,
     compacted_grace: float = 0.0,
 ) -> dict[str, Any]:
-    """Delete the garbage that is older than the grace period (seconds) and that no open batch may
-    need.
+    """Delete the garbage that is older than the grace period (seconds), that no open batch may
+    need, and that no snapshot of a published table names.
 
     A batch stops protecting files `grace_period` seconds after its reader's lease expired: the
     reader that takes it over plans it again without the truncated events (docs/decisions/0014).
@@ -90,6 +90,9 @@ def _sweepable(
                   WHEN 'compacted' THEN :compacted ELSE :grace END * interval '1 second'
                   <= clock_timestamp()
               AND (reading.since IS NULL OR reading.since > g.garbage_since)
+              AND (g.root <> '' OR NOT EXISTS (
+                  SELECT FROM published_file p
+                  WHERE p.stream_id = g.stream_id AND p.path = g.path))
             ORDER BY g.root, g.path LIMIT :most"""
         ),
         {**graces, "swept": SWEPT, "most": AT_ONCE, "root": after[0], "path": after[1]},

@@ -3,7 +3,8 @@
 Files are `<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet`
 below the warehouse; those of an adjunct store are
 `_weir_adjunct=<store id>/version=<n>/attempt=<n>/{table,history}/*.parquet`. Each attempt has a
-folder that nobody else writes to.
+folder that nobody else writes to. The metadata of a stream that is published as an Iceberg table
+is `<stream id>/_weir_iceberg/<number>/*`.
 """
 
 import os
@@ -30,6 +31,17 @@ def stream_folder(stream_id: int) -> str:
 def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
     """Return the folder of one attempt, below the warehouse, ending in a slash."""
     return f"{stream_folder(stream_id)}{TRANSACTION}={transaction_number}/{ATTEMPT}={attempt}/"
+
+
+def publication_folder(stream_id: int, number: int) -> str:
+    """Return the folder of what a publication writes, below the warehouse, ending in a slash."""
+    return f"{table_folder(stream_id)}{number}/"
+
+
+def table_folder(stream_id: int) -> str:
+    """Return the folder of the metadata of a published table, below the warehouse, ending in a
+    slash. No file of the stream lies below it."""
+    return f"{stream_folder(stream_id)}_weir_iceberg/"
 
 
 def adjunct_folder(store_id: int) -> str:
