@@ -72,7 +72,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
      "adjunct_store_not_found"),
     ("checkpoint_reader_group", {"reader_group": "other", "name": "x"}, "group_not_found"),
     ("compact", {"streams": ["shop/none"]}, "stream_not_found"),
-    ("publish", {"streams": ["shop/orders"]}, "not_published"),
+    ("publish", {"streams": ["shop/none"]}, "stream_not_found"),
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 import weir.adjunct
 import weir.compaction
 import weir.controller
+import weir.publication
 import weir.reader_groups
 import weir.retention
 import weir.scaling
@@ -54,6 +55,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
+from weir.publication import run as publishing
 from weir.reader_groups import progress
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import alignment, halves_by_rank, splits
@@ -81,7 +83,7 @@ def operations() -> set[str]:
     modules = [recover]
     packages = (
         weir.controller, weir.reader_groups, weir.adjunct, weir.compaction, weir.retention,
-        weir.scaling,
+        weir.scaling, weir.publication,
     )  # fmt: skip
     for package in packages:
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
@@ -115,6 +117,10 @@ def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
     settings = Settings(warehouse=str(folder / "warehouse"))
     watch(compaction.compact, settings, compaction.Budget(1, 1.0), [lane.name])
     watch(records.prune_compactions, 0.0)
+    update.update_stream(watch.database, lane.name, {"publish": "iceberg"}, request_id="published")
+    assert watch(publishing.publish, settings, [lane.name])[0]["snapshot"] == 1
+    update.update_stream(watch.database, lane.name, {"publish": "none"}, request_id="not")
+    assert watch(publishing.publish, settings) == [{"stream": str(lane.name), "ended": True}]
     for _ in range(4):
         lane.append({lane.active()[0]: 1})
     assert watch(packing.pack, 0.0, 9.0)

@@ -6,11 +6,12 @@ JSON: by the catalogue, and by the address of the metadata.
 
 import json
 import sys
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 
-def main(given: dict) -> None:  # type: ignore[type-arg]
+def main(given: dict[str, Any]) -> None:
     """Print what Spark reads."""
     named = "spark.sql.catalog.weir"
     spark = (
@@ -36,7 +37,9 @@ def main(given: dict) -> None:  # type: ignore[type-arg]
         "catalog": spark.table(f"weir.{given['table']}"),
         "metadata": spark.read.format("iceberg").load(given["metadata"]),
     }
-    said = {name: [row.asDict(True) for row in frame.collect()] for name, frame in found.items()}
+    said: dict[str, Any] = {
+        name: [row.asDict(True) for row in frame.collect()] for name, frame in found.items()
+    }
     said["refused"] = [refused(spark, one) for one in given.get("refused", [])]
     print(json.dumps(said, default=str))
 

@@ -22,7 +22,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.column_changes import ColumnChanges
 from weir.publication import place, records, table
-from weir.publication.columns import Ids, columns_of
+from weir.publication.columns import columns_of
 from weir.publication.plan import plan
 from weir.publication.run import publish
 from weir.recovery.recover import recover
@@ -342,7 +342,7 @@ def test_what_the_format_lacks_is_said_and_the_table_stays(
     assert by_pyiceberg(catalog(world.settings.database).load_table(stream)) == before
     with raises(code):
         found = world.lane.database.snapshot(lambda c: plan(c, world.lane.stream_id, (0.0, 0.0)))
-        columns_of(found.versions[-1], Ids([], 0))
+        columns_of(found.versions[-1])
 
 
 def test_how_far_a_stream_is_published_is_shown(world: World) -> None:

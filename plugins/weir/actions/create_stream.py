@@ -66,7 +66,7 @@ class CreateStream:
     min_segments: int = created("min_segments", "Scaling")
     max_segments: str = created("max_segments", "Scaling")
     scale_cooldown: str = created("scale_cooldown", "Scaling")
-    publish: str = created("publish")
+    publish: str = created("publish", "Other engines")
     tags: list[str] = created("tags", "Tags")
     owner: str = created("owner", "Tags")
     schema: str = argument(

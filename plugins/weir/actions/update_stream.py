@@ -72,7 +72,7 @@ class UpdateStream:
     on_bad_rows: str = changed("on_bad_rows", "Columns, and rows that do not fit")
     on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
-    publish: str = changed("publish")
+    publish: str = changed("publish", "Other engines")
     tags: list[str] = changed("tags", "Tags")
     owner: str = changed("owner", "Tags")
     more_columns: str = argument(

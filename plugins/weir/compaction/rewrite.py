@@ -20,7 +20,7 @@ from pyarrow import fs
 from weir.compaction.description import Description, without_description
 from weir.compaction.records import Written
 from weir.model.compaction import Small
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ, field_id
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import SEGMENT, TASK
@@ -31,8 +31,7 @@ READ_WHOLE = 4 << 20  # bytes: a file that is no larger is read at once
 AHEAD = 16  # files that are read before they are needed
 BUFFER = 1 << 20  # bytes: pyarrow writes a file piece by piece
 _CLOCKS = pa.field(CLOCK, pa.int64(), nullable=False)
-_AGAIN = pa.field(CLOCK_BY_NUMBER, pa.int64(), nullable=False,
-                  metadata={"PARQUET:field_id": CLOCK_BY_NUMBER})  # fmt: skip
+_AGAIN = pa.field(CLOCK_BY_NUMBER, pa.int64(), nullable=False)
 _ARROW = b"ARROW:schema"  # pyarrow's own note, which it makes anew
 
 
@@ -246,6 +245,25 @@ def _columns(form: _Form) -> dict[str, tuple[pa.Field, list[tuple[Any, ...]]]]:
     return {field.name: (field, leaves.get(field.name, [])) for field in form.arrow}
 
 
+def _numbered(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with field ids. DuckLake finds the clocks by one, and readers of Iceberg look
+    for all columns by theirs if one has any (decision 88)."""
+    return pa.schema([_with_id(field, ()) for field in schema], schema.metadata)
+
+
+def _with_id(field: pa.Field, above: tuple[str, ...], name: str = "") -> pa.Field:
+    path = (*above, name or field.name)
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_with_id(one, path) for one in kind])
+    elif pa.types.is_map(kind):
+        key, value = (kind.key_field, "key"), (kind.item_field, "value")
+        kind = pa.map_(*[_with_id(one, path, called) for one, called in (key, value)])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_with_id(kind.value_field, path, "element"))
+    return field.with_type(kind).with_metadata({"PARQUET:field_id": str(field_id(path))})
+
+
 class _File:
     """A new file while it is written."""
 
@@ -316,7 +334,7 @@ class _File:
         self._last = max(self._last, ranks["max"].as_py())
         if self._writer is None:
             self._writer = pq.ParquetWriter(
-                self._sink, rows.schema, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
+                self._sink, _numbered(rows.schema), column_encoding={SEQ: "DELTA_BINARY_PACKED"},
                 use_dictionary=[name for name in rows.column_names if name != SEQ],
                 # Else the values of 131,072 longs just fit into a dictionary, which only costs.
                 write_page_checksum=True, dictionary_pagesize_limit=1 << 16,

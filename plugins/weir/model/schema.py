@@ -3,8 +3,9 @@ it needs them: `stored`, the name that the column has in files, and `default`, t
 that rows have whose append did not have the column (semantics 5.5)."""
 
 import re
+import zlib
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from weir.errors import InvalidInput
@@ -40,6 +41,14 @@ _WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
 def stored_name(field: Field) -> str:
     """Return the name that a column has in files, which it got when it was added, and keeps."""
     return str(field.get("stored", field["name"]))
+
+
+def field_id(path: Sequence[str]) -> int:
+    """Return the number of a column in files that have such, or of what is in it: by its names in
+    files from the outside in, `element`, `key` and `value` for parts of lists and maps."""
+    if tuple(path) == (CLOCK_BY_NUMBER,):
+        return int(CLOCK_BY_NUMBER)
+    return zlib.crc32("\0".join(path).encode()) % (1 << 30) + 1
 
 
 def merge(

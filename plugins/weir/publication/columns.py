@@ -1,7 +1,7 @@
 """The columns of a stream as those of an Iceberg table, in the JSON of Iceberg's specification.
 
-A column has an id, which its name in files keeps for ever. Weir's files have no ids, so the table
-has a *name mapping*, which says which id a name in files stands for.
+A column has an id, which follows from its name in files, and which compacted files have in them.
+Other files have no ids, so the table has a *name mapping*, which says which id a name stands for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.front_ends import do
-from weir.model.schema import Field, same_type, show, stored_name
+from weir.model.schema import Field, field_id, same_type, show, stored_name
 
 _TYPES = {
     "byte": "int", "short": "int", "integer": "int", "long": "long", "float": "float",
@@ -20,86 +20,88 @@ _WIDER = {("int", "long"), ("float", "double")}  # what a reader of Iceberg wide
 _PARTS = {  # what of Spark's lists and maps is called how in files
     "array": {"elementType": "element"}, "map": {"keyType": "key", "valueType": "value"},
 }  # fmt: skip
+_Path = tuple[str, ...]
 _MAPPED = list[dict[str, Any]]  # one level of a name mapping
 
 
 class Ids:
-    """The ids of columns, by their names in files. A new name gets the next id."""
+    """The ids of columns and of what is in them, by their names in files, and the name mapping that
+    says so."""
 
-    def __init__(self, mapping: _MAPPED, last: int) -> None:
-        self.mapping, self.last = mapping, last
+    def __init__(self) -> None:
+        self.mapping: _MAPPED = []
+        self.last = 0
+        self._paths: dict[int, _Path] = {}
 
-    def of(self, level: _MAPPED, name: str) -> tuple[int, _MAPPED]:
-        """Return the id of a name in a level of the mapping, and the level below it."""
+    def of(self, path: _Path, level: _MAPPED) -> tuple[int, _MAPPED]:
+        """Return the id of what has this path, and its level of the mapping. Raises InvalidInput if
+        something else has the same id."""
+        number = field_id(path)
+        if self._paths.setdefault(number, path) != path:
+            raise InvalidInput(
+                "column_not_publishable",
+                f"column {path[0]!r} has the number of column {self._paths[number][0]!r} "
+                "by chance; rename it in the program that writes it, or do not publish the stream.",
+            )
+        self.last = max(self.last, number)
         for known in level:
-            if known["names"] == [name]:
-                return known["field-id"], known.setdefault("fields", [])
-        self.last += 1
-        level.append({"field-id": self.last, "names": [name], "fields": []})
-        return self.last, level[-1]["fields"]
+            if known["field-id"] == number:
+                return number, known["fields"]
+        level.append({"field-id": number, "names": [path[-1]], "fields": []})
+        return number, level[-1]["fields"]
 
-    def learn(self, fields: Sequence[Field], level: _MAPPED | None = None) -> None:
+    def learn(self, fields: Sequence[Field]) -> None:
         """Give ids to all that files with these columns have, as a reader may ask for each."""
-        for one in fields:
-            below = self.of(self.mapping if level is None else level, stored_name(one))[1]
-            self._learn_type(one["type"], below)
+        self._learn(fields, (), self.mapping)
 
-    def _learn_type(self, kind: Any, level: _MAPPED) -> None:
+    def _learn(self, fields: Sequence[Field], above: _Path, level: _MAPPED) -> None:
+        for one in fields:
+            path = (*above, stored_name(one))
+            self._learn_type(one["type"], path, self.of(path, level)[1])
+
+    def _learn_type(self, kind: Any, path: _Path, level: _MAPPED) -> None:
         if kind == "variant":
-            self.learn([{"name": name, "type": "binary"} for name in ("metadata", "value")], level)
+            parts = [{"name": name, "type": "binary"} for name in ("metadata", "value")]
+            self._learn(parts, path, level)
         elif not isinstance(kind, str) and kind["type"] == "struct":
-            self.learn(kind["fields"], level)
+            self._learn(kind["fields"], path, level)
         elif not isinstance(kind, str):
             for part, name in _PARTS[kind["type"]].items():
-                self._learn_type(kind[part], self.of(level, name)[1])
+                below = (*path, name)
+                self._learn_type(kind[part], below, self.of(below, level)[1])
 
 
-def columns_of(fields: Sequence[Field], ids: Ids) -> list[dict[str, Any]]:
+def columns_of(fields: Sequence[Field]) -> list[dict[str, Any]]:
     """Return the columns of a table, under the names that the stream gives them now. Raises
     InvalidInput for a type that the table can't have."""
-    return [_column(field, field["name"], stored_name(field), ids.mapping, ids) for field in fields]
+    return [_column(field, field["name"], (stored_name(field),)) for field in fields]
 
 
-def _column(
-    field: Field, name: str, stored: str, level: _MAPPED, ids: Ids, within: str = ""
-) -> dict[str, Any]:
-    number, below = ids.of(level, stored)
-    return {
-        "id": number, "name": name, "required": False,
-        "type": _type(field["type"], below, ids, within or name),
-    }  # fmt: skip
+def _column(field: Field, name: str, path: _Path) -> dict[str, Any]:
+    kind = _type(field["type"], path)
+    return {"id": field_id(path), "name": name, "required": False, "type": kind}
 
 
-def _type(kind: Any, level: _MAPPED, ids: Ids, column: str) -> Any:
+def _type(kind: Any, path: _Path) -> Any:
     if isinstance(kind, str):
         if kind.startswith("decimal("):
             return kind.replace(",", ", ")
         if kind not in _TYPES:
             raise InvalidInput(
                 "column_not_publishable",
-                f"column {column!r} is {show(kind)}, which an Iceberg table of format version 2 "
+                f"column {path[0]!r} is {show(kind)}, which an Iceberg table of format version 2 "
                 "does not have; keep its text in a column instead, or do not publish the stream.",
             )
         return _TYPES[kind]
     if kind["type"] == "struct":
-        return {
-            "type": "struct",
-            "fields": [
-                _column(f, f["name"], f["name"], level, ids, column) for f in kind["fields"]
-            ],
-        }
-    if kind["type"] == "array":
-        number, below = ids.of(level, "element")
-        element = _type(kind["elementType"], below, ids, column)
-        return {
-            "type": "list", "element-id": number, "element-required": False, "element": element
-        }  # fmt: skip
-    (key, of_key), (value, of_value) = ids.of(level, "key"), ids.of(level, "value")
-    return {
-        "type": "map", "key-id": key, "key": _type(kind["keyType"], of_key, ids, column),
-        "value-id": value, "value-required": False,
-        "value": _type(kind["valueType"], of_value, ids, column),
-    }  # fmt: skip
+        fields = [_column(one, one["name"], (*path, one["name"])) for one in kind["fields"]]
+        return {"type": "struct", "fields": fields}
+    described: dict[str, Any] = {"type": "list" if kind["type"] == "array" else "map"}
+    for part, name in _PARTS[kind["type"]].items():
+        below = (*path, name)
+        described |= {f"{name}-id": field_id(below), name: _type(kind[part], below)}
+        described |= {} if name == "key" else {f"{name}-required": False}
+    return described
 
 
 def unlike(versions: Sequence[tuple[int, list[Field]]]) -> list[tuple[int, str, str]]:

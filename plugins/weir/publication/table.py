@@ -33,7 +33,7 @@ from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.typedef import Record
 
-from weir.model.schema import CLOCK_FIELD, SEQ
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ
 from weir.publication.columns import Ids, columns_of
 from weir.publication.place import Files, Place
 from weir.publication.plan import File, Plan
@@ -160,10 +160,11 @@ def _new_table(location: str) -> dict[str, Any]:
 
 def _set_columns(table: dict[str, Any], plan: Plan) -> None:
     """Let the columns be those of the stream. The id of the schema is the stream's version."""
-    ids = Ids(json.loads(table["properties"].get(MAPPING, "[]")), table["last-column-id"])
-    for fields in ([{"name": SEQ, "type": "long"}, CLOCK_FIELD], *plan.versions):
+    ids = Ids()
+    own = [{"name": name, "type": "long"} for name in (SEQ, CLOCK, CLOCK_BY_NUMBER)]
+    for fields in (own, *plan.versions):
         ids.learn(fields)
-    columns = columns_of(plan.versions[-1], ids)
+    columns = columns_of(plan.versions[-1])
     table["schemas"].append(
         {"type": "struct", "schema-id": plan.schema_version, "fields": columns}
     )  # fmt: skip
