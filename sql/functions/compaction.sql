@@ -1,7 +1,7 @@
 -- Neighbouring small files of one segment with one schema version, at least `in_fewest` of them in a row. A file
 -- that is not small, and one that straddles the head, divides its neighbours, because their offsets do not meet.
 CREATE OR REPLACE FUNCTION weir_internal.small_files(in_streams bigint[], in_bytes bigint, in_events bigint,
-                                                     in_fewest bigint)
+                                                     in_fewest bigint, in_among bigint)
 RETURNS TABLE (stream_id bigint, segment_id bigint, start_offset bigint, events bigint, bytes bigint,
                schema_version integer, transaction_number bigint, first_clock bigint, last_clock bigint,
                first_seq bigint, last_seq bigint, path text, neighbours bigint)
@@ -10,10 +10,12 @@ AS $$
     WITH small AS (
         SELECT f.*, f.start_offset IS DISTINCT FROM lag(f.start_offset + f.events) OVER w
                     OR f.schema_version <> lag(f.schema_version) OVER w AS begins
-        FROM weir_internal.data_file f
-        JOIN weir_internal.stream s USING (stream_id)
+        FROM weir_internal.stream s
+        CROSS JOIN LATERAL (
+            SELECT * FROM weir_internal.data_file d WHERE d.stream_id = s.stream_id
+            ORDER BY d.segment_id, d.start_offset LIMIT in_among) f
         WHERE f.bytes < in_bytes AND f.events < in_events
-          AND (in_streams IS NULL OR f.stream_id = ANY (in_streams))
+          AND (in_streams IS NULL OR s.stream_id = ANY (in_streams))
           AND f.start_offset >= CASE jsonb_typeof(s.head -> weir_internal.segment_name(f.segment_id))
               WHEN 'number' THEN (s.head ->> weir_internal.segment_name(f.segment_id))::bigint ELSE 0 END
         WINDOW w AS (PARTITION BY f.stream_id, f.segment_id ORDER BY f.start_offset)
@@ -28,7 +30,36 @@ AS $$
            c.first_clock, c.last_clock, c.first_seq, c.last_seq, c.path, c.neighbours
     FROM counted c WHERE c.neighbours >= in_fewest
 $$;
-COMMENT ON FUNCTION weir_internal.small_files(bigint[], bigint, bigint, bigint) IS 'The files of streams (null: all) with fewer bytes and events, that have so many such neighbours in a row, themselves counted.';
+COMMENT ON FUNCTION weir_internal.small_files(bigint[], bigint, bigint, bigint, bigint) IS 'The files of streams (null: all) with fewer bytes and events, that have so many such neighbours in a row, themselves counted. Of each stream it looks at so many files, the first (null: at all).';
+
+-- As a function with rights of its own, because views ask it.
+CREATE OR REPLACE FUNCTION weir_internal.count_small_files(in_stream_id bigint, in_among bigint)
+RETURNS TABLE (files bigint, small_files bigint, segments bigint, small_bytes bigint, small_events bigint,
+               last_compacted timestamptz, apart text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+    SELECT f.*, c.ended_at,
+           CASE WHEN l.apart AND s.last_clock <= weir_internal.time_clock(l.begun_at)
+                THEN 'neighbours store columns in different ways, such as files of Spark and of pyarrow' END
+    FROM weir_internal.stream s
+    CROSS JOIN LATERAL (
+        SELECT count(*), count(*) FILTER (WHERE d.small), count(DISTINCT d.segment_id) FILTER (WHERE d.small),
+               coalesce(sum(d.bytes) FILTER (WHERE d.small), 0)::bigint,
+               coalesce(sum(d.events) FILTER (WHERE d.small), 0)::bigint
+        FROM (SELECT f.segment_id, f.events, f.bytes, f.bytes < 67108864 AND f.events < 500000
+                     AND f.start_offset >= coalesce(h.event_offset, 0) AS small
+              FROM (SELECT * FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id LIMIT in_among) f
+              LEFT JOIN weir_internal.cut_entries(s.head) h ON h.segment_id = f.segment_id) d) f
+    LEFT JOIN LATERAL (
+        SELECT c.ended_at FROM weir_internal.compaction c
+        WHERE c.stream_name = s.stream_name AND c.state = 'done' AND NOT c.apart
+        ORDER BY c.number DESC LIMIT 1) c ON true
+    LEFT JOIN LATERAL (
+        SELECT c.apart, c.begun_at FROM weir_internal.compaction c
+        WHERE c.stream_name = s.stream_name AND c.state = 'done' ORDER BY c.number DESC LIMIT 1) l ON true
+    WHERE s.stream_id = in_stream_id
+$$;
+COMMENT ON FUNCTION weir_internal.count_small_files(bigint, bigint) IS 'How many small files a stream has, and when it was compacted. It looks at so many files (null: all).';
 
 CREATE OR REPLACE FUNCTION weir_internal.begin_compaction(in_stream_id bigint, in_lease double precision)
 RETURNS bigint

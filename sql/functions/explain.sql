@@ -22,6 +22,20 @@ AS $$
         WHERE o.state <> 'deleted' AND o.stream_id = CASE
             WHEN a.path ~ '\A[0-9]{1,18}/' THEN split_part(a.path, '/', 1)::bigint
             WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir_internal.stream_id(stream) END
+    ), named AS MATERIALIZED (  -- the number in a path, of a transaction or of a compaction, leads to its files
+        SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.path
+        FROM s CROSS JOIN asked a
+        CROSS JOIN LATERAL (
+            SELECT substring(a.path FROM '\A[0-9]{1,18}/_weir_tx=([0-9]{1,18})/')::bigint AS number) n
+        CROSS JOIN LATERAL (
+            SELECT * FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id AND n.number IS NULL
+            UNION ALL
+            SELECT * FROM weir_internal.data_file f
+            WHERE f.stream_name = s.stream_name AND f.transaction_number = n.number
+            UNION ALL
+            SELECT * FROM weir_internal.data_file f
+            WHERE f.stream_name = s.stream_name AND f.transaction_number IS NULL AND n.number IS NOT NULL) f
+        WHERE why_kept.path IS NOT NULL AND f.stream_id = s.stream_id AND starts_with(f.path || '/', a.path)
     ), subscriber AS MATERIALIZED (
         SELECT h.name, h.cut, coalesce(h.times_out_at <= clock_timestamp(), false) AS timed_out
         FROM s CROSS JOIN LATERAL weir_internal.subscribers_to_ask(s.stream_id) h
@@ -54,8 +68,7 @@ AS $$
     ), wanted AS MATERIALIZED (
         SELECT g.segment_id, g.key_low, weir_internal.segment_name(g.segment_id) AS segment
         FROM s CROSS JOIN LATERAL (
-            SELECT DISTINCT f.segment_id FROM asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
-            WHERE why_kept.path IS NOT NULL AND starts_with(f.path || '/', a.path)
+            SELECT DISTINCT n.segment_id FROM named n
             UNION ALL (  -- one look-up per segment, not one row per file
             WITH RECURSIVE one AS (
                 (SELECT f.segment_id FROM weir_internal.data_file f
@@ -107,9 +120,12 @@ AS $$
     ), found AS (
         SELECT f.path, b.segment, f.start_offset, f.events, f.bytes,
                b.whys[width_bucket(f.start_offset + f.events - 1, b.starts)] AS why
-        FROM s CROSS JOIN asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
+        FROM s CROSS JOIN LATERAL (
+            SELECT n.* FROM named n
+            UNION ALL
+            SELECT d.segment_id, d.start_offset, d.events, d.bytes, d.path FROM weir_internal.data_file d
+            WHERE d.stream_id = s.stream_id AND why_kept.path IS NULL) f
         JOIN by_segment b ON b.segment_id = f.segment_id
-        WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)
         UNION ALL
         SELECT o.folder, NULL, NULL, NULL, NULL,
                s.stream_prefix || 'transaction ' || t.transaction_number || ' of ' || t.source

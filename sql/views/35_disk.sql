@@ -2,25 +2,8 @@
 -- between head and tail.
 CREATE OR REPLACE VIEW weir.small_files AS
 SELECT s.stream_name AS stream, f.files, f.small_files, f.segments, f.small_bytes, f.small_events,
-       c.ended_at AS last_compacted,
-       CASE WHEN l.apart AND s.last_clock <= weir_internal.time_clock(l.begun_at)
-            THEN 'neighbours store columns in different ways, such as files of Spark and of pyarrow' END AS apart
-FROM weir_internal.stream s
-CROSS JOIN LATERAL (
-    SELECT count(*) AS files, count(*) FILTER (WHERE d.small) AS small_files,
-           count(DISTINCT d.segment_id) FILTER (WHERE d.small) AS segments,
-           coalesce(sum(d.bytes) FILTER (WHERE d.small), 0)::bigint AS small_bytes,
-           coalesce(sum(d.events) FILTER (WHERE d.small), 0)::bigint AS small_events
-    FROM (SELECT f.*, f.bytes < 67108864 AND f.events < 500000 AND f.start_offset >=
-                     CASE jsonb_typeof(s.head -> weir_internal.segment_name(f.segment_id)) WHEN 'number'
-                     THEN (s.head ->> weir_internal.segment_name(f.segment_id))::bigint ELSE 0 END AS small
-          FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id) d) f
-LEFT JOIN LATERAL (
-    SELECT c.ended_at FROM weir_internal.compaction c
-    WHERE c.stream_name = s.stream_name AND c.state = 'done' AND NOT c.apart ORDER BY c.number DESC LIMIT 1) c ON true
-LEFT JOIN LATERAL (
-    SELECT c.apart, c.begun_at FROM weir_internal.compaction c
-    WHERE c.stream_name = s.stream_name AND c.state = 'done' ORDER BY c.number DESC LIMIT 1) l ON true
+       f.last_compacted, f.apart
+FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.count_small_files(s.stream_id, NULL) f
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.small_files IS 'How many small files each stream has, which compaction may put together.';
 COMMENT ON COLUMN weir.small_files.files IS 'All its files.';

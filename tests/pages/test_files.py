@@ -8,6 +8,7 @@ from tests.pages.conftest import Served, picture
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
+from weir.pages import files
 
 
 def test_files_come_page_by_page_with_their_offsets_and_times(
@@ -77,6 +78,37 @@ def test_what_compaction_would_do_is_counted(client: TestClient, database: Datab
     lane.append({"0.0": 3})
     would = client.get(address).json()
     assert (would["files_before"], would["files_after"], would["events"]) == (3, 1, 9)
+
+
+def test_of_very_many_files_some_are_looked_at(client: TestClient, database: Database) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    lane.append({"0.0": 1})
+    run(
+        database,
+        """INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+            transaction_number, first_seq, last_seq, schema_version, path)
+        SELECT stream_id, stream_name, segment_id, i, 1, bytes, transaction_number, 0, 0,
+            schema_version, stream_id || '/' || i
+        FROM data_file, generate_series(1, 10000) i""",
+    )
+    assert client.get("/api/streams/shop/orders/files").json()["total"] is None
+    looked_at = client.get("/api/streams/shop/orders").json()["files"]
+    assert (looked_at["files"], looked_at["more"]) == (10_000, True)
+    would = client.get("/api/streams/shop/orders/compaction").json()
+    assert (would["among"], would["files_before"]) == (2000, 2000)
+
+
+def test_why_all_files_are_here_is_not_told_if_it_takes_long(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    lane.append({"0.0": 3})
+    slow = "SELECT NULL AS why, 1 AS files, 1 AS events, 1 AS bytes FROM pg_sleep(9)"
+    monkeypatch.setattr(files, "_WHY", slow)
+    monkeypatch.setattr(files, "PATIENCE", 0.1)
+    answer = client.get("/api/streams/shop/orders/why")
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "files_too_many"
 
 
 @pytest.mark.parametrize("what", ["files", "why", "compaction"])

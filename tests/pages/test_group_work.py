@@ -44,6 +44,27 @@ def test_what_was_unread_is_counted_back_from_now(client: TestClient, database: 
     assert max(unread["events"]) <= 40
 
 
+def test_what_was_unread_is_not_counted_back_over_very_many_appends(
+    client: TestClient, database: Database
+) -> None:
+    group = read_some(database, 3)
+    address = f"/api/groups/{group.name}/work"
+    [before] = client.get(address).json()["unread"]
+    run(
+        database,
+        """INSERT INTO transaction (stream_id, transaction_number, stream_name, writer_id, batch_id,
+            fingerprint, allow_repeated_files, source, state, epoch, opened_at, lease_until,
+            ended_at)
+        SELECT stream_id, i, stream_name, 'w', i::text, '', false, '', 'aborted', 0, now(), now(),
+            now()
+        FROM stream, generate_series(5, 20100) i""",
+    )
+    run(database, "UPDATE stream SET next_transaction_number = 20101")
+    [unread] = client.get(address).json()["unread"]
+    assert unread["at"][0] > before["at"][0]
+    assert unread["events"][-1] == 10
+
+
 def test_what_a_group_costs_is_added_up(client: TestClient, database: Database) -> None:
     group = read_some(database, 3)
     [cost] = client.get(f"/api/groups/{group.name}/cost").json()["costs"]

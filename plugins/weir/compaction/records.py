@@ -51,13 +51,15 @@ class Swapped(NamedTuple):
 
 
 def find_small_files(
-    connection: Connection, names: Sequence[StreamName] | None, size: int, *, thorough: bool
-) -> list[Found]:
+    connection: Connection, names: Sequence[StreamName] | None, size: int, *, thorough: bool,
+    among: int | None = None,
+) -> list[Found]:  # fmt: skip
     """Return the streams that have small files beside each other, the one with the most first;
     last those in which the last compaction found nothing that can be put together. Unless
     `thorough`, such a stream is left out until something is committed there.
 
-    One statement, whatever the number of files. `names`: of these streams; None: of all.
+    One statement, whatever the number of files. `names`: of these streams; None: of all. `among`:
+    how many files of each it looks at, the first; None: at all.
     """
     rows = connection.execute(
         text(
@@ -69,7 +71,7 @@ def find_small_files(
                 count(*) OVER (PARTITION BY f.stream_id) AS small
             FROM small_files((SELECT array_agg(n.stream_id) FROM stream n
                               WHERE n.state <> 'deleted' AND n.stream_name = ANY (:names)),
-                             :bytes, :events, :fewest) f
+                             :bytes, :events, :fewest, :among) f
             JOIN stream s ON s.stream_id = f.stream_id AND s.state <> 'deleted'
                 AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
             LEFT JOIN last l ON l.stream_id = f.stream_id AND l.apart
@@ -84,7 +86,7 @@ def find_small_files(
         {
             "names": None if names is None else [str(name) for name in names],
             "bytes": size // 2, "events": ROWS // 2, "fewest": 2 if thorough else FEWEST,
-            "most": MOST_FILES, "thorough": thorough,
+            "most": MOST_FILES, "thorough": thorough, "among": among,
         },
     ).all()  # fmt: skip
     found: list[Found] = []

@@ -6,8 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from weir.compaction.records import find_small_files
+from weir.database.refusals import sqlstate
+from weir.database.time_limit import CANCELLED, limit_statements
 from weir.errors import InvalidInput
 from weir.model.compaction import groups_of
 from weir.model.names import stream_name
@@ -16,6 +19,9 @@ from weir.pages.answering import Asked, Tagged, check_stream, rows
 router = APIRouter(route_class=Tagged, tags=["streams"])
 
 MOST_REASONS = 100
+MOST_FILES = 10_000  # that are counted
+LOOKED_AT = 2000  # files, for what compaction would do
+PATIENCE = 2.0  # seconds, for why the files of a stream are there
 
 # Of the table, as the view weir.data_files has no clocks: they would cost it a probe for each row.
 _FILES = """
@@ -30,8 +36,9 @@ WHERE f.stream_name = :stream
     AND (weir_internal.segment_name(f.segment_id), f.start_offset)
         > (:after_segment, CAST(:after_offset AS bigint))
 ORDER BY 1, f.start_offset LIMIT :limit + 1"""
-_TOTAL = """SELECT count(*) FROM weir.data_files f
-WHERE f.stream = :stream AND (:segment = '' OR f.segment = :segment)"""
+_TOTAL = f"""SELECT count(*) FROM (SELECT FROM weir.data_files f
+    WHERE f.stream = :stream AND (:segment = '' OR f.segment = :segment)
+    LIMIT {MOST_FILES} + 1) f"""  # noqa: S608 - a constant
 _WHY = f"""SELECT why, count(*) AS files, sum(events)::bigint AS events, sum(bytes)::bigint AS bytes
 FROM weir.why_kept(:stream, CAST(NULLIF(:path, '') AS text))
 GROUP BY why ORDER BY sum(bytes) DESC NULLS LAST, why LIMIT {MOST_REASONS}"""  # noqa: S608
@@ -55,8 +62,10 @@ class File(BaseModel):
 
 class Compaction(BaseModel):
     """What `weir compact` would do with a stream: put so many neighbours together into so many
-    files, at most; none if neighbours store columns in different ways."""
+    files, at most; none if neighbours store columns in different ways. `among`: in how many files
+    it was looked for, the first; none: in all."""
 
+    among: int | None
     files_before: int
     files_after: int
     events: int
@@ -64,9 +73,10 @@ class Compaction(BaseModel):
 
 
 class Files(BaseModel):
-    """A page of a stream's files. `next`: what to give as `after` for the page that follows."""
+    """A page of a stream's files. `total`: none if there are more than are counted. `next`: what to
+    give as `after` for the page that follows."""
 
-    total: int
+    total: int | None
     files: list[File]
     next: str | None
 
@@ -110,7 +120,7 @@ def list_files(
         [(total,)] = rows(connection, _TOTAL, stream=stream, segment=segment)
         last = found[limit - 1] if len(found) > limit else None
         return Files(
-            total=total,
+            total=total if total <= MOST_FILES else None,
             files=[File(**row._mapping) for row in found[:limit]],
             next=f"{last.segment}@{last.start_offset}" if last else None,
         )
@@ -122,16 +132,21 @@ def list_files(
 def show_compaction(
     request: Request, asked: Asked, scope: str, name: str, conn_id: str = ""
 ) -> Compaction:
-    """Return what compaction would do with a stream. Two statements."""
+    """Return what compaction would do with a stream, as far as its first files say. Three
+    statements."""
     stream = f"{scope}/{name}"
     size = request.app.state.settings_of(conn_id).file_bytes
 
     def read(connection: Connection) -> Compaction:
         check_stream(connection, stream)
-        found = find_small_files(connection, [stream_name(stream)], size, thorough=True)
+        [(total,)] = rows(connection, _TOTAL, stream=stream, segment="")
+        found = find_small_files(
+            connection, [stream_name(stream)], size, thorough=True, among=LOOKED_AT
+        )
         groups = [g for one in found for g in groups_of(one.files, size, thorough=True)]
         files = [file for group in groups for file in group]
         return Compaction(
+            among=LOOKED_AT if total > LOOKED_AT else None,
             files_before=len(files), files_after=len(groups),
             events=sum(file.events for file in files), bytes=sum(file.bytes for file in files),
         )  # fmt: skip
@@ -146,12 +161,23 @@ def why_kept(
     name: str,
     path: Annotated[str, Query(max_length=2000, description="of a file; empty: of all")] = "",
 ) -> Reasons:
-    """Return why files are still there, as `weir why` says. Two statements."""
+    """Return why files are still there, as `weir why` says, within two seconds. Three
+    statements."""
     stream = f"{scope}/{name}"
 
     def read(connection: Connection) -> Reasons:
         check_stream(connection, stream)
-        found = rows(connection, _WHY, stream=stream, path=path)
+        limit_statements(connection, PATIENCE)
+        try:
+            found = rows(connection, _WHY, stream=stream, path=path)
+        except OperationalError as error:
+            if sqlstate(error) != CANCELLED:
+                raise
+            raise InvalidInput(
+                "files_too_many",
+                f"{stream} has too many files to say of all of them why they are still here; ask "
+                "of one file, or read the function weir.why_kept.",
+            ) from None
         return Reasons(reasons=[Reason(**row._mapping) for row in found])
 
     return asked.snapshot(read)

@@ -20,6 +20,7 @@ _Query = Callable[[str], list[dict[str, Any]]]  # of a statement
 _Answer = TypeVar("_Answer")
 
 NEWEST = 200  # batches
+COMMITS = 20_000  # and a tenth as many batches: how far back unread events are shown
 OUTPUTS = 20  # Parquet folders
 
 _FOUND = "SELECT 1 FROM weir.reader_groups WHERE reader_group = :group"
@@ -27,6 +28,17 @@ _BATCHES = f"""SELECT opened_at, extract(epoch FROM ended_at - opened_at)::float
     events, state, attempt, rejected
 FROM weir.batches WHERE reader_group = :group AND ended_at IS NOT NULL
 ORDER BY batch_id DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
+# As of all of them one would be added up after the other: hundreds of thousands.
+_SINCE = f"""SELECT time_clock(max(f.at)) FROM (
+    SELECT (SELECT b.opened_at FROM reader_batch b WHERE b.group_id = g.group_id
+            ORDER BY b.batch_id DESC OFFSET {COMMITS // 10} LIMIT 1) AS at
+    FROM reader_group g WHERE g.name = :group
+    UNION ALL
+    SELECT (SELECT t.opened_at FROM transaction t WHERE t.stream_id = s.stream_id
+                AND t.transaction_number >= s.next_transaction_number - {COMMITS}
+            ORDER BY t.transaction_number LIMIT 1)
+    FROM reader_group g JOIN reader_group_stream USING (group_id) JOIN stream s USING (stream_id)
+    WHERE g.name = :group AND s.next_transaction_number > {COMMITS}) f"""  # noqa: S608 - constants
 _COMPLETE = """SELECT stream, complete_until, newest_event_time, stream_complete_until
 FROM weir.group_completeness WHERE reader_group = :group ORDER BY stream"""
 _OUTPUTS = f"""SELECT batch_id AS batch, committed_at, output, path FROM weir.parquet_outputs
@@ -75,8 +87,9 @@ class Unread(BaseModel):
 
 
 class Work(BaseModel):
-    """What was unread over time, as far as batches are recorded, of the streams with most; the
-    newest batches that have ended, the oldest of them first; completeness; the newest folders."""
+    """What was unread over time, as far as batches are recorded and not very many, of the streams
+    with most; the newest batches that have ended, the oldest first; completeness; the newest
+    folders."""
 
     unread: list[Unread]
     batches: list[Ended]
@@ -108,11 +121,12 @@ class Costs(BaseModel):
 
 @router.get("/groups/{name}/work")
 def show_work(asked: Asked, name: str) -> Work:
-    """Return what a group has done lately. Six statements, and two for each of eight streams at
+    """Return what a group has done lately. Seven statements, and two for each of eight streams at
     most."""
 
     def read(connection: Connection, of: _Query) -> Work:
-        _, end, found = unread_over_time(connection, name)
+        [(since,)] = rows(connection, _SINCE, group=name)
+        _, end, found = unread_over_time(connection, name, since)
         return Work(
             unread=[
                 Unread(

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from weir.errors import NotFound
 from weir.pages.answering import Asked, Tagged, rows
+from weir.pages.files import MOST_FILES
 from weir.pages.streams import Facts, facts_of
 
 router = APIRouter(route_class=Tagged, tags=["streams"])
@@ -28,8 +29,12 @@ _TRANSACTIONS = f"""SELECT transaction_number AS number, state, opened_at, clock
     events, bytes, files, rejected, writer_id, batch_id, source
 FROM weir.transactions WHERE stream = :stream
 ORDER BY transaction_number DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
-_FILES = """SELECT files, small_files, small_bytes, last_compacted, apart
-FROM weir.small_files WHERE stream = :stream"""
+# As the view weir.small_files, which looks at all files.
+_FILES = f"""SELECT least(f.files, {MOST_FILES}) AS files, f.files > {MOST_FILES} AS more,
+    f.small_files, f.small_bytes, f.last_compacted, f.apart
+FROM weir_internal.stream s
+CROSS JOIN LATERAL weir_internal.count_small_files(s.stream_id, {MOST_FILES} + 1) f
+WHERE s.stream_name = :stream AND s.state <> 'deleted'"""  # noqa: S608 - a constant
 _RETENTION = f"""SELECT decided_at, rule, reason, events, bytes, held_by
 FROM weir.retention_decisions WHERE stream = :stream
 ORDER BY decided_at DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
@@ -69,9 +74,11 @@ class Transaction(BaseModel):
 
 
 class Files(BaseModel):
-    """The files of a stream, and which of them compaction may put together."""
+    """The files of a stream, and which of them compaction may put together. `more`: there are more,
+    which were not looked at."""
 
     files: int
+    more: bool
     small_files: int
     small_bytes: int
     last_compacted: datetime | None

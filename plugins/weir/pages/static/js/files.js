@@ -44,8 +44,9 @@ function reasons({ reasons: found }) {
 }
 
 function compaction(would) {
-  if (!would.files_before) return el("p", {}, "Compaction would do nothing: no neighbours fit into one file.");
-  return el("div", {}, el("p", {}, `Compaction would put ${some(would.files_before, "file")} with ${some(would.events, "event")} (${size(would.bytes)}) together into ${some(would.files_after, "file")}, if they store columns alike. Readers see nothing of it.`),
+  const among = would.among && `Looked for in the first ${some(would.among, "file")} only. `;
+  if (!would.files_before) return el("p", {}, among, "Compaction would do nothing: no neighbours fit into one file.");
+  return el("div", {}, el("p", {}, among, `Compaction would put ${some(would.files_before, "file")} with ${some(would.events, "event")} (${size(would.bytes)}) together into ${some(would.files_after, "file")}, if they store columns alike. Readers see nothing of it.`),
     bar(["Compact", "compact", { streams: [name] }]));
 }
 

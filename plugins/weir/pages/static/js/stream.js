@@ -132,6 +132,6 @@ function compaction(files, now) {
   const small = files.small_files
     ? `${some(files.small_files, "small file")} of ${size(files.small_bytes)} may be put together${files.apart ? `, but ${files.apart}` : ""}.`
     : "None of them is small.";
-  return el("p", {}, el("a", { href: address("files", { name }) }, some(files.files, "file")), `. ${small} `,
+  return el("p", {}, files.more && "Of more than ", el("a", { href: address("files", { name }) }, some(files.files, "file")), files.more ? ", the first that were looked at: " : ". ", `${small} `,
     files.last_compacted && ["Last compacted ", moment(files.last_compacted, now), "."]);
 }
