@@ -1,4 +1,4 @@
-"""What the pages ask: each address at many streams beside few, as a browser asks."""
+"""What the pages ask: each address of much beside little, as a browser asks."""
 
 import time
 from collections.abc import Callable
@@ -6,25 +6,36 @@ from functools import partial
 
 from fastapi.testclient import TestClient
 
-from benchmarks.control import _MOVED, FEW, _database
 from benchmarks.figure import Figure
-from benchmarks.setting import Setting, in_bulk
+from benchmarks.pages_world import FEW, Size, many, world
+from benchmarks.setting import Setting
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
 
 ASKED = 10
 MOST_BYTES = 300_000  # of an answer
+LONG = "/api/streams/bench/long"
 PATHS = {
     "streams": "/api/streams",
     "search": "/api/streams?search=s9&sort=changed",
-    "stream": "/api/streams/bench/s42",
-    "map": "/api/streams/bench/s42/map",
+    "stream": LONG,
+    "small_stream": "/api/streams/bench/s42",
+    "map": f"{LONG}/map",
+    "files": f"{LONG}/files",
+    "compaction": f"{LONG}/compaction",
+    "why": "/api/streams/bench/s42/why",
+    "why_file": f"{LONG}/why?path={{long}}/_weir_tx=42",
     "groups": "/api/groups",
+    "group": "/api/groups/long",
+    "work": "/api/groups/long/work",
+    "cost": "/api/groups/long/cost",
     "stores": "/api/stores",
-    "lineage": "/api/lineage?stream=bench/s42",
+    "store": "/api/stores/bench/s2",
+    "lineage": "/api/lineage?stream=bench/long",
+    "row": "/api/lineage?stream=bench/long&segment=0.0&offset=42",
     "runs": "/api/runs?upkeep=false",
+    "run": "/api/runs/dag?run_id=42&task_id=process",
     "retention": "/api/retention",
-    "group": "/api/groups/s42-1",
 }
 
 
@@ -32,30 +43,32 @@ def _anybody() -> None:
     """Let everybody see it."""
 
 
-def asked(path: str, setting: Setting) -> Figure:
-    """Return the figure of one address: seconds of an answer, of many streams beside few."""
+def asked(name: str, setting: Setting) -> Figure:
+    """Return the figure of one address: seconds of an answer, of much beside little."""
     setting.durable(False)
-    many = setting.many_streams
+    much = many(setting)
     clients = {}
-    for streams in (many, FEW):
-        in_bulk(_database(setting, streams), _MOVED)
-        setting.server.psql("VACUUM ANALYZE", f"control_{streams}")
-        settings = Settings(database=setting.server.dsn(f"control_{streams}", "weir_app"))
+    for size in (much, FEW):
+        world(setting, size)
+        settings = Settings(database=setting.server.dsn(f"pages_{size.streams}", "weir_app"))
         access = Access(lambda _, mine=settings: mine, _anybody, _anybody, _anybody)  # type: ignore[misc]  # its type is that of Access
-        clients[streams] = TestClient(create_app(access))
+        clients[size] = TestClient(create_app(access))
+    path = PATHS[name]
 
-    def ask(streams: int) -> float:
+    def ask(size: Size) -> float:
         begun = time.perf_counter()
         for _ in range(ASKED):
-            answer = clients[streams].get(path)
+            answer = clients[size].get(path.format(long=size.streams + 1))
             assert answer.status_code == 200, answer.text
             assert len(answer.content) < MOST_BYTES, len(answer.content)
         return (time.perf_counter() - begun) / ASKED
 
     return Figure(
-        f"pages/{next(name for name, one in PATHS.items() if one == path)}",
-        f"what a page gets from {path} with {many:,} streams, beside {FEW}",
-        partial(ask, many),
+        f"pages/{name}",
+        f"what a page gets from {path} with {much.streams:,} streams, {much.segments:,} segments "
+        f"and {much.segments * 10:,} commits, beside {FEW.streams}, {FEW.segments:,} and "
+        f"{FEW.segments * 10:,}",
+        partial(ask, much),
         partial(ask, FEW),
         limit=2.0,
         runs=3,
@@ -63,5 +76,5 @@ def asked(path: str, setting: Setting) -> Figure:
 
 
 FIGURES: dict[str, Callable[[Setting], Figure]] = {
-    f"pages/{name}": partial(asked, path) for name, path in PATHS.items()
+    f"pages/{name}": partial(asked, name) for name in PATHS
 }
