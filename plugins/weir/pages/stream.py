@@ -31,7 +31,7 @@ FROM weir.transactions WHERE stream = :stream
 ORDER BY transaction_number DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
 # As the view weir.small_files, which looks at all files.
 _FILES = f"""SELECT least(f.files, {MOST_FILES}) AS files, f.files > {MOST_FILES} AS more,
-    f.small_files, f.small_bytes, f.last_compacted, f.apart
+    least(f.small_files, {MOST_FILES}) AS small_files, f.small_bytes, f.last_compacted, f.apart
 FROM weir_internal.stream s
 CROSS JOIN LATERAL weir_internal.count_small_files(s.stream_id, {MOST_FILES} + 1) f
 WHERE s.stream_name = :stream AND s.state <> 'deleted'"""  # noqa: S608 - a constant

@@ -43,7 +43,7 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
     ),
     facts([
       ["Events", number(of.events), of.appended > of.events && `${number(of.appended)} were appended in all`],
-      ["Size", size(of.bytes), `${some(files.files, "file")}, ${number(files.small_files)} small`],
+      ["Size", size(of.bytes), files.more ? `more than ${some(files.files, "file")}` : `${some(files.files, "file")}, ${number(files.small_files)} small`],
       ["Rate", rate(of.activity)],
       ["Segments", number(of.segments), settings.scaling === "fixed" ? "their number is fixed" : `scaled by ${settings.scaling.replace("_", " ")}`],
       ["Routing key", el("code", {}, of.routing_key)],
@@ -132,6 +132,6 @@ function compaction(files, now) {
   const small = files.small_files
     ? `${some(files.small_files, "small file")} of ${size(files.small_bytes)} may be put together${files.apart ? `, but ${files.apart}` : ""}.`
     : "None of them is small.";
-  return el("p", {}, files.more && "Of more than ", el("a", { href: address("files", { name }) }, some(files.files, "file")), files.more ? ", the first that were looked at: " : ". ", `${small} `,
+  return el("p", {}, files.more && "More than ", el("a", { href: address("files", { name }) }, some(files.files, "file")), `. ${small} `, files.more && "No more of them were looked at. ",
     files.last_compacted && ["Last compacted ", moment(files.last_compacted, now), "."]);
 }
