@@ -172,6 +172,14 @@ def test_hot_keys_are_counted_among_the_newest_events(
     assert (body["sampled"], body["distinct"]) == (40, 11)
 
 
+def test_hot_keys_are_counted_among_fewer_events_if_they_are_in_many_files(
+    client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(settings, *([{"key": "a", "n": n}] for n in range(5)), segments=1)
+    monkeypatch.setattr("weir.arrow.browse.MOST_FILES", 3)
+    assert client.get("/api/streams/shop/orders/keys").json()["sampled"] == 3
+
+
 def test_what_takes_too_many_files_is_refused_in_a_sentence(
     client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,7 @@ def list_hot_keys(
     settings = request.app.state.settings_of(conn_id)
     with one_of_few():
         column = asked.snapshot(lambda c: _key_column(c, stream))
-        seen = browse(asked, settings, stream, SAMPLE, columns=[column])
+        seen = browse(asked, settings, stream, SAMPLE, columns=[column], sample=True)
         counts = Counter(_texts(seen.table[column]))
         clocks = seen.table["_clock"].to_pylist()
         return HotKeys(
