@@ -53,6 +53,7 @@ WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir_ducklake.ducklake_table IS 'The streams that have columns, since they have.';
 
 -- A column has the same number in all versions: its place among all columns that the stream ever had, and what is in them.
+-- Variants are left out: pyarrow writes a file anew without the mark of a variant, and DuckDB takes it for a struct.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_column AS
 SELECT c.*, s.stream_id AS table_id
 FROM weir_internal.stream s
@@ -65,6 +66,8 @@ CROSS JOIN LATERAL (
                      weir_internal.time_clock(lead(o.created_at) OVER (ORDER BY o.version)) AS end_snapshot
               FROM weir_internal.stream_schema o WHERE o.stream_id = s.stream_id) v
         CROSS JOIN LATERAL jsonb_array_elements(v.fields) WITH ORDINALITY AS f (field, i)
+        WHERE NOT f.field @? '$.**.type ? (@ == "variant")' AND NOT f.field @? '$.**.elementType ? (@ == "variant")'
+          AND NOT f.field @? '$.**.valueType ? (@ == "variant")'
         UNION ALL
         SELECT p.version, p.number, p.begin_snapshot, p.end_snapshot, p.path || i.name, p.place || i.i, i.name, i.type, NULL
         FROM part p CROSS JOIN LATERAL (

@@ -333,9 +333,10 @@ class _File:
         self._first = min(self._first, ranks["min"].as_py())
         self._last = max(self._last, ranks["max"].as_py())
         if self._writer is None:
+            deltas = dict.fromkeys((SEQ, CLOCK_BY_NUMBER), "DELTA_BINARY_PACKED")
             self._writer = pq.ParquetWriter(
-                self._sink, _numbered(rows.schema), column_encoding={SEQ: "DELTA_BINARY_PACKED"},
-                use_dictionary=[name for name in rows.column_names if name != SEQ],
+                self._sink, _numbered(rows.schema), column_encoding=deltas,
+                use_dictionary=[name for name in rows.column_names if name not in deltas],
                 # Else the values of 131,072 longs just fit into a dictionary, which only costs.
                 write_page_checksum=True, dictionary_pagesize_limit=1 << 16,
                 **_options(self.form),
