@@ -1,6 +1,8 @@
 """What a publication promises of its files, whoever kills it, and whatever else happens."""
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -9,14 +11,16 @@ import pytest
 from pyarrow import fs
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.serializers import ToOutputFile
+from pyiceberg.table import StaticTable
 
 import weir
 from tests.chance import random_for
 from tests.compaction.world import World
-from tests.publication.engines import by_pyiceberg, catalog
+from tests.publication.engines import by_pyiceberg, catalog, metadata_of
 from tests.publication.tables import check, expected, published
 from tests.raises import raises
-from tests.world.streams import at_once, rows, run, unique
+from tests.warehouse.object_store import ObjectStore
+from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
@@ -309,7 +313,6 @@ def test_types_come_out_as_they_are(database: Database, settings: Settings) -> N
 
 
 def _lane(database: Database) -> Any:
-    from tests.world.streams import Lane
     from weir.model.names import stream_name
 
     [[number]] = rows(database, "SELECT stream_id FROM weir_internal.stream")
@@ -365,3 +368,22 @@ def test_how_far_a_stream_is_published_is_shown(world: World) -> None:
     [tried] = publish(world.lane.database, world.settings, dry_run=True)
     assert tried["added"] > 0
     assert shown()[:3] != (0, False, 1), "a dry run changes nothing"
+
+
+def test_a_table_lies_in_an_object_store_beside_the_events(
+    database: Database, settings: Settings, lake: ObjectStore
+) -> None:
+    here = replace(settings, warehouse="s3a://lake/weir")
+    world = World.made(database, here, random_for("s3"), publish="iceberg")
+    world.append()
+    address = metadata_of(database, str(world.lane.name)) if published_there(world) else ""
+    assert address.startswith("s3://lake/weir/")
+    assert not [name for name in lake.objects if name.endswith("/")]
+    table = StaticTable.from_metadata(address, {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"]})
+    assert by_pyiceberg(table) == expected(world)
+
+
+def published_there(world: World) -> bool:
+    """Publish what is new."""
+    [done] = publish(world.lane.database, world.settings)
+    return "snapshot" in done

@@ -38,6 +38,7 @@ from weir.publication.columns import Ids, columns_of
 from weir.publication.place import Files, Place
 from weir.publication.plan import File, Plan
 from weir.publication.records import Written
+from weir.warehouse.filesystem import make_folder
 from weir.warehouse.paths import publication_folder, table_folder
 
 MAPPING = "schema.name-mapping.default"
@@ -123,7 +124,7 @@ def write(place: Place, stream_id: int, number: int, plan: Plan, keep: float) ->
     else:
         with place.system.open_input_stream(f"{place.base}/{plan.metadata}") as source:
             table = json.loads(source.read())
-    place.system.create_dir(f"{place.base}/{folder}", recursive=True)
+    make_folder(place.system, f"{place.base}/{folder}")
     if table["current-schema-id"] != plan.schema_version:
         _set_columns(table, plan)
     now = max(int(time.time() * 1000), table["last-updated-ms"])

@@ -1,0 +1,3 @@
+"""The object store of the folder."""
+
+from tests.arrow.conftest import lake as lake
