@@ -177,8 +177,9 @@ _OWN = set(
 )
 _TIMES = set(
     """created_at opened_at lease_until ended_at garbage_since retained_at released_at
-    decided_at recorded_at since seen_at loads commit_interval rate""".split()
+    decided_at recorded_at since seen_at loads commit_interval rate final_after""".split()
 )
+_NUMBERS = {"number", "file_id"}  # that are given out over all streams
 _CLOCKS = set("clock newest_read passed_clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
     time_index packed_commits reader_group_segment reader_group_stream stream_cut retention_decision
@@ -234,7 +235,7 @@ def _state_of_one(database: Database, name: StreamName) -> list[str]:
         kept = {
             key: rank[value] if _is_clock(key, value) else _nameless(key, value)
             for key, value in one.row.items()
-            if _is_clock(key, value) or key not in _OWN | _TIMES
+            if _is_clock(key, value) or key not in _OWN | _TIMES | _NUMBERS
         }
         return f"{one.what} {json.dumps(kept, sort_keys=True)}".replace(f'"{one.stream_id}/', '"')
 
