@@ -81,6 +81,8 @@ def test_a_run_and_its_task_have_a_tab_with_what_weir_knows(
     ui.page.goto(f"{run}/tasks/create_stream/plugin/weir-task")
     expect(framed(ui).locator(".facts")).to_contain_text("pages/made")
     picture(ui, "airflow-task")
+    ui.page.goto(f"{ui.api.url}/weir/runs?job=create_stream")  # of the DAGs that it may see
+    expect(ui.page.locator("tbody")).to_contain_text("weir_create_stream")
 
 
 def test_nobody_sees_data_without_a_login_and_a_viewer_changes_nothing(ui: Browser) -> None:

@@ -36,9 +36,7 @@ FROM (SELECT *, coalesce(report ->> 'stream', arguments ->> 'stream') AS stream,
       ORDER BY {order} LIMIT {most}) looked_at
 WHERE (:job = '' OR job = :job) AND job <> ALL(:but) AND (:state = '' OR state = :state)
   AND (:stream = '' OR stream = :stream OR reader_group IN (
-      SELECT g.name FROM weir_internal.stream s
-      JOIN weir_internal.reader_group_stream gs USING (stream_id)
-      JOIN weir_internal.reader_group g USING (group_id) WHERE s.stream_name = :stream))
+      SELECT p.reader_group FROM weir.positions p WHERE p.stream = :stream))
   AND (:reader_group = '' OR reader_group = :reader_group)
 ORDER BY {order} LIMIT :limit + 1"""
 _LAST = """SELECT {key} FROM weir.job_runs

@@ -129,9 +129,10 @@ function scales(found, now) {
 
 function compaction(files, now) {
   if (!files.files) return el("p", { class: "empty" }, "There are no files yet.");
-  const small = files.small_files
+  const small = files.more ? "So many are not looked at here."
+    : files.small_files
     ? `${some(files.small_files, "small file")} of ${size(files.small_bytes)} may be put together${files.apart ? `, but ${files.apart}` : ""}.`
     : "None of them is small.";
-  return el("p", {}, files.more && "More than ", el("a", { href: address("files", { name }) }, some(files.files, "file")), `. ${small} `, files.more && "No more of them were looked at. ",
+  return el("p", {}, files.more && "More than ", el("a", { href: address("files", { name }) }, some(files.files, "file")), `. ${small} `,
     files.last_compacted && ["Last compacted ", moment(files.last_compacted, now), "."]);
 }
