@@ -39,6 +39,7 @@ from weir.controller import (
     commit,
     completeness,
     expiry,
+    micro_batches,
     ownership,
     queries,
     rejected,
@@ -151,6 +152,12 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(commit.commit, staged(late, {"0.0": 1}))
     watch(commit.commit, *[staged(one.opened(), {}) for one in (other, lane)])
     watch(transactions.abort, aborted)
+    query = {"writer_id": "query", "lease": 60.0, "source": ""}
+    begun = watch(micro_batches.begin_micro_batch, other.name, **query)
+    written, of = [staged(begun, {"0.0": 1})], {"writer_id": "query", "query": "q", "batch": 0}
+    watch(micro_batches.commit_micro_batch, written, **of)
+    watch(micro_batches.begin_micro_batch, other.name, **query)
+    watch(micro_batches.abort_micro_batch, other.name, "query")
     lane.opened(lease=0.0)
     watch(expiry.expire, 0.0)
     timed = Lane.made(database, event_time="at", retention="consumed")

@@ -188,9 +188,12 @@ def commit(
     )  # fmt: skip
 
 
-def forget(connection: Connection, stream_id: int) -> bool:
-    """End the publication of a stream, and return whether there was one. It locks the stream."""
+def end_all(connection: Connection, stream_id: int) -> None:
+    """End the publication of a stream, if there is one. It locks the stream."""
     lock_streams(connection, ids=[stream_id])
-    return bool(
-        connection.execute(text("SELECT forget_publication(:s)"), {"s": stream_id}).scalar_one()
-    )
+    forget(connection, stream_id)
+
+
+def forget(connection: Connection, stream_id: int) -> None:
+    """End the publication of a locked stream, if there is one."""
+    connection.execute(text("SELECT forget_publication(:s)"), {"s": stream_id})

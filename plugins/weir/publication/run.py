@@ -78,7 +78,7 @@ class _Run:
             self._failed(one, str(error))
             raise
         if plan.metadata is not None and plan.root != self._root and not self._dry_run:
-            self._database.transaction(lambda c: records.forget(c, one.stream_id))
+            self._database.transaction(lambda c: records.end_all(c, one.stream_id))
             plan = self._plan(one.stream_id)
         if not plan.versions or not (plan.makes_snapshot or plan.expires):
             return {}
@@ -122,7 +122,7 @@ class _Run:
 
     def _end(self, one: Due) -> dict[str, Any]:
         if not self._dry_run:
-            self._database.transaction(lambda c: records.forget(c, one.stream_id))
+            self._database.transaction(lambda c: records.end_all(c, one.stream_id))
         return {"ended": True}
 
     def _failed(self, one: Due, problem: str) -> None:
