@@ -33,7 +33,7 @@ INTRODUCTION = """\
 Weir keeps all metadata of its streams in Postgres. The schema `weir` has the views
 and functions for people and dashboards: ask them with any SQL client (`make psql`), as the login of
 the service `weir_reader`. The schema `weir_internal` has the tables, and the functions behind the
-views; only Weir's jobs use it, and it may change with every version.
+views; only Weir's jobs and pages use it, and it may change with every version.
 
 A stream is named `scope/stream`, a segment `number.epoch` (`5.1`). A stream cut is a JSON
 object: per segment the next offset to read, or `"future"` for a segment that waits for one

@@ -1,5 +1,5 @@
--- Least privilege, by schema: jobs change rows and no tables; people and dashboards use what is in weir,
--- and nothing of weir_internal by name. A team's login is a member of weir_team and of the role that owns what is
+-- Least privilege, by schema: jobs change rows and no tables; people and dashboards use what is in weir;
+-- what they may read of weir_internal by name is for the pages. A team's login is a member of weir_team and of the role that owns what is
 -- the team's: it does what jobs do, with what it sees. A person who lets consumers write to a table grants INSERT on it
 -- to weir_publisher, which may do nothing else: the triggers of that table run with its rights.
 DO $$
@@ -42,8 +42,9 @@ REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announc
     weir_internal.due_partitions, weir_internal.announced_partitions
 FROM weir_team;
 
--- A view shows what its reader may see, so that it takes the reader's rights to tables and functions. Without a right
--- to the schema, nobody can use them by name.
+-- A view shows what its reader may see, so that it takes the reader's rights to tables and functions. The pages ask
+-- them by name, too.
+GRANT USAGE ON SCHEMA weir_internal TO weir_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA weir_internal TO weir_reader;
 DO $$
 DECLARE
@@ -59,6 +60,13 @@ BEGIN
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
     END LOOP;
+    -- And those that change nothing, with the rights of whoever calls them; and what these ask of packed commits.
+    FOR called IN
+        SELECT f.oid FROM pg_proc f WHERE f.pronamespace = 'weir_internal'::regnamespace
+            AND f.provolatile <> 'v' AND f.prokind = 'f' AND (NOT f.prosecdef OR f.proname LIKE 'packed\_%')
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
+    END LOOP;
     FOR seen IN SELECT oid FROM pg_class
                 WHERE relnamespace IN ('weir'::regnamespace, 'weir_ducklake'::regnamespace) AND relkind = 'v' LOOP
         EXECUTE format('ALTER VIEW %s SET (security_invoker = true)', seen);
@@ -69,7 +77,7 @@ END $$;
 -- joined by OR: for weir_jobs they are true, which costs nothing.
 GRANT EXECUTE ON FUNCTION weir_internal.hidden_streams, weir_internal.hidden_groups, weir_internal.groups_of_others,
     weir_internal.hidden_stores, weir_internal.hidden_names, weir_internal.may_act_for, weir_internal.sees_all,
-    weir_internal.time_clock, weir_internal.clock_time
+    weir_internal.time_clock, weir_internal.clock_time, weir_internal.epoch_at
 TO weir_reader;
 CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.stream
     FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();

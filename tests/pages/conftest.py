@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import uvicorn
@@ -14,6 +14,8 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.acceptance.browser import FLAGS, PATIENCE, chromium
+from tests.conftest import TestDatabase
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
 
@@ -25,9 +27,18 @@ def anybody() -> None:
 
 
 @pytest.fixture
-def client(settings: Settings) -> Iterator[TestClient]:
+def viewing(
+    settings: Settings, postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> Settings:
+    """The settings of a server that shows pages: its login only reads."""
+    dsn = postgres_server.dsn(test_database.name, "weir_view")
+    return replace(settings, database=dsn)
+
+
+@pytest.fixture
+def client(viewing: Settings) -> Iterator[TestClient]:
     """Yield a client of the app."""
-    app = create_app(Access(lambda conn_id: settings, anybody, anybody, anybody, anybody))
+    app = create_app(Access(lambda conn_id: viewing, anybody, anybody, anybody, anybody))
     with TestClient(app) as client:
         yield client
 
@@ -56,8 +67,8 @@ def serving(app: FastAPI) -> Iterator[str]:
 
 
 @pytest.fixture
-def served(settings: Settings) -> Iterator[Served]:
-    made = Served(settings)
+def served(viewing: Settings) -> Iterator[Served]:
+    made = Served(viewing)
     app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody, anybody))
     with serving(app) as made.address:
         yield made

@@ -107,13 +107,13 @@ def test_streams_are_found_by_name_scope_tag_and_state(
     assert found(scope="nyc") == ["nyc/a_b", "nyc/old", "nyc/orders"]
     assert found(scope="ny") == []
     assert found(tag="gold") == ["shop/orders"]
-    run(database, "UPDATE stream SET owner = 'weir_jobs' WHERE stream_name = 'shop/refunds'")
-    assert found(owner="weir_jobs") == ["shop/refunds"]
+    run(database, "UPDATE stream SET owner = 'weir_reader' WHERE stream_name = 'shop/refunds'")
+    assert found(owner="weir_reader") == ["shop/refunds"]
     assert found(owner="nobody") == []
     assert found(state="sealed") == ["nyc/old"]
     assert found(scope="nyc", search="orders", state="active") == ["nyc/orders"]
     assert client.get("/api/scopes").json() == {
-        "scopes": ["nyc", "shop"], "tags": ["gold", "pii"], "owners": ["weir_jobs"],
+        "scopes": ["nyc", "shop"], "tags": ["gold", "pii"], "owners": ["weir_reader"],
     }  # fmt: skip
     wrong = client.get("/api/streams", params={"state": "gone"})
     assert wrong.status_code == 400
