@@ -247,8 +247,9 @@ def stage_table(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     if keys.null_count and attempt.on_missing_key != "spread":
         raise BadRows(
             "bad_rows",
-            f"{keys.null_count:,} of {len(keys):,} rows have no routing key ({layout.key}); fill "
-            "it in, append with Spark, which can quarantine them, or to place them anywhere "
+            f"{keys.null_count:,} of {len(keys):,} rows have no routing key "
+            f"({attempt.routing_key}); fill it in, append with Spark, which can quarantine them, "
+            "or to place them anywhere "
             f"{do('update_stream', stream=str(attempt.stream), on_missing_key='spread')}.",
         )
     return layout.staged([layout.write(table, pa.array(range(table.num_rows), pa.int64()))])
