@@ -19,6 +19,7 @@ TOGETHER = {
         "tests/crash/test_consumer_killed.py",
         "tests/crash/test_lost_connection.py",
         "tests/crash/test_outage.py",
+        "tests/crash/test_query_killed.py",
         "tests/crash/test_soak.py",
     ),
 }

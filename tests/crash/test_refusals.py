@@ -133,6 +133,7 @@ def test_an_append_that_is_refused_anywhere_ends_aborted_or_committed(
             store.append(str(lane.name), table, writer_id="w", batch_id="b")
         return made
 
+    append(Lane.made(database, retention="consumed"), None)  # notes where the warehouse is
     statements = append(Lane.made(database, retention="consumed"), None).seen
     assert len(statements) >= 5
     for number, moment in some(enumerate(statements), state, least=3):

@@ -153,7 +153,7 @@ def test_what_is_truncated_while_it_is_published_is_not_published(world: World) 
 
     def slow(*given: Any) -> Any:
         written = write(*given)
-        world.truncate(cut)
+        world.lane.truncate(", ".join(f"{segment}={at}" for segment, at in cut.items()))
         return written
 
     def late(*given: Any) -> None:
