@@ -21,6 +21,7 @@ TOGETHER = {
         "tests/crash/test_outage.py",
         "tests/crash/test_query_killed.py",
         "tests/crash/test_soak.py",
+        "tests/publication/test_spark.py",
     ),
 }
 # Files that take longer than the rest; what is not named comes after them.
