@@ -4,8 +4,7 @@ Spark's Python workers read and write the files. The client, which this is, has 
 plans, commits, and brings rows for tables there itself.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -20,25 +19,21 @@ from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
-from weir.errors import InvalidInput, WeirError
-from weir.installation.opened import Installation
+from weir.errors import InvalidInput
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.appends.over_connect import stage_over_connect
 from weir.spark.base.connect import check_writing
 from weir.spark.base.session import is_connect
-from weir.spark.failures import causes
-from weir.spark.failures.lost_files import of_warehouse, saying_why
+from weir.spark.consumers.frames import Frames
 from weir.spark.reads.over_connect import frame_over_connect, merged_over_connect
 from weir.warehouse.filesystem import in_object_store
 from weir.warehouse.paths import spark_path
 
 
 @dataclass(frozen=True)
-class Connect:
+class Connect(Frames):
     """DataFrames of the installation's session, which is one of Spark Connect."""
-
-    app: Installation
 
     def begin(self) -> None:
         """Do nothing: the session is the program's."""
@@ -56,28 +51,6 @@ class Connect:
             )
         frame: DataFrame = rows
         return frame
-
-    def is_nothing(self, frame: DataFrame) -> bool:
-        """Return False: a DataFrame has its columns whatever its rows are."""
-        return False
-
-    def columns(self, frame: DataFrame) -> list[Field]:
-        """Return the columns of a DataFrame in Spark's JSON form."""
-        fields: list[Field] = frame.schema.jsonValue()["fields"]
-        return fields
-
-    def without(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
-        """Return a DataFrame without these columns."""
-        return frame.drop(*names)
-
-    def kept(self, frame: DataFrame) -> DataFrame:
-        """Return a DataFrame that is computed once, until `release`."""
-        return frame.persist()
-
-    def release(self, frames: Sequence[DataFrame]) -> None:
-        """Forget what was kept."""
-        for frame in frames:
-            frame.unpersist()
 
     def read(self, read: Slices, order: str) -> DataFrame:
         """Return the events of a stream with their places."""
@@ -146,27 +119,6 @@ class Connect:
         known = events.select(*(F.col(name).alias(name) for name in names)).distinct().toArrow()
         mine = result.select(*names).distinct().toArrow()
         return Pyarrow(self.app).changed(names, mine, known)
-
-    def explaining(self) -> AbstractContextManager[None]:
-        """Return a block that says why files of the warehouse can't be read or written."""
-        return saying_why(self.app.database, self.app.settings)
-
-    def of_storage(self, error: Exception) -> WeirError | None:
-        """Return what it means that a function failed at a file of the warehouse; None if it did
-        not."""
-        return of_warehouse(self.app.database, self.app.settings, error)
-
-    def caused_by_events(self, error: Exception) -> bool:
-        """Return whether a smaller batch may succeed."""
-        return causes.caused_by_events(error)
-
-    def is_programs(self, error: Exception) -> bool:
-        """Return whether an error is a mistake in the program's text, here or on executors."""
-        return causes.is_programs(error)
-
-    def sentence(self, error: Exception) -> str:
-        """Return what went wrong, in one line."""
-        return causes.sentence(error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,6 @@
 """Read the batches of a reader group as DataFrames of Spark."""
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,6 @@ from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
-from weir.errors import WeirError
-from weir.installation.opened import Installation
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.adjuncts.build import build_version
@@ -26,10 +23,10 @@ from weir.spark.appends.rejected import failed_events
 from weir.spark.base.progress import watched
 from weir.spark.base.session import check_classic, is_connect
 from weir.spark.base.stored_columns import as_in_files
+from weir.spark.consumers.frames import Frames
 from weir.spark.consumers.parquet_output import write_parquet
 from weir.spark.consumers.table_output import copy_rows
 from weir.spark.failures import causes
-from weir.spark.failures.lost_files import of_warehouse, saying_why
 from weir.spark.reads.kept_columns import is_kept
 from weir.spark.reads.merged import merged_frame
 from weir.spark.reads.native import frame_of
@@ -37,10 +34,8 @@ from weir.spark.users.expressions import check_expression
 
 
 @dataclass(frozen=True)
-class Spark:
+class Spark(Frames):
     """DataFrames of the installation's session."""
-
-    app: Installation
 
     def begin(self) -> None:
         """Let errors of the function have their whole traceback; the session is the job's."""
@@ -56,28 +51,6 @@ class Spark:
             check_classic(rows.sparkSession)
         frame: DataFrame = rows
         return frame
-
-    def is_nothing(self, frame: DataFrame) -> bool:
-        """Return False: a DataFrame has its columns whatever its rows are."""
-        return False
-
-    def columns(self, frame: DataFrame) -> list[Field]:
-        """Return the columns of a DataFrame in Spark's JSON form."""
-        fields: list[Field] = frame.schema.jsonValue()["fields"]
-        return fields
-
-    def without(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
-        """Return a DataFrame without these columns."""
-        return frame.drop(*names)
-
-    def kept(self, frame: DataFrame) -> DataFrame:
-        """Return a DataFrame that is computed once, until `release`."""
-        return frame.persist()
-
-    def release(self, frames: Sequence[DataFrame]) -> None:
-        """Forget what was kept."""
-        for frame in frames:
-            frame.unpersist()
 
     def read(self, read: Slices, order: str) -> DataFrame:
         """Return the events of a stream with their places."""
@@ -135,24 +108,3 @@ class Spark:
         """Return the first of these columns that Spark does not know to be that of the events, or
         nothing."""
         return next((name for name in names if not is_kept(name, result, events)), "")
-
-    def explaining(self) -> AbstractContextManager[None]:
-        """Return a block that says why files of the warehouse can't be read or written."""
-        return saying_why(self.app.database, self.app.settings)
-
-    def of_storage(self, error: Exception) -> WeirError | None:
-        """Return what it means that a function failed at a file of the warehouse, or at a full
-        disk; None if it did not."""
-        return of_warehouse(self.app.database, self.app.settings, error)
-
-    def caused_by_events(self, error: Exception) -> bool:
-        """Return whether a smaller batch may succeed."""
-        return causes.caused_by_events(error)
-
-    def is_programs(self, error: Exception) -> bool:
-        """Return whether an error is a mistake in the program's text, here or on executors."""
-        return causes.is_programs(error)
-
-    def sentence(self, error: Exception) -> str:
-        """Return what went wrong, in one line."""
-        return causes.sentence(error)
