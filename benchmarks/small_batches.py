@@ -1,6 +1,7 @@
 """What a small batch by Spark costs, beside a micro-batch of Structured Streaming."""
 
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,16 +13,13 @@ from benchmarks.setting import Setting
 ROWS = 1000
 
 
-def batches(setting: Setting) -> Figure:
-    """Return the figure of the batches of a group, each read and committed to a stream, beside
-    Structured Streaming from Parquet to Parquet, a file of as many rows for each micro-batch."""
-    count = 50 if setting.full else 20
-    setting.durable(True)
-    spark = setting.spark
-    name, number = f"bench/small-{setting.number()}", setting.number()
-    source = setting.folder / f"source-{number}"
+def filled(setting: Setting, count: int) -> tuple[weir.StreamStore, str, Path]:
+    """Return a stream of so many appends of `ROWS` events, a file each, and a folder with the same
+    files."""
+    number = setting.number()
+    name, source = f"bench/small-{number}", setting.folder / f"source-{number}"
     source.mkdir()
-    store = setting.at_end.enter_context(weir.open(settings=setting.settings, spark=spark))
+    store = setting.at_end.enter_context(weir.open(settings=setting.settings, spark=setting.spark))
     store.create_stream(name, "customer", segments=1)
     for i in range(count):
         ids = range(i * ROWS, (i + 1) * ROWS)
@@ -29,6 +27,16 @@ def batches(setting: Setting) -> Figure:
                          "amount": [n / 7 for n in ids]})  # fmt: skip
         store.append(name, rows)
         pq.write_table(rows, source / f"{i:03}.parquet")
+    return store, name, source
+
+
+def batches(setting: Setting) -> Figure:
+    """Return the figure of the batches of a group, each read and committed to a stream, beside
+    Structured Streaming from Parquet to Parquet, a file of as many rows for each micro-batch."""
+    count = 50 if setting.full else 20
+    setting.durable(True)
+    spark = setting.spark
+    store, name, source = filled(setting, count)
 
     def ours() -> float:
         number = setting.number()

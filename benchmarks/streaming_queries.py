@@ -3,15 +3,11 @@
 import json
 import time
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-import weir
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-
-ROWS = 1000
+from benchmarks.small_batches import ROWS, filled
 
 
 def stream(setting: Setting) -> Figure:
@@ -19,20 +15,11 @@ def stream(setting: Setting) -> Figure:
     of a query of as many plain Parquet files."""
     count = 100 if setting.full else 30
     setting.durable(True)
-    spark, number = setting.spark, setting.number()
-    name, source = f"bench/queried-{number}", setting.folder / f"queried-{number}"
-    source.mkdir()
-    config = setting.folder / f"queried-{number}.toml"
+    spark = setting.spark
+    store, name, source = filled(setting, count)
+    config = setting.folder / f"{source.name}.toml"
     given = {"database": setting.settings.database, "warehouse": setting.settings.warehouse}
     config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items()))
-    store = setting.at_end.enter_context(weir.open(settings=setting.settings, spark=spark))
-    store.create_stream(name, "customer", segments=1)
-    for i in range(count):
-        ids = range(i * ROWS, (i + 1) * ROWS)
-        rows = pa.table({"id": ids, "customer": [f"c{n % 97}" for n in ids],
-                         "amount": [n / 7 for n in ids]})  # fmt: skip
-        store.append(name, rows)
-        pq.write_table(rows, source / f"{i:03}.parquet")
 
     def run(frame: DataFrame) -> float:
         folder = setting.folder / f"checkpoint-{setting.number()}"
