@@ -104,7 +104,7 @@ BEGIN
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c.relnamespace = 'weir_internal'::regnamespace AND c.relkind = 'r'
         GROUP BY c.oid, c.relname
-        HAVING array_agg(a.attname::text) && '{stream_id, group_id, store_id}' OR c.relname IN ('job_run', 'request')
+        HAVING array_agg(a.attname::text) && '{stream_id, group_id, store_id}' OR c.relname IN ('job_run', 'request', 'watch')
     LOOP
         seen := concat_ws(' OR ',
             CASE WHEN 'store_id' = ANY (one.columns) AND one.relname <> 'adjunct_store'
@@ -116,6 +116,7 @@ BEGIN
                      THEN 'group_id NOT IN (SELECT weir_internal.hidden_groups(current_user))' END) END);
         seen := CASE one.relname
             WHEN 'stream' THEN 'owner IS NULL OR weir_internal.may_act_for(current_user, owner)'
+            WHEN 'watch' THEN 'stream_name NOT IN (SELECT weir_internal.hidden_names(current_user))'
             WHEN 'request' THEN 'object NOT IN (SELECT weir_internal.hidden_names(current_user))'
             WHEN 'job_run' THEN 'login = current_user OR NOT EXISTS (
                 SELECT FROM weir_internal.hidden_names(current_user) AS h (name)
