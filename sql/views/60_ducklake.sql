@@ -122,10 +122,10 @@ LEFT JOIN weir_internal.stream_schema v ON v.stream_id = f.stream_id AND v.versi
 COMMENT ON VIEW weir_ducklake.ducklake_data_file IS 'The files of the streams. row_id_start: the number of the segment and the offset.';
 
 -- Of files of one commit, if the event time is just a column. The bounds are those of the commit, so they may be wider than
--- the file's. The numbers are those that clock_time keeps exactly.
+-- the file's; what is no event time, such as 9999-12-31, is in no bounds, so a commit must have none. The numbers are those that clock_time keeps exactly.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_file_column_stats AS
 SELECT f.file_id AS data_file_id, f.stream_id AS table_id, c.column_id, NULL::bigint AS column_size_bytes,
-       f.events AS value_count, t.untimed AS null_count, (b.low || c.zone)::varchar AS min_value,
+       f.events AS value_count, 0::bigint AS null_count, (b.low || c.zone)::varchar AS min_value,
        (b.high || c.zone)::varchar AS max_value, NULL::boolean AS contains_nan, NULL::varchar AS extra_stats
 FROM weir_internal.stream s
 JOIN LATERAL (
@@ -139,7 +139,7 @@ JOIN weir_internal.transaction t ON t.stream_id = f.stream_id AND t.transaction_
 CROSS JOIN LATERAL (
     SELECT to_char(weir_internal.clock_time(t.min_event_time) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') AS low,
            to_char(weir_internal.clock_time(t.max_event_time) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') AS high) b
-WHERE s.event_time IS NOT NULL AND t.clock > s.event_time_since
+WHERE s.event_time IS NOT NULL AND t.clock > s.event_time_since AND t.untimed = 0
   AND t.min_event_time > -9007199254740992 AND t.max_event_time < 9007199254740992;
 COMMENT ON VIEW weir_ducklake.ducklake_file_column_stats IS 'The event times of files, by which DuckDB leaves files out.';
 

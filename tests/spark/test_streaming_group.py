@@ -229,6 +229,8 @@ def test_a_query_says_which_events_it_lost_and_which_stream_it_cannot_read(
     [
         ({"start": "tail"}, "start is given with readerGroup; leave start out"),
         ({"onGap": "skip"}, "onGap is given with readerGroup"),
+        ({"readerGroup": "aligned"}, "[group_aligned]"),
+        ({"readerGroup": "s/store"}, "[group_name_invalid]"),
         ({"readerGroup": "nobody"}, "there is no reader group nobody"),
         ({"path": "s/other"}, "reader group readers reads stream s/events, not s/other"),
         ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger is 'much'; it must be a number of"),
@@ -239,6 +241,7 @@ def test_a_wrong_option_of_a_query_is_refused_with_one_sentence(
     weir: Installation, stream: StreamName, options: dict[str, str], says: str
 ) -> None:
     config = str(write_config(weir.settings))
+    weir.group(stream, name="aligned", aligned=True)
     given = {"config": config, "readerGroup": weir.group(stream), **options}
     with pytest.raises(PySparkException, match=re.escape(says)):
         weir.spark.readStream.format("weir").options(**given).load()

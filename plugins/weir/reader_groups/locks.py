@@ -56,14 +56,6 @@ _LOCK_ALL = text(
 )
 
 
-def read_group_id(connection: Connection, name: str) -> int:
-    """Return the id of a reader group. Raises NotFound."""
-    row = connection.execute(_READ_GROUP, {"name": name}).one_or_none()
-    if row is None:
-        raise no_such_group(name)
-    return int(row.group_id)
-
-
 def lock_group(connection: Connection, name: str) -> LockedGroup:
     """Lock a reader group and return it. Afterwards, lock only readers and batches. Raises
     NotFound.

@@ -28,7 +28,7 @@ from weir.model.plain_column import plain_column
 from weir.spark.reads.format_source import StreamSource
 
 # By clocks of files: the event times of their commits. Before the event time was set, these have
-# others; and where a commit has none, Weir does not know what the column has.
+# others. What is no event time to Weir, such as 9999-12-31, is in no bounds, so all must be some.
 _TIMES = text(
     """SELECT t.low, t.high, t.known
     FROM unnest(CAST(:firsts AS bigint[]), CAST(:lasts AS bigint[]))
@@ -36,8 +36,7 @@ _TIMES = text(
     CROSS JOIN stream s
     CROSS JOIN LATERAL (
         SELECT min(c.min_event_time) AS low, max(c.max_event_time) AS high,
-            coalesce(bool_and(c.clock > s.event_time_since AND c.min_event_time IS NOT NULL), false)
-                AS known
+            coalesce(bool_and(c.clock > s.event_time_since AND c.untimed = 0), false) AS known
         FROM transaction c WHERE c.stream_name = s.stream_name AND c.state = 'committed'
           AND clock_time(c.clock) BETWEEN clock_time(w.first) AND clock_time(w.last)) t
     WHERE s.stream_id = :s ORDER BY w.n"""
@@ -76,6 +75,8 @@ def _may_be(filters: Sequence[Filter], low: Any, high: Any) -> bool:
         return True
     for one in filters:
         value = getattr(one, "value", None)
+        if isinstance(one, EqualNullSafe) and value is None:
+            continue  # rows without a value are in no bounds
         if isinstance(one, EqualTo | EqualNullSafe | In):
             values = one.value if isinstance(one, In) else (value,)
             if all(v is None or not low <= _number(v) <= high for v in values):

@@ -18,10 +18,9 @@ from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.batches.streaming_query import StreamingQuery
 from weir.reader_groups.group_streams import group_tails
 from weir.spark.failures.workers import says_why
+from weir.spark.reads.format_options import EVERYTHING
 from weir.spark.reads.format_parts import PartReader, parts_of
 from weir.spark.reads.format_source import StreamSource
-
-_EVERYTHING = 1 << 62  # events, bytes or files: more than any stream has
 
 
 class GroupReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -64,7 +63,7 @@ class GroupReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         if isinstance(limit, ReadMaxRows):
             budget = replace(budget, events=limit.max_rows)
         else:  # Trigger.Once
-            budget = Budget(_EVERYTHING, _EVERYTHING, _EVERYTHING)
+            budget = Budget(EVERYTHING, EVERYTHING, EVERYTHING)
         number = self._of(start).next(start["batch"], Reading(budget), self._until, self._lease)
         return start if number == start["batch"] else {**start, "batch": number}
 

@@ -4,12 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from weir.errors import InvalidInput, NotFound
+from weir.model.names import reader_group_name
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.locks import read_group_id
+from weir.reader_groups.locks import no_such_group
 
+EVERYTHING = 1 << 62  # events, bytes or files: more than any stream has
+_GROUP = text("SELECT group_id, aligned FROM reader_group WHERE name = :name")
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30,
           "gb": 1 << 30, "t": 1 << 40, "tb": 1 << 40}  # fmt: skip
 
@@ -41,8 +44,16 @@ class Group(NamedTuple):
 
 def read_group(connection: Connection, name: str, stream: str) -> Group:
     """Return a group that a query may read. Raises NotFound, also for a stream that was
-    deleted, and InvalidInput for a group that reads other streams."""
-    group_id = read_group_id(connection, name)
+    deleted, and InvalidInput for an aligned group, and one that reads other streams."""
+    row = connection.execute(_GROUP, {"name": reader_group_name(name)}).one_or_none()
+    if row is None:
+        raise no_such_group(name)
+    if row.aligned:
+        raise InvalidInput(
+            "group_aligned",
+            f"reader group {name} is aligned, and a streaming query can't end its micro-batches at "
+            "common clocks; give a group that is not aligned.",
+        )
     streams = group_streams(connection, name)
     if len(streams) != 1:
         raise InvalidInput(
@@ -63,7 +74,7 @@ def read_group(connection: Connection, name: str, stream: str) -> Group:
             f"stream {one.name}, which reader group {name} reads, was deleted; create another "
             "reader group for a stream that was made anew under this name.",
         )
-    return Group(name, group_id, one.name)
+    return Group(name, int(row.group_id), one.name)
 
 
 def _whole(options: Mapping[str, str], name: str) -> int:

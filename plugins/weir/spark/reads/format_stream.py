@@ -26,7 +26,7 @@ from weir.model.bounds import Bound
 from weir.model.stream_cut import meet
 from weir.reader_groups.batches.budget import Budget, fit
 from weir.spark.failures.workers import says_why
-from weir.spark.reads.format_options import Limits
+from weir.spark.reads.format_options import EVERYTHING, Limits
 from weir.spark.reads.format_parts import (
     PartReader,
     closed,
@@ -38,7 +38,6 @@ from weir.spark.reads.format_parts import (
 from weir.spark.reads.format_source import StreamSource
 
 _STEPS = 1000  # the most ends of segments that are passed at once
-_MOST = 1 << 62  # bytes or files: more than any stream has
 # From the query's position, which is valid. If events after it were truncated, planning says so.
 _NEXT = text("SELECT next_cut(CAST(:s AS bigint), CAST(:cut AS jsonb), CAST(:n AS bigint))")
 _UP_TO = text(
@@ -144,7 +143,7 @@ def _within(connection: Connection, stream: StreamRow, cut: Cut, end: Cut, limit
         Bound(stream.stream_id, row.segment_id, row.from_offset, row.to_offset, completes=False)
         for row in rows
     ]
-    budget = Budget(_MOST, limits.bytes or _MOST, limits.files or _MOST)
+    budget = Budget(EVERYTHING, limits.bytes or EVERYTHING, limits.files or EVERYTHING)
     clock = fit(connection, bounds, budget, "commit").clock
     if clock is None:
         return end
