@@ -298,8 +298,8 @@ def test_files_that_no_row_of_a_filter_can_be_in_are_not_opened(
     assert opened(EqualTo(("n",), 105)) == 6
     assert opened(EqualTo(("_segment",), 7)) == 0
     later = {"event_time": "at + interval 1 day"}
-    never = rows(weir, 0, 100).selectExpr("k", "n", "timestamp'9999-12-31' AS at")
-    weir.append(stream, never.coalesce(1))
+    at = "if(n % 2 = 0, timestamp'9999-12-31', timestamp'2013-06-01') AS at"
+    weir.append(stream, rows(weir, 0, 100).selectExpr("k", "n", at).coalesce(1))
     assert opened(GreaterThan(("at",), noon[1])) == 4, "what is no event time is in no bounds"
     update_stream(weir.database, stream, later, request_id="later")
     assert opened(GreaterThan(("at",), noon[1])) == 8, "what is known is of another meaning"
