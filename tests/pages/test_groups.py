@@ -11,6 +11,9 @@ from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.database.connection import Database
 from weir.pages.health import Alert, Lag, health_of_group
+from weir.reader_groups.batches.budget import Budget
+from weir.reader_groups.batches.reading import Reading
+from weir.reader_groups.batches.streaming_query import StreamingQuery
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -71,6 +74,22 @@ def test_a_group_says_who_reads_what_and_how_far_it_is(
     told = client.get(f"/api/groups/{group.name}").json()
     assert told["waiting"] == []
     assert [(row["name"], row["state"]) for row in told["checkpoints"]] == [("noon", "complete")]
+
+
+def test_the_lease_of_a_streaming_query_has_no_end(client: TestClient, database: Database) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 5})
+    group = Group.made(lane)
+    query = StreamingQuery(database, group.name, group.group_id, "spark-1")
+    reading = Reading(Budget(9, 9, 9))
+    number = query.next(0, reading, None, 60.0)
+    leases = [
+        one["lease_until"] for one in client.get(f"/api/groups/{group.name}").json()["readers"]
+    ]
+    assert None not in leases, "its checkpoint does not know it yet"
+    query.batch(number, reading, 60.0)
+    [row] = client.get(f"/api/groups/{group.name}").json()["readers"]
+    assert (row["lease_until"], row["lease_expired"]) == (None, False)
 
 
 def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(

@@ -36,8 +36,8 @@ _POSITIONS = f"""SELECT stream, segment, key_low, key_high, state, next_offset, 
     reader_id
 FROM weir.positions WHERE reader_group = :group
 ORDER BY stream, key_low, segment LIMIT {MOST}"""  # noqa: S608 - a constant
-_READERS = """SELECT reader_id, joined_at, lease_until, lease_expired, segments, unread_events,
-    batch_id, read_rate
+_READERS = """SELECT reader_id, joined_at, nullif(lease_until, 'infinity') AS lease_until,
+    lease_expired, segments, unread_events, batch_id, read_rate
 FROM weir.readers WHERE reader_group = :group ORDER BY reader_id"""
 _BATCHES = f"""SELECT batch_id AS number, state, reader_id, attempt, events, bytes, opened_at,
     ended_at, rejected, error, function
@@ -115,7 +115,7 @@ class Reader(BaseModel):
 
     reader_id: str
     joined_at: datetime
-    lease_until: datetime
+    lease_until: datetime | None  # null: it is a streaming query, whose lease does not end
     lease_expired: bool
     segments: int
     unread_events: int

@@ -99,7 +99,8 @@ function members(found, now) {
     { title: "Reads", number: true, cell: (one) => (one.read_rate === null ? "–" : `${short(one.read_rate)}/s`) },
     { title: "Batch", number: true, cell: (one) => number(one.batch_id) },
     { title: "Joined", cell: (one) => moment(one.joined_at, now) },
-    { title: "Lease", cell: (one) => el("span", { class: one.lease_expired ? "state failed" : "" }, one.lease_expired ? "expired " : "ends ", moment(one.lease_until, now)) },
+    { title: "Lease", cell: (one) => one.lease_until === null ? "is a streaming query's: does not end"
+      : el("span", { class: one.lease_expired ? "state failed" : "" }, one.lease_expired ? "expired " : "ends ", moment(one.lease_until, now)) },
   ], found, { caption: "Readers", none: "No reader has joined. The DAG weir_process runs one." });
 }
 
