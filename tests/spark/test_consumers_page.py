@@ -55,7 +55,7 @@ def test_every_example_of_the_page_does_what_it_says(
     text = PAGE.read_text().replace("/data/", f"{tmp_path}/")
     # Spark's workers have the environment in which Spark was started, before this test.
     config = os.environ["WEIR_CONFIG"]
-    text = text.replace('.load("', f'.option("config", "{config}").load("')
+    text = text.replace(".load(", f'.option("config", "{config}").load(')
     blocks = BLOCK.findall(text)
     streaming = 0
     for kind, block in blocks:
