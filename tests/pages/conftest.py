@@ -97,10 +97,14 @@ def page(started: Browser, served: Served) -> Iterator[Page]:
 
 
 def picture(page: Page, name: str) -> None:
-    """Take a picture for people who want to look at it."""
+    """Take pictures, wide and narrow, for people who want to look at them."""
     if folder := os.environ.get("WEIR_TEST_PICTURES"):
-        for mode in ("light", "dark"):
-            page.emulate_media(color_scheme=mode)
-            page.wait_for_timeout(200)
-            page.screenshot(path=f"{folder}/{name}-{mode}.png", full_page=True)
+        wide = page.viewport_size
+        assert wide is not None
+        for kind, width in (("light", 1280), ("dark", 1280), ("narrow", 400)):
+            page.emulate_media(color_scheme="light" if kind == "light" else "dark")
+            page.set_viewport_size({**wide, "width": width})
+            page.wait_for_timeout(300)
+            page.screenshot(path=f"{folder}/{name}-{kind}.png", full_page=True)
         page.emulate_media(color_scheme="light")
+        page.set_viewport_size(wide)

@@ -37,6 +37,11 @@ def test_the_graph_leads_from_a_stream_to_what_was_made_of_it_also_as_a_list(
     apart = page.evaluate(APART)
     assert apart == [True, True]
     picture(page, "lineage")
+    for width in (1280, 400):  # what it is about is in sight
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload()
+        expect(page.locator(".graph .here")).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_label("How far").select_option("1")
     expect(nodes).to_have_count(6)
     page.get_by_label("How far").select_option("4")

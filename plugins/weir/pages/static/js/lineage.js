@@ -15,6 +15,7 @@ const depth = el("select", { "aria-label": "How far", change: () => change() },
   [1, 2, 3, 4, 6, 8].map((one) => el("option", { value: one }, `${one === 1 ? "1 step" : `${one} steps`} each way`)));
 depth.value = wanted.depth || "4";
 
+let left = null; // how far the graph was moved
 const shown = page({
   here: "",
   title: `Lineage of ${wanted.stream || wanted.group || wanted.store || wanted.run || "nothing"}${row}`,
@@ -24,6 +25,7 @@ const shown = page({
 });
 
 function change() {
+  left = null;
   wanted.depth = depth.value;
   history.replaceState(null, "", address("lineage", wanted));
   shown.again();
@@ -100,9 +102,13 @@ function picture(nodes, edges) {
       svg("rect", { width: WIDTH, height: HEIGHT, rx: one.kind === "group" ? 22 : 6 }),
       svg("text", { class: "kind", x: 12, y: 17 }, KINDS[one.kind]), svg("text", { x: 12, y: 34 }, name));
   });
-  return el("div", { class: "scroll graph", tabindex: "0", role: "region", "aria-label": "Lineage as a graph" },
-    svg("svg", { width: width + 48, height: height + 48, viewBox: `-24 -8 ${width + 48} ${height + 48}`, role: "group",
+  const tall = height + (edges.some(({ source, target }) => of[target].x <= of[source].x) ? 48 : 16);
+  const box = el("div", { class: "scroll graph", tabindex: "0", role: "region", "aria-label": "Lineage as a graph", scroll: () => { left = box.scrollLeft; } },
+    svg("svg", { width: width + 48, height: tall, viewBox: `-24 -8 ${width + 48} ${tall}`, role: "group",
       "aria-label": `A graph of ${nodes.length} things; the list below has the same.` }, lines, boxes));
+  // What the page is about is in the middle of a narrow one, until somebody moves it.
+  requestAnimationFrame(() => { box.scrollLeft = left ?? of[0].x + 24 + (WIDTH - box.clientWidth) / 2; });
+  return box;
 }
 
 function where({ kind, name }) {
