@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation, setting
+from weir.controller.seal import seal_stream
 from weir.model.names import StreamName
+from weir.retention.delete_stream import delete_stream
 from weir.spark.reads.source import register
 
 pytestmark = pytest.mark.drawn(5, among="how Spark appends")
@@ -84,6 +87,20 @@ def test_a_write_without_identity_is_refused_with_what_to_give(
     write = rows(weir, 0, 3).write.format("weir").mode("append").option("config", config)
     with fails(f"{says} batchId [writer_id_missing]"):
         write.options(**options).save(str(stream))
+
+
+def test_a_thread_that_registers_the_format_finds_it_for_writes(
+    weir: Installation, config: str
+) -> None:
+    stream = weir.create()
+
+    def write() -> None:
+        register(weir.spark)
+        save(rows(weir, 0, 10), config, stream)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(write).result()
+    assert sorted(weir.check(stream)["n"]) == list(range(10))
 
 
 def test_an_overwrite_is_refused(weir: Installation, config: str) -> None:
@@ -196,6 +213,23 @@ def test_a_checkpoint_that_is_new_or_old_is_refused_and_loses_nothing_silently(
         query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "new"))
     query(weir, config, stream, tmp_path)
     assert sorted(weir.check(stream)["n"]) == list(range(120))
+
+
+def test_a_query_whose_stream_was_made_anew_is_refused_and_appends_no_later_part_of_it(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create()
+    rows(weir, 0, 5).write.parquet(str(tmp_path / "in"))
+    query(weir, config, stream, tmp_path)
+    seal_stream(weir.database, stream, request_id="seal")
+    delete_stream(weir.database, stream, unread_too=True, request_id="delete")
+    weir.create()
+    rows(weir, 5, 5).write.mode("append").parquet(str(tmp_path / "in"))
+    with fails("late micro-batch 1 made anew new checkpoint [writer_without_past]"):
+        query(weir, config, stream, tmp_path)
+    assert weir.value("SELECT DISTINCT state FROM transaction") == "aborted"
+    query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "new"))
+    assert sorted(weir.check(stream)["n"]) == list(range(10))
 
 
 def test_a_query_without_writer_id_or_with_a_batch_id_is_refused(

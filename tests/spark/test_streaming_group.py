@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.crash.jobs import write_config
 from tests.raises import raises
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, setting
 from weir.controller import queries
 from weir.controller.seal import seal_stream
 from weir.model.names import StreamName
@@ -222,6 +222,39 @@ def test_a_query_says_which_events_it_lost_and_which_stream_it_cannot_read(
     weir.create()
     with pytest.raises(PySparkException, match="was deleted; create another reader group"):
         query.run()
+
+
+def test_a_query_of_named_sources_goes_on_when_one_is_added_before_the_others(
+    weir: Installation, stream: StreamName, tmp_path: Path
+) -> None:
+    other = weir.create("s/other", segments=2)
+    put(weir, other, 1000, 10)
+    config = str(write_config(weir.settings))
+    given: list[Row] = []
+    groups = {stream: weir.group(stream), other: weir.group(other, name="others")}
+
+    def named(source: StreamName) -> DataFrame:
+        options = {"config": config, "readerGroup": groups[source]}
+        reader = weir.spark.readStream.format("weir").options(**options)
+        return reader.name(groups[source]).load()
+
+    def run(frame: DataFrame) -> list[int]:
+        given.clear()
+        writer = frame.writeStream.foreachBatch(lambda rows, _: given.extend(rows.collect()))
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        assert writer.trigger(availableNow=True).start().awaitTermination(120)
+        return sorted(row.n for row in given)
+
+    evolves = {
+        "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+        "spark.sql.streaming.offsetLog.formatVersion": "2",
+    }
+    with setting(weir.spark, evolves):
+        assert run(named(stream)) == list(range(100))
+        put(weir, stream, 100, 5)
+        both = run(named(other).union(named(stream)))
+        assert both == [*range(100, 105), *range(1000, 1010)]
+    assert [lag(weir, group) for group in groups.values()] == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def commit_micro_batch(
     None if the query has committed it before, and nothing is committed now.
 
     `query`: the id of the query, which its checkpoint keeps. Raises Conflict if the writer id
-    belongs to another query, or if the checkpoint is older than what the query has committed;
-    otherwise like `commit`.
+    belongs to another query, or if the checkpoint is older than what the query has committed, or if
+    the stream has none of the micro-batches before this one; otherwise like `commit`.
     """
     attempt = staged[0].attempt
     fingerprint = f"query {query}"
@@ -81,6 +81,8 @@ def commit_micro_batch(
         locked = lock_streams(connection, ids=[one.attempt.stream_id for one in staged])
         given = {"stream": str(attempt.stream), "writer_id": writer_id}
         last = connection.execute(_LAST, given).one_or_none()
+        if last is None and batch > 0:
+            raise _unknown(attempt.stream, writer_id, batch)
         if last is not None and last.transaction_number != attempt.transaction_number:
             if last.fingerprint != fingerprint:
                 raise _taken(attempt.stream, writer_id, batch)
@@ -98,6 +100,16 @@ def commit_micro_batch(
         return commit_in(connection, locked, staged)[0]
 
     return database.transaction(work)
+
+
+def _unknown(stream: StreamName, writer_id: str, batch: int) -> Conflict:
+    return Conflict(
+        "writer_without_past",
+        f"the query of writer {writer_id!r} writes micro-batch {batch} to stream {stream}, which "
+        "has none of its micro-batches before: the stream was deleted and made anew, or the "
+        "checkpoint wrote elsewhere or with another writerId, so nothing was appended; begin a new "
+        "checkpoint, whose query appends from its own first micro-batch on.",
+    )
 
 
 def _taken(stream: StreamName, writer_id: str, batch: int) -> Conflict:

@@ -24,8 +24,10 @@ from weir.spark.reads.format_stream import StreamReader
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `weir` in a session."""
+    """Register the format `weir` in a session. In further threads of a classic session, also let
+    Spark's writes find it: they look in the thread's active session, which such a thread lacks."""
     spark.dataSource.register(WeirSource)
+    spark.createDataFrame([], "n INT")  # makes the session the thread's active one
 
 
 class WeirSource(StreamSource):
