@@ -75,6 +75,10 @@ FROM weir.transactions WHERE stream = 'nyc/flights' AND state = 'committed' ORDE
 
 SELECT events, rule, reason FROM weir.truncated_between('nyc/flights', '2000-01-01');
 
+-- Was the beginning of the stream read before it went, and by whom?
+SELECT reader_group, read, events, lost_events, rule FROM weir.was_read_before_it_went('nyc/flights',
+    (SELECT head FROM weir.streams WHERE stream = 'nyc/flights'));
+
 -- A commit that is in flight may still get an earlier clock than a time that has just gone by. To use a time as an
 -- address, close it: the answer stays the same, until truncation. A time is in the session's zone unless you write one,
 -- such as 2013-06-01 09:00 UTC.

@@ -176,6 +176,29 @@ BEGIN
     SELECT i.*, in_group_id, in_batch_id
     FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
     WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id;
+    -- A range that this batch goes on with becomes longer. events counts what a batch read twice.
+    INSERT INTO weir_internal.delivered_range AS d (group_id, stream_id, segment_id, placement, from_offset, to_offset,
+        events, lost, first_batch, last_batch, first_at, last_at)
+    SELECT in_group_id, i.stream_id, i.segment_id, coalesce(l.placement, p.number), coalesce(l.from_offset, i.from_offset),
+           i.to_offset, i.to_offset - i.from_offset,
+           CASE WHEN i.first THEN coalesce((in_lost ->> i.stream_id::text)::bigint, 0) ELSE 0 END,
+           in_batch_id, in_batch_id, ended, ended
+    FROM (SELECT n.*, row_number() OVER (PARTITION BY n.stream_id ORDER BY n.segment_id) = 1 AS first
+          FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) n
+          WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id) i
+    CROSS JOIN LATERAL (
+        SELECT coalesce(max(o.number), 1) AS number FROM weir_internal.placement o
+        WHERE o.group_id = in_group_id AND o.stream_id = i.stream_id) p
+    LEFT JOIN LATERAL (
+        SELECT * FROM (
+            SELECT o.placement, o.from_offset, o.to_offset FROM weir_internal.delivered_range o
+            WHERE o.group_id = in_group_id AND o.stream_id = i.stream_id AND o.segment_id = i.segment_id
+              AND o.placement = p.number
+            ORDER BY o.from_offset DESC LIMIT 1) o
+        WHERE o.to_offset = i.from_offset) l ON true
+    ON CONFLICT (group_id, stream_id, segment_id, placement, from_offset) DO UPDATE SET to_offset = excluded.to_offset,
+        events = d.events + excluded.events, lost = d.lost + excluded.lost, last_batch = excluded.last_batch,
+        last_at = excluded.last_at;
     -- That of a streaming query stays infinite.
     UPDATE weir_internal.reader SET lease_until = greatest(lease_until, clock_timestamp() + in_lease * interval '1 second')
     WHERE group_id = in_group_id AND reader_id = in_reader_id AND token = in_token;

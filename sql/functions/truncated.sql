@@ -41,14 +41,10 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT f.truncated_at, f.rule, f.reason FROM (
-        SELECT t.truncated_at, t.rule, t.reason, t.events,
-               z.events - sum(t.events) OVER (ORDER BY t.truncated_at DESC) AS before
-        FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z
-        JOIN weir.truncations t ON t.stream = s.stream_name
-        WHERE s.stream_id = in_stream_id) f
-    WHERE f.before < in_number AND in_number <= f.before + f.events
-    ORDER BY f.truncated_at LIMIT 1;
+    SELECT t.truncated_at, t.rule, t.reason FROM (
+        SELECT * FROM weir_internal.truncation o
+        WHERE o.stream_id = in_stream_id AND o.events_until >= in_number ORDER BY o.events_until LIMIT 1) t
+    WHERE t.events_until - t.events < in_number;
 END $$;
 COMMENT ON FUNCTION weir_internal.truncation_of(bigint, bigint) IS 'When and why the event of a number was truncated, counted from the first event that was truncated; nothing if that is not recorded any more.';
 

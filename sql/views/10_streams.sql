@@ -148,21 +148,17 @@ COMMENT ON COLUMN weir.retention_status.checked_at IS 'When retention last decid
 COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide about it again at the latest; null: only once something changes.';
 
 CREATE OR REPLACE VIEW weir.truncations AS
-SELECT d.stream_name AS stream, d.decided_at AS truncated_at, d.rule, d.reason, d.events, d.bytes, d.cut AS head,
-       d.lost, NULL::text AS request_id
-FROM weir_internal.retention_decision d WHERE d.events > 0
-UNION ALL
-SELECT s.stream_name, r.ended_at, 'by_hand', 'truncated by hand: ' || regexp_replace(r.request_id, '^by hand/', ''), (r.result ->> 'events')::bigint,
-       (r.result ->> 'bytes')::bigint, r.result -> 'head', (r.result -> 'lost') || (r.result -> 'lost_to_others'),
-       r.request_id
-FROM weir_internal.stream s JOIN weir_internal.request r ON r.object = s.stream_name AND r.ended_at >= s.created_at
-WHERE s.state <> 'deleted' AND r.operation = 'truncate' AND (r.result ->> 'events')::bigint > 0;
-COMMENT ON VIEW weir.truncations IS 'What was truncated, when and why: by retention, or by hand. Old truncations by retention are pruned, but not the last one, and none by which a subscriber lost events.';
-COMMENT ON COLUMN weir.truncations.truncated_at IS 'When the head was moved.';
-COMMENT ON COLUMN weir.truncations.rule IS 'The rule of retention that truncated, or by_hand.';
-COMMENT ON COLUMN weir.truncations.head IS 'The cut at which the stream began afterwards.';
-COMMENT ON COLUMN weir.truncations.lost IS 'Per reader group that had not read all of it: how many events it lost. Retention counts subscribers only.';
-COMMENT ON COLUMN weir.truncations.request_id IS 'Who truncated by hand: the DAG run and task, or the run in a terminal. Null for retention.';
+SELECT t.stream_name AS stream, t.truncated_at, t.rule, t.reason, t.events, t.bytes, t.head, t.lost, t.request_id,
+       t.number, t.files, t.subscribers
+FROM weir_internal.truncation t;
+COMMENT ON VIEW weir.truncations IS 'What was truncated, when and why, by retention or by hand, and who had read it: a receipt per truncation, kept as long as the stream.';
+
+CREATE OR REPLACE VIEW weir.receipts AS
+SELECT t.stream_name AS stream, weir_internal.segment_name(r.segment_id) AS segment, r.from_offset, r.to_offset, t.number,
+       t.truncated_at, t.rule, t.reason, t.subscribers
+FROM weir_internal.truncation t JOIN weir_internal.truncated_range r USING (stream_id, number);
+COMMENT ON COLUMN weir.receipts.number IS 'The truncation, as in weir.truncations.';
+COMMENT ON VIEW weir.receipts IS 'Which offsets each truncation took. A file lay below the head, and was deleted, if all its offsets are in receipts.';
 
 CREATE OR REPLACE VIEW weir.garbage_files AS
 SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.garbage_since

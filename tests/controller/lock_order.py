@@ -19,13 +19,14 @@ OWNER = {
     **dict.fromkeys(
         """stream stream_schema epoch segment segment_tail transaction transaction_input
         stream_writer data_file time_index packed_commits stream_cut retention_decision
-        scale_decision hot_key compaction
+        scale_decision hot_key compaction truncation truncated_range
         publication published_file""".split(),
         "stream",
     ),
     **dict.fromkeys(
         """reader_group reader_group_stream reader reader_batch reader_group_segment
-        reader_group_pin adjunct_pin checkpoint parquet_output batch_input""".split(),
+        reader_group_pin adjunct_pin checkpoint parquet_output batch_input placement
+        delivered_range""".split(),
         "reader_group",
     ),
     **dict.fromkeys(

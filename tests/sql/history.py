@@ -104,6 +104,16 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
             INSERT INTO retention_decision (stream_id, stream_name, decided_at, rule, reason,
                                             head, held_by, events, bytes)
             SELECT :s, :name, at - interval '8 days', 'consumed', '', '{}', '{}', 0, 0 FROM e
+        ), receipts AS (
+            INSERT INTO truncation (stream_id, stream_name, number, truncated_at, clock, rule,
+                                    reason, head, events, bytes, files, events_until, lost,
+                                    subscribers)
+            SELECT :s, :name, n, at - interval '8 days', clock, 'consumed', '', '{}', 1, 10, 1, n,
+                   '{}', jsonb_build_object(CAST(:group AS text), jsonb_build_object(
+                       'group_id', CAST(:g AS bigint), 'lost', 0, 'lost_so_far', 0)) FROM e
+        ), ranges AS (
+            INSERT INTO truncated_range (stream_id, segment_id, from_offset, to_offset, number)
+            SELECT :s, segment_id, 0, 1, n FROM e
         ), scales AS (
             INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule,
                                         reason, policy, loads, changes)

@@ -79,7 +79,11 @@ USUAL: dict[str, tuple[str, ...]] = {
         f"{_STREAM} ORDER BY decided_at DESC LIMIT 10",
     ),
     "retention_status": (_STREAM,),
-    "truncations": (f"{_STREAM} AND truncated_at BETWEEN :at AND :soon",),
+    "truncations": (
+        f"{_STREAM} AND truncated_at BETWEEN :at AND :soon",
+        f"{_STREAM} ORDER BY truncated_at DESC LIMIT 10",
+    ),
+    "receipts": (f"{_STREAM} AND number = CAST(:epoch AS bigint)",),
     "scale_decisions": (
         f"{_STREAM} AND decided_at BETWEEN :at AND :soon",
         f"{_STREAM} ORDER BY decided_at DESC LIMIT 10",

@@ -41,6 +41,28 @@ def placing(cuts: str) -> str:
             FROM {cuts} c CROSS JOIN LATERAL cut_entries(c.cut) e"""  # noqa: S608 - constants
 
 
+def placed(cuts: str, cause: str) -> str:
+    """Return SQL that records where a group is put other than by its batches, in the statement that
+    takes its positions away, or before it.
+
+    `cuts`: as in `placing`. `cause`: see the table. Moves that follow one another are one row, as a
+    run may make one for each stream.
+    """
+    return f"""INSERT INTO placement AS p (group_id, stream_id, number, cause, left_at, cut)
+            SELECT :g, c.stream_id, CASE WHEN l.cause = '{cause}' AND l.cause = 'moved'
+                   THEN l.number ELSE coalesce(l.number, 0) + 1 END, '{cause}',
+                   group_cut(:g, c.stream_id), c.cut
+            FROM {cuts} c LEFT JOIN LATERAL (
+                SELECT o.number, CASE WHEN NOT EXISTS (
+                    SELECT FROM delivered_range d WHERE d.group_id = :g
+                    AND d.stream_id = c.stream_id AND d.placement = o.number) THEN o.cause END
+                    AS cause
+                FROM placement o WHERE o.group_id = :g AND o.stream_id = c.stream_id
+                ORDER BY o.number DESC LIMIT 1) l ON true
+            ON CONFLICT (group_id, stream_id, number) DO UPDATE SET
+                cut = excluded.cut, placed_at = excluded.placed_at"""  # noqa: S608 - constants
+
+
 Key = tuple[int, int]  # stream and segment id
 MOST_SEGMENTS_AHEAD = 20_000  # the most that one batch looks at, besides direct successors
 
@@ -284,25 +306,20 @@ def positions_of(
     return {row[0]: load_cuts(connection, row[0], row[1])[0] for row in rows}
 
 
+_CUTS = """(SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
+                AS c (stream_id bigint, cut jsonb))"""
+
+
 def place_at(connection: Connection, group_id: int, cuts: Cuts) -> None:
     """Move a locked group that has no readers to cuts of its streams, and record its activity."""
+    given = json.dumps([{"stream_id": s, "cut": c.to_json()} for s, c in cuts.items()])
     connection.execute(
         text(
-            f"""WITH {MOVED}
+            f"""WITH {MOVED}, placed AS (
+                {placed(_CUTS, "moved")}
+            )
             DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)"""  # noqa: S608 - constant
         ),
-        {"g": group_id, "ids": sorted(cuts)},
+        {"g": group_id, "ids": sorted(cuts), "cuts": given},
     )
-    connection.execute(
-        text(
-            f"""WITH cuts AS (
-                SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
-                    AS c (stream_id bigint, cut jsonb)
-            )
-            {placing("cuts")}"""  # noqa: S608 - constants
-        ),
-        {
-            "g": group_id,
-            "cuts": json.dumps([{"stream_id": s, "cut": c.to_json()} for s, c in cuts.items()]),
-        },
-    )
+    connection.execute(text(placing(_CUTS)), {"g": group_id, "cuts": given})

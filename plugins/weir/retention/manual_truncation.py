@@ -9,7 +9,7 @@ from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.locks import LockedStream
 from weir.controller.missing import missing_within
 from weir.controller.retention_queue import mark_retention_due
-from weir.controller.truncation import move_head, parse_cut
+from weir.controller.truncation import parse_cut
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import InvalidInput, NotFound, counted
@@ -19,6 +19,7 @@ from weir.model.stream_cut import StreamCut, first_behind
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 from weir.reader_groups.starting_points import find_cuts
+from weir.retention.receipts import truncate_at
 
 # Returns the cut of a locked stream that a text means. Raises InvalidInput.
 FindCut = Callable[[Connection, LockedStream], StreamCut]
@@ -51,12 +52,12 @@ def truncate(
         stream = lock_stream_and_groups(connection, name)
         if dry_run:
             with connection.begin_nested() as nested:
-                result = _truncate(connection, stream, cut, find)
+                result = _truncate(connection, stream, cut, find, request_id)
                 nested.rollback()
             return result
         if (before := request.result(connection)) is not None:
             return before
-        result = _truncate(connection, stream, cut, find)
+        result = _truncate(connection, stream, cut, find, request_id)
         mark_retention_due(connection, [stream.stream_id])
         warn_of_lost(stream, result["lost"], "truncated by hand")
         return request.done(connection, result)
@@ -65,7 +66,7 @@ def truncate(
 
 
 def _truncate(
-    connection: Connection, stream: LockedStream, cut: str, find: FindCut | None
+    connection: Connection, stream: LockedStream, cut: str, find: FindCut | None, request_id: str
 ) -> dict[str, Any]:
     stream.must_be_active()
     wanted = find(connection, stream) if find else parse_cut(connection, stream, cut)
@@ -83,7 +84,11 @@ def _truncate(
     already = "" if stream.head != wanted.to_json() else _nothing_left(connection, stream, wanted)
     lost = unread_events_lost(connection, stream, wanted)
     others = unread_events_lost(connection, stream, wanted, subscribers=False)
-    freed = move_head(connection, stream, wanted)
+    reason = f"truncated by hand: {request_id.removeprefix('by hand/')}"
+    freed = truncate_at(
+        connection, stream, wanted, rule="by_hand", reason=reason, lost=lost | others,
+        request_id=request_id,
+    )  # fmt: skip
     return {
         "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
         "lost_to_others": others, "already": already, **freed.__dict__,

@@ -15,11 +15,12 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, why_not_active
 from weir.controller.retention_queue import due_streams, queueing, take_due
-from weir.controller.truncation import Freed, files_below, move_head
+from weir.controller.truncation import Freed, files_below
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
+from weir.retention.receipts import truncate_at
 
 log = logging.getLogger("weir.retention")
 
@@ -85,7 +86,9 @@ def _retain_one(
             files = files_below(connection, stream, cut)
             freed = Freed(decision.events, decision.bytes, files)
         else:
-            freed = move_head(connection, stream, cut)
+            freed = truncate_at(
+                connection, stream, cut, rule=decision.rule, reason=decision.reason, lost=lost
+            )
     if not dry_run:
         _record(connection, stream, decision, lost)
     for name in decision.timed_out:

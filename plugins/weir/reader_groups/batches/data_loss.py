@@ -12,11 +12,12 @@ from weir.errors import NotFound, Truncated
 from weir.front_ends import do
 from weir.model.stream_cut import StreamCut, at_or_before, join
 from weir.reader_groups.locks import LockedGroup
-from weir.reader_groups.positions import MOVED, placing
+from weir.reader_groups.positions import MOVED, placed, placing
 
 log = logging.getLogger("weir.truncation")
 
-_PLACE = placing("(SELECT CAST(:s AS bigint) AS stream_id, CAST(:cut AS jsonb) AS cut)")
+_CUT = "(SELECT CAST(:s AS bigint) AS stream_id, CAST(:cut AS jsonb) AS cut)"
+_PLACE, _PLACED = placing(_CUT), placed(_CUT, "skipped")
 
 
 def skip_gaps(connection: Connection, group: LockedGroup) -> None:
@@ -67,6 +68,8 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                         passed_clock = least(passed_clock, clock_between(
                             :s, group_cut(:g, :s), CAST(:cut AS jsonb)))
                     WHERE group_id = :g AND stream_id = :s
+                ), placed AS (
+                    {_PLACED}
                 ), passed AS (
                     DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s
                     AND segment_id NOT IN (SELECT segment_id FROM cut_entries(CAST(:cut AS jsonb)))

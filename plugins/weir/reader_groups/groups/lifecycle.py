@@ -22,7 +22,7 @@ from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import find_span, without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs.records import discard_outputs
-from weir.reader_groups.positions import placing, positions_of
+from weir.reader_groups.positions import placed, placing, positions_of
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
@@ -157,6 +157,8 @@ def enter_streams(
                 RETURNING stream_id, start_cut AS cut
             ), due AS (
                 {queueing("starts JOIN stream USING (stream_id) WHERE state = 'active'")}
+            ), placed AS (
+                {placed("starts", "entered")}
             )
             {placing("starts")}"""  # noqa: S608 - constants
         ),

@@ -21,7 +21,7 @@ from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs.records import discard_outputs
-from weir.reader_groups.positions import placing
+from weir.reader_groups.positions import placed, placing
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
@@ -151,10 +151,14 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
     released = _released(connection, group, cuts) if group.configuration.release == "manual" else {}
     connection.execute(
         text(
-            """WITH passed AS (  -- of the positions from before this statement
+            f"""WITH cuts AS (
+                SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
+                    AS c (stream_id bigint, cut jsonb)
+            ), placed AS (
+                {placed("cuts", "reset")}
+            ), passed AS (  -- of the positions from before this statement
                 UPDATE reader_group_stream gs SET passed_clock = passed_before(gs, c.cut)
-                FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (stream_id bigint, cut jsonb)
-                WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
+                FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
             ), positions AS (
                 DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)
             ), freed AS (
@@ -169,7 +173,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 WHERE group_id = :g AND state = 'waiting'
             )
             UPDATE reader_group SET generation = generation + 1, moved_at = clock_timestamp()
-            WHERE group_id = :g"""
+            WHERE group_id = :g"""  # noqa: S608 - constants
         ),
         {
             "g": group.group_id,
