@@ -22,7 +22,7 @@ ROOMS = {
     "warehouse": "",
     "installation": "",
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
-        time_index packed_commits transaction transaction_input stream_writer capture_queue
+        time_index hole packed_commits transaction transaction_input stream_writer capture_queue
         retention_queue retention_decision truncation truncated_range
         watch announcement""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
@@ -43,6 +43,7 @@ ROOMS = {
     "consumers": "",
     "arrow": "",
     "verification": "found_damage verification",
+    "erasure": "erasure",
     "spark.failures": "",
     "spark.base": "",
     "spark.users": "",

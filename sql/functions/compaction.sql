@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION weir_internal.small_files(in_streams bigint[], in_byt
                                                      in_fewest bigint, in_among bigint)
 RETURNS TABLE (stream_id bigint, segment_id bigint, start_offset bigint, events bigint, bytes bigint,
                schema_version integer, transaction_number bigint, first_clock bigint, last_clock bigint,
-               first_seq bigint, last_seq bigint, path text, neighbours bigint)
+               first_seq bigint, last_seq bigint, path text, neighbours bigint, erased bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1000
 AS $$
     WITH small AS (
@@ -27,7 +27,7 @@ AS $$
         SELECT n.*, count(*) OVER (PARTITION BY n.stream_id, n.segment_id, n.island) AS neighbours FROM numbered n
     )
     SELECT c.stream_id, c.segment_id, c.start_offset, c.events, c.bytes, c.schema_version, c.transaction_number,
-           c.first_clock, c.last_clock, c.first_seq, c.last_seq, c.path, c.neighbours
+           c.first_clock, c.last_clock, c.first_seq, c.last_seq, c.path, c.neighbours, c.erased
     FROM counted c WHERE c.neighbours >= in_fewest
 $$;
 COMMENT ON FUNCTION weir_internal.small_files(bigint[], bigint, bigint, bigint, bigint) IS 'The files of streams (null: all) with fewer bytes and events, that have so many such neighbours in a row, themselves counted. Of each stream it looks at so many files, the first (null: at all).';
@@ -83,11 +83,12 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.begin_compaction(bigint, double precision) IS 'Locks a stream and begins a compaction of it; returns its number, or null if the stream is gone or another compaction writes.';
 
--- Each new file takes the place of the files with its offsets, if these are still the ones that it was made of.
+-- Each new file takes the place of the files with its offsets, if these are still the ones that it was made of. Of
+-- some of their events it may have no row, because they are erased.
 CREATE OR REPLACE FUNCTION weir_internal.swap_files(
     in_stream_id bigint, in_number bigint, in_segments bigint[], in_starts bigint[], in_events bigint[],
-    in_bytes bigint[], in_paths text[], in_end_hashes bigint[], in_first_seqs bigint[], in_last_seqs bigint[],
-    in_old_paths text[], in_old_news integer[],
+    in_bytes bigint[], in_paths text[], in_end_hashes bigint[],
+    in_old_paths text[], in_old_news integer[], in_erased bigint[],
     OUT outcome text, OUT files_before bigint, OUT files_after bigint, OUT events bigint, OUT bytes_before bigint,
     OUT bytes_after bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -128,10 +129,11 @@ BEGIN
         WHERE f.stream_id = in_stream_id AND f.segment_id = n.segment_id
           AND f.start_offset >= n.first AND f.start_offset < n.past
         RETURNING f.path, f.bytes, f.events, f.transaction_number, f.first_clock, f.last_clock, f.schema_version,
-                  f.start_offset, f.stream_name, w AS i
+                  f.first_seq, f.last_seq, f.start_offset, f.stream_name, f.erased, w AS i
     ), freed AS (
         INSERT INTO weir_internal.garbage (root, path, stream_id, reason, bytes)
-        SELECT '', o.path, in_stream_id, 'compacted', o.bytes FROM old o
+        SELECT '', o.path, in_stream_id, CASE WHEN in_erased[o.i] > 0 THEN 'erased' ELSE 'compacted' END, o.bytes
+        FROM old o
         UNION ALL
         SELECT '', in_paths[n.i], in_stream_id, 'aborted', in_bytes[n.i]
         FROM generate_subscripts(in_paths, 1) AS n (i)
@@ -142,20 +144,21 @@ BEGIN
            jsonb_agg(to_jsonb(o)) AS rows INTO r
     FROM old o;
     INSERT INTO weir_internal.data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
-        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, end_hash, since)
+        transaction_number, first_clock, last_clock, first_seq, last_seq, schema_version, path, end_hash, since,
+        erased)
     SELECT in_stream_id, m.stream_name, in_segments[m.i], in_starts[m.i], in_events[m.i], in_bytes[m.i],
            CASE WHEN m.one THEN m.number END, CASE WHEN NOT m.one THEN m.first END,
-           CASE WHEN NOT m.one THEN m.last END, in_first_seqs[m.i], in_last_seqs[m.i], m.version, in_paths[m.i],
-           in_end_hashes[m.i], m.first
+           CASE WHEN NOT m.one THEN m.last END, m.first_seq, m.last_seq, m.version, in_paths[m.i],
+           in_end_hashes[m.i], m.first, m.erased + in_erased[m.i]
     FROM (
         SELECT o.i, min(o.stream_name) AS stream_name, min(o.schema_version) AS version,
-               min(o.transaction_number) AS number,
+               min(o.transaction_number) AS number, sum(o.erased) AS erased, min(o.first_seq) AS first_seq, max(o.last_seq) AS last_seq,
                bool_and(o.transaction_number IS NOT NULL) AND min(o.transaction_number) = max(o.transaction_number)
                    AS one,
                min(coalesce(o.first_clock, t.clock)) AS first, max(coalesce(o.last_clock, t.clock)) AS last
         FROM jsonb_to_recordset(coalesce(r.rows, '[]'))
             AS o (i integer, stream_name text, schema_version integer, transaction_number bigint,
-                  first_clock bigint, last_clock bigint)
+                  first_clock bigint, last_clock bigint, first_seq bigint, last_seq bigint, erased bigint)
         LEFT JOIN LATERAL (
             SELECT a.clock FROM weir_internal.transaction a
             WHERE a.stream_id = in_stream_id AND a.transaction_number = o.transaction_number OFFSET 0) t ON true
@@ -169,4 +172,4 @@ BEGIN
         bytes_after = swap_files.bytes_after
     WHERE c.stream_id = in_stream_id AND c.number = in_number;
 END $$;
-COMMENT ON FUNCTION weir_internal.swap_files(bigint, bigint, bigint[], bigint[], bigint[], bigint[], text[], bigint[], bigint[], bigint[], text[], integer[]) IS 'Locks a stream and puts the files of a compaction in the place of those that they were made of; what is not there any more makes the new file garbage.';
+COMMENT ON FUNCTION weir_internal.swap_files(bigint, bigint, bigint[], bigint[], bigint[], bigint[], text[], bigint[], text[], integer[], bigint[]) IS 'Locks a stream and puts the files of a compaction in the place of those that they were made of; what is not there any more makes the new file garbage.';

@@ -43,12 +43,12 @@ AS $$
                    weir_internal.bytes_before(in_stream_id, e.segment_id, e.event_offset) END), 0) AS bytes
         FROM entries e
     )
-    SELECT (p.sealed_events - unread.events + within.events)::bigint,
+    SELECT (p.sealed_events - unread.events + within.events)::bigint - weir_internal.holes_till(in_stream_id, in_cut),
            (p.sealed_bytes - unread.bytes + within.bytes)::bigint
     FROM unread, within, weir_internal.epoch p
     WHERE p.stream_id = in_stream_id AND p.epoch = (SELECT epoch FROM newest)
 $$;
-COMMENT ON FUNCTION weir_internal.size_till(bigint, jsonb) IS 'Events and bytes before a cut, counted from the beginning of the stream.';
+COMMENT ON FUNCTION weir_internal.size_till(bigint, jsonb) IS 'Events (without those that were erased) and bytes before a cut, counted from the beginning of the stream.';
 
 CREATE OR REPLACE FUNCTION weir.size_till(stream text, cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
@@ -57,7 +57,7 @@ AS $$
     SELECT z.* FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s
     CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, cut)) z
 $$;
-COMMENT ON FUNCTION weir.size_till(text, jsonb) IS 'Events and bytes before a cut, counted from the beginning of the stream.';
+COMMENT ON FUNCTION weir.size_till(text, jsonb) IS 'Events (without those that were erased) and bytes before a cut, counted from the beginning of the stream.';
 
 CREATE OR REPLACE FUNCTION weir.size_between(stream text, "from" jsonb, "to" jsonb)
 RETURNS TABLE (events bigint, bytes bigint)

@@ -5,7 +5,7 @@ CREATE OR REPLACE VIEW weir.streams AS
 SELECT s.stream_name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
        s.on_bad_rows, s.retention, s.current_epoch, s.head, weir_internal.tail_cut(s.stream_id) AS tail,
        weir_internal.clock_time(s.last_clock) AS last_clock,
-       tail_size.events AS events_appended,
+       tail_size.events + weir_internal.holes_till(s.stream_id, weir_internal.tail_cut(s.stream_id)) AS events_appended,
        tail_size.events - head_size.events AS events_retained,
        tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id, s.owner
 FROM weir_internal.stream s
@@ -17,7 +17,7 @@ COMMENT ON COLUMN weir.streams.state IS 'active or sealed.';
 COMMENT ON COLUMN weir.streams.tail IS 'The cut after the last event: where the next events are appended.';
 COMMENT ON COLUMN weir.streams.last_clock IS 'The time of its last commit, scale, roll or seal, or the last one that was closed, if that is later. Every later commit gets a later one.';
 COMMENT ON COLUMN weir.streams.events_appended IS 'How many events were appended since it was created.';
-COMMENT ON COLUMN weir.streams.events_retained IS 'How many events are between head and tail.';
+COMMENT ON COLUMN weir.streams.events_retained IS 'How many events are between head and tail, without those that were erased.';
 COMMENT ON COLUMN weir.streams.bytes_retained IS 'Their bytes, as first committed.';
 
 CREATE OR REPLACE VIEW weir.stream_columns AS
@@ -98,10 +98,12 @@ COMMENT ON COLUMN weir.input_files.state IS 'The state of the transaction: open,
 
 CREATE OR REPLACE VIEW weir.data_files AS
 SELECT f.stream_name AS stream, weir_internal.segment_name(f.segment_id) AS segment,
-       f.start_offset, f.events, f.bytes, f.transaction_number, f.path
+       f.start_offset, f.events - f.erased AS events, f.bytes, f.transaction_number, f.path, f.erased
 FROM weir_internal.data_file f;
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that have the events now.';
 COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as number.epoch.';
+COMMENT ON COLUMN weir.data_files.events IS 'How many events it has. Its offsets are these and the erased ones.';
+COMMENT ON COLUMN weir.data_files.erased IS 'How many of its offsets have no event any more, because it was erased.';
 COMMENT ON COLUMN weir.data_files.transaction_number IS 'The append that its events are of; null for a compacted file of several.';
 
 CREATE OR REPLACE VIEW weir.time_indexes AS

@@ -32,7 +32,8 @@ SELECT 'events'::text AS kind, s.stream, s.stream AS name, s.bytes_retained AS b
 FROM weir.streams s JOIN weir_internal.stream o ON o.stream_id = s.stream_id
 UNION ALL
 SELECT 'garbage', g.stream, g.reason, sum(g.bytes)::bigint, min(g.garbage_since),
-       'weir upkeep, after the setting ' || CASE g.reason WHEN 'compacted' THEN 'compacted_grace' ELSE 'grace_period' END
+       CASE g.reason WHEN 'erased' THEN 'weir upkeep' ELSE 'weir upkeep, after the setting '
+           || CASE g.reason WHEN 'compacted' THEN 'compacted_grace' ELSE 'grace_period' END END
        || coalesce((
            SELECT ', once batch ' || min(b.batch_id) || ' of ' || min(b.reader_group) || ' has ended'
            FROM weir_internal.stream s JOIN weir_internal.batches_protecting_files(0) b USING (stream_id)

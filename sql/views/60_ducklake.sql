@@ -113,7 +113,7 @@ COMMENT ON VIEW weir_ducklake.ducklake_name_mapping IS 'The name of each column 
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_data_file AS
 SELECT f.file_id AS data_file_id, f.stream_id AS table_id, f.since AS begin_snapshot, NULL::bigint AS end_snapshot,
        NULL::bigint AS file_order, f.path::varchar AS path, true AS path_is_relative, 'parquet'::varchar AS file_format,
-       f.events AS record_count, f.bytes AS file_size_bytes, NULL::bigint AS footer_size,
+       f.events - f.erased AS record_count, f.bytes AS file_size_bytes, NULL::bigint AS footer_size,
        ((f.segment_id & 4194303) << 41) + f.start_offset AS row_id_start, NULL::bigint AS partition_id,
        NULL::varchar AS encryption_key, v.number AS mapping_id,
        f.last_clock AS partial_max
@@ -125,7 +125,7 @@ COMMENT ON VIEW weir_ducklake.ducklake_data_file IS 'The files of the streams. r
 -- the file's; what is no event time, such as 9999-12-31, is in no bounds, so a commit must have none. The numbers are those that clock_time keeps exactly.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_file_column_stats AS
 SELECT f.file_id AS data_file_id, f.stream_id AS table_id, c.column_id, NULL::bigint AS column_size_bytes,
-       f.events AS value_count, 0::bigint AS null_count, (b.low || c.zone)::varchar AS min_value,
+       f.events - f.erased AS value_count, 0::bigint AS null_count, (b.low || c.zone)::varchar AS min_value,
        (b.high || c.zone)::varchar AS max_value, NULL::boolean AS contains_nan, NULL::varchar AS extra_stats
 FROM weir_internal.stream s
 JOIN LATERAL (
@@ -165,9 +165,10 @@ CROSS JOIN LATERAL (
            CASE jsonb_typeof(e.value) WHEN 'number' THEN e.value::bigint END AS event_offset
     FROM jsonb_each(s.head) e) h
 CROSS JOIN LATERAL (
-    SELECT o.file_id, o.start_offset, o.events FROM weir_internal.data_file o
+    SELECT o.file_id, o.segment_id, o.start_offset, o.events, o.erased FROM weir_internal.data_file o
     WHERE o.stream_id = s.stream_id AND o.segment_id = h.segment_id AND o.start_offset < h.event_offset
     ORDER BY o.start_offset DESC LIMIT 1) f
-CROSS JOIN LATERAL generate_series(0, h.event_offset - f.start_offset - 1) AS r (row_id)
+CROSS JOIN LATERAL generate_series(0, h.event_offset - f.start_offset - 1 - CASE WHEN f.erased = 0 THEN 0
+    ELSE weir_internal.holes_in(s.stream_id, f.segment_id, f.start_offset, h.event_offset) END) AS r (row_id)
 WHERE f.start_offset + f.events > h.event_offset;
 COMMENT ON VIEW weir_ducklake.truncated_rows IS 'The rows of files that are below the heads of their streams.';

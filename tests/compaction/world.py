@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class World:
     keys: Iterator[int] = field(default_factory=count)
 
     @classmethod
-    def made(cls, database: Database, settings: Settings, random: Random, **how: Any) -> "World":
+    def made(cls, database: Database, settings: Settings, random: Random, **how: Any) -> Self:
         write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
         return cls(Lane.made(database, **how), settings, random)
 

@@ -13,6 +13,7 @@ import pytest
 import weir.adjunct
 import weir.compaction
 import weir.controller
+import weir.erasure
 import weir.publication
 import weir.reader_groups
 import weir.retention
@@ -52,6 +53,8 @@ from weir.controller import (
 )
 from weir.controller.staged import announce
 from weir.database.connection import Database
+from weir.erasure import run as erasing
+from weir.erasure.records import Asked
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.compaction import Small
 from weir.model.names import stream_name
@@ -84,7 +87,7 @@ def operations() -> set[str]:
     modules = [recover]
     packages = (
         weir.controller, weir.reader_groups, weir.adjunct, weir.compaction, weir.retention,
-        weir.scaling, weir.publication,
+        weir.scaling, weir.publication, weir.erasure,
     )  # fmt: skip
     for package in packages:
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
@@ -118,6 +121,7 @@ def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
     settings = Settings(warehouse=str(folder / "warehouse"))
     watch(compaction.compact, settings, compaction.Budget(1, 1.0), [lane.name])
     watch(records.prune_compactions, 0.0)
+    watch(erasing.erase, settings, lane.name, Asked("a test", "", {}), dict)
     update.update_stream(watch.database, lane.name, {"publish": "iceberg"}, request_id="published")
     assert watch(publishing.publish, settings, [lane.name])[0]["snapshot"] == 1
     update.update_stream(watch.database, lane.name, {"publish": "none"}, request_id="not")
@@ -424,6 +428,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "measure_disorder",
         "begin_compaction",
         "swap_files",
+        "add_holes",
         "expire_published",
         "forget_publication",
         "pack_commits",

@@ -1,4 +1,5 @@
-"""What Spark reads of compacted files: the same events, places and order as pyarrow."""
+"""What Spark reads of compacted files, and of those of which events were erased: the same events,
+places and order as pyarrow."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 import weir as library
 import weir.spark
 from tests.chance import random_for
-from tests.compaction.world import World
+from tests.erasure.world import Erasing
 from tests.spark.installation import Installation
 from weir.compaction import rewrite
 from weir.spark.reads import tasks
@@ -32,12 +33,14 @@ def rows(found: DataFrame | pa.Table, more: list[str] | None = None) -> list[tup
 
 
 @pytest.fixture
-def worlds(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> tuple[World, World]:
+def worlds(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> tuple[Erasing, Erasing]:
     """Two streams whose commits alternate. Some of their files are compacted, in row groups that
-    are so small that reads leave some out."""
+    are so small that reads leave some out. Of compacted and of other files events were erased."""
     monkeypatch.setattr(rewrite, "ROWS_AT_ONCE", 20)
     made = [
-        World.made(weir.database, weir.settings, random_for("spark", i), name=f"s/w{i}", segments=3)
+        Erasing.made(
+            weir.database, weir.settings, random_for("spark", i), name=f"s/w{i}", segments=3
+        )
         for i in range(2)
     ]
     for _ in range(30):
@@ -45,9 +48,12 @@ def worlds(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> tuple[World, 
             world.change()
     for world in made:
         world.compact(thorough=True)
+        world.erase("k1", "k5")
     for _ in range(4):
         for world in made:
             world.change()
+    for world in made:
+        assert world.erase("k2").events > 0
     several = [weir.value(
         "SELECT count(*) FROM data_file WHERE stream_name = :s AND transaction_number IS NULL",
         s=str(world.lane.name)) for world in made]  # fmt: skip
@@ -56,7 +62,7 @@ def worlds(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> tuple[World, 
 
 
 def test_spark_reads_compacted_files_as_pyarrow_does_in_every_order(
-    weir: Installation, worlds: tuple[World, World], monkeypatch: pytest.MonkeyPatch
+    weir: Installation, worlds: tuple[Erasing, Erasing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_LARGE", 40)
     one, other = worlds

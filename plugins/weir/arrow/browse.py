@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.schema import to_read
+from weir.arrow.tail import last_rows
 from weir.controller.locks import StreamRow, read_stream
 from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
@@ -73,7 +74,7 @@ def browse(
     schema = to_read(fields)
     wanted = list(schema.names[:most]) if columns is None else list(columns)
     of_key = None if key is None else key_column(name, row.configuration.routing_key, schema)
-    exhausted = sum(s.end_row - s.first_row for s in slices) < asked
+    exhausted = sum(s.rows for s in slices) < asked
     since = min((s.first_clock for s in slices), default=None)
     if key is not None:
         at = routing_steps(key.encode()) / STEPS
@@ -92,7 +93,7 @@ def browse(
                 raise _too_much(name)
             stopped = since = part.first_clock
             break
-        looked += part.end_row - part.first_row
+        looked += part.rows
         for piece in _pieces(settings, part, schema, of_key, key, need):
             rows = read_rows(settings, piece, schema, wanted, piecewise=True)
             found.append(rows)
@@ -133,13 +134,11 @@ def _pieces(
 ) -> list[FileSlice]:  # fmt: skip
     """Return the rows of a file to show, as slices: its last ones, or the last of a key."""
     if column is None:
-        return [part._replace(first_row=max(part.first_row, part.end_row - need))]
-    keys = read_rows(settings, part, schema, [column], piecewise=True)[column]
-    at = pc.indices_nonzero(pc.fill_null(pc.equal(keys.cast(pa.string()), key), False)).to_pylist()
-    return [
-        part._replace(first_row=part.first_row + i, end_row=part.first_row + i + 1)
-        for i in at[-need:]
-    ]
+        return [last_rows(part, need)]
+    found = read_rows(settings, part, schema, [column], piecewise=True)
+    of_key = pc.fill_null(pc.equal(found[column].cast(pa.string()), key), False)
+    at = [n - part.start_offset for n in found["_offset"].filter(of_key).to_pylist()]
+    return [part._replace(first_row=i, end_row=i + 1) for i in at[-need:]]
 
 
 def _after(clocks: list[int], before: Place | None) -> Place:

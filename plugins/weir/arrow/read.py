@@ -20,6 +20,7 @@ from weir.model.names import stream_name
 from weir.model.schema import CLOCK, SEQ, Field
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.row_offsets import rows_between
 
 ORDERS = ("segment", "stream")
 _PIECE, _MOST_ROWS = 4 << 20, 8192  # bytes and rows of a piece
@@ -150,16 +151,18 @@ def read_rows(
             # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             there = set(file.schema_arrow.names)
-            groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
+            begin, past = part.start_offset + part.first_row, part.start_offset + part.end_row
+            offsets, first, end = rows_between(
+                file, part.start_offset, begin, past, sparse=part.sparse
+            )
+            groups, before = _row_groups(file.metadata, first, end)
             several = part.first_clock < part.last_clock
             stored = {n: in_file(schema.field(n)) for n in wanted}
             columns = [*(n for n in stored.values() if n in there), SEQ]
             columns += [CLOCK] if several else []
             if piecewise:
-                table = _pieces(
-                    file, groups, columns, part.first_row - before, part.end_row - before
-                )
-                before = part.first_row
+                table = _pieces(file, groups, columns, first - before, end - before)
+                before = first
             else:
                 table = file.read_row_groups(groups, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
@@ -167,17 +170,16 @@ def read_rows(
             raise not_asked(settings.warehouse, part.path, error) from error
         _, database = shared_database(settings)
         raise why_unread(database, settings.warehouse, part.path, error) from error
-    table = table.slice(part.first_row - before, part.end_row - part.first_row)
+    table = table.slice(first - before, end - first)
     count = table.num_rows
     values = [
         _in_type(table[stored[n]], schema.field(n)) if stored[n] in there
         else absent(schema.field(n), count)
         for n in wanted
     ]  # fmt: skip
-    first = part.start_offset + part.first_row
     places = [
         pa.repeat(pa.scalar(part.segment_id, pa.int64()), count),
-        pa.array(range(first, first + count), pa.int64()),
+        offsets,
         table[CLOCK] if several else pa.repeat(pa.scalar(part.first_clock, pa.int64()), count),
         table[SEQ].cast(pa.int64()),
     ]

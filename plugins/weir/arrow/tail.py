@@ -62,13 +62,17 @@ def tail_of(
         keys.sort(reverse=True)
         if len(keys) >= count and keys[count - 1] > (part.first_clock, part.last_seq):
             break  # this file, and all after it in this order, end before the events found
-        last = part._replace(first_row=max(part.first_row, part.end_row - count))
-        rows = read_rows(settings, last, schema, wanted)
+        rows = read_rows(settings, last_rows(part, count), schema, wanted)
         found.append(rows)
         keys += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
     order = [("_clock", "ascending"), (SEQ, "ascending")]
     whole = concatenated(found, schema, wanted).sort_by(order)
     return whole.slice(max(0, whole.num_rows - count)).drop_columns([SEQ])
+
+
+def last_rows(part: FileSlice, count: int) -> FileSlice:
+    """Return the end of a slice, with its last `count` rows at least if it has so many."""
+    return part._replace(first_row=max(part.first_row, part.end_row - part.holes - count))
 
 
 def _plan(

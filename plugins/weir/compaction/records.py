@@ -38,6 +38,7 @@ class Written(NamedTuple):
     first_seq: int
     last_seq: int
     old: Sequence[Small]
+    erased: int = 0  # rows of these that it does not have
 
 
 class Swapped(NamedTuple):
@@ -67,7 +68,7 @@ def find_small_files(
                 SELECT DISTINCT ON (c.stream_id) c.stream_id, c.apart, c.begun_at
                 FROM compaction c WHERE c.state = 'done' ORDER BY c.stream_id, c.number DESC)
             SELECT s.stream_id, s.stream_name, f.segment_id, f.start_offset, f.events, f.bytes,
-                f.schema_version, f.transaction_number, t.clock, f.path,
+                f.schema_version, f.transaction_number, t.clock, f.path, f.erased,
                 count(*) OVER (PARTITION BY f.stream_id) AS small
             FROM small_files((SELECT array_agg(n.stream_id) FROM stream n
                               WHERE n.state <> 'deleted' AND n.stream_name = ANY (:names)),
@@ -133,8 +134,8 @@ def swap(
         text(
             """SELECT * FROM swap_files(:s, :n, CAST(:segments AS bigint[]),
                 CAST(:starts AS bigint[]), CAST(:events AS bigint[]), CAST(:bytes AS bigint[]),
-                CAST(:paths AS text[]), CAST(:footers AS bigint[]), CAST(:first AS bigint[]),
-                CAST(:last AS bigint[]), CAST(:old AS text[]), CAST(:news AS integer[]))"""
+                CAST(:paths AS text[]), CAST(:footers AS bigint[]), CAST(:old AS text[]),
+                CAST(:news AS integer[]), CAST(:erased AS bigint[]))"""
         ),
         {
             "s": stream_id, "n": number,
@@ -143,8 +144,8 @@ def swap(
             "events": [sum(file.events for file in one.old) for one in written],
             "bytes": [one.bytes for one in written], "paths": [one.path for one in written],
             "footers": [one.end_hash for one in written],
-            "first": [one.first_seq for one in written], "last": [one.last_seq for one in written],
             "old": [file.path for one in written for file in one.old],
+            "erased": [one.erased for one in written],
             "news": [i for i, one in enumerate(written, start=1) for _ in one.old],
         },
     ).one()  # fmt: skip

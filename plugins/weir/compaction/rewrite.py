@@ -4,23 +4,24 @@ Every value, and every physical type, stays what it is: a file whose columns pya
 another form is left as it is. The memory that this takes does not grow with the files.
 """
 
-import io
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from weir.compaction.description import Description, without_description
+from weir.compaction.description import Description
+from weir.compaction.forms import Form, form_of, is_kept, numbered, of_both, options
 from weir.compaction.records import Written
 from weir.model.compaction import Small
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ, field_id
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, SEQ
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import SEGMENT, TASK
@@ -31,8 +32,8 @@ READ_WHOLE = 4 << 20  # bytes: a file that is no larger is read at once
 AHEAD = 16  # files that are read before they are needed
 BUFFER = 1 << 20  # bytes: pyarrow writes a file piece by piece
 _CLOCKS = pa.field(CLOCK, pa.int64(), nullable=False)
+_OFFSETS = pa.field(OFFSET, pa.int64(), nullable=False)
 _AGAIN = pa.field(CLOCK_BY_NUMBER, pa.int64(), nullable=False)
-_ARROW = b"ARROW:schema"  # pyarrow's own note, which it makes anew
 
 
 class Unreadable(Exception):
@@ -43,13 +44,11 @@ class Unreadable(Exception):
         self.file, self.reason = file, reason
 
 
-class _Form(NamedTuple):
-    """How a file stores its columns, but for the clock. Files of one form can be put together."""
+class Drop(NamedTuple):
+    """The rows that a new file is not to have: their `offsets`; `seen` is called with them."""
 
-    arrow: pa.Schema
-    leaves: tuple[tuple[Any, ...], ...]
-    notes: tuple[tuple[bytes, bytes], ...]
-    codec: str
+    offsets: npt.NDArray[np.int64]
+    seen: Callable[[pa.Table], None]
 
 
 def rewrite(
@@ -67,12 +66,12 @@ def rewrite(
         with ThreadPoolExecutor(AHEAD) as pool:
             for file, data in _ahead(pool, system, base, group):
                 source = _opened(system, base, file, data)
-                form = _form(source)
+                form = form_of(source)
                 if out is not None and not out.takes(form):
                     written += _ended(out)
                     out = None
-                if out is None and _kept(form):
-                    out = _File(system, base, folder, next(tasks), form, file.segment_id)
+                if out is None and is_kept(form):
+                    out = _File(system, base, folder, next(tasks), form, group)
                 if out is not None:
                     out.add(file, source)
         return written + (_ended(out) if out is not None else [])
@@ -105,9 +104,9 @@ def put_in_one(
     try:
         for file in files:
             source = _opened(system, base, file, None, part=True)
-            form = _form(source)
-            if out is None and _kept(form):
-                out = _File(system, base, folder, task, form, file.segment_id)
+            form = form_of(source)
+            if out is None and is_kept(form):
+                out = _File(system, base, folder, task, form, files)
             if out is None or not out.takes(form):
                 break
             out.add(file, source)
@@ -120,6 +119,22 @@ def put_in_one(
     if out is not None:
         out.drop()
     return None
+
+
+def without(
+    system: fs.FileSystem, base: str, folder: str, task: int, file: Small, drop: Drop
+) -> Written:
+    """Write a file without some of its rows, with the offset of each that is left.
+
+    Raises Unreadable and OSError as `rewrite`."""
+    source = _opened(system, base, file, None)
+    out = _File(system, base, folder, task, form_of(source), [file], drop)
+    try:
+        out.add(file, source)
+        return out.end()
+    except BaseException:
+        out.drop()
+        raise
 
 
 def _ahead(
@@ -164,113 +179,25 @@ def _opened(
         # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
         found = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         rows = found.metadata.num_rows
-        if rows < file.events or (rows > file.events and not part):
-            raise pa.ArrowInvalid(f"it has {rows:,} of {file.events:,} rows")
+        if rows < file.rows or (rows > file.rows and not part):
+            raise pa.ArrowInvalid(f"it has {rows:,} of {file.rows:,} rows")
     except (OSError, pa.ArrowInvalid) as error:
         raise Unreadable(file, error) from error
     return found
-
-
-def _form(file: pq.ParquetFile) -> _Form:
-    schema, metadata = file.schema, file.metadata
-    arrow = file.schema_arrow
-    for name in {CLOCK, CLOCK_BY_NUMBER} & {*arrow.names}:
-        arrow = arrow.remove(arrow.get_field_index(name))
-    notes = without_description(metadata.metadata or {})
-    notes.pop(_ARROW, None)
-    codec = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "SNAPPY"
-    return _Form(
-        arrow.remove_metadata(), _leaves(schema), tuple(sorted(notes.items())), codec.lower()
-    )
-
-
-def _leaves(schema: pq.ParquetSchema) -> tuple[tuple[Any, ...], ...]:
-    columns = [schema.column(i) for i in range(len(schema))]
-    return tuple(
-        (c.path, c.physical_type, str(c.logical_type), c.length, c.max_definition_level,
-         c.max_repetition_level)
-        for c in columns if c.path not in (CLOCK, CLOCK_BY_NUMBER)
-    )  # fmt: skip
-
-
-def _options(form: _Form) -> dict[str, Any]:
-    """Return how pyarrow is to write a form, so that it stays what it is."""
-    kinds = {(leaf[1], leaf[2].partition("(")[0]) for leaf in form.leaves}
-    return {
-        "compression": "none" if form.codec == "uncompressed" else form.codec,
-        "use_deprecated_int96_timestamps": any(kind == "INT96" for kind, _ in kinds),
-        "store_decimal_as_integer": bool({("INT32", "Decimal"), ("INT64", "Decimal")} & kinds),
-    }
-
-
-@lru_cache(maxsize=64)
-def _kept(form: _Form) -> bool:
-    """Return whether pyarrow writes a form as it is."""
-    written = io.BytesIO()
-    try:
-        pq.write_table(form.arrow.empty_table(), written, **_options(form))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    again = pq.ParquetFile(pa.BufferReader(written.getvalue()), coerce_int96_timestamp_unit="us")
-    return (_leaves(again.schema), again.schema_arrow.remove_metadata()) == (
-        form.leaves, form.arrow,
-    )  # fmt: skip
-
-
-def _of_both(one: _Form, other: _Form) -> _Form | None:
-    """Return the form of a file with the columns of two forms; None if they store a column in
-    different ways, or if a row without one of the columns would not be the same with a null.
-
-    Files of one schema version have all columns with defaults, so what one lacks is null in it.
-    Spark notes the columns of a file in its footer, so its files have to have the same."""
-    if one.notes or other.notes or one.codec != other.codec:
-        return None
-    first, second = _columns(one), _columns(other)
-    whole = {**first, **{name: c for name, c in second.items() if name not in first}}
-    if any("." in name for name in whole):  # the leaves of which column is not clear
-        return None
-    if any(first[name] != second[name] for name in first.keys() & second.keys()):
-        return None
-    for name in first.keys() ^ second.keys():
-        if name.startswith("_weir") or not whole[name][0].nullable:
-            return None
-    leaves = tuple(leaf for _, some in whole.values() for leaf in some)
-    return one._replace(arrow=pa.schema([field for field, _ in whole.values()]), leaves=leaves)
-
-
-def _columns(form: _Form) -> dict[str, tuple[pa.Field, list[tuple[Any, ...]]]]:
-    leaves: dict[str, list[tuple[Any, ...]]] = {}
-    for leaf in form.leaves:
-        leaves.setdefault(leaf[0].partition(".")[0], []).append(leaf)
-    return {field.name: (field, leaves.get(field.name, [])) for field in form.arrow}
-
-
-def _numbered(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with field ids. DuckLake finds the clocks by one, and readers of Iceberg look
-    for all columns by theirs if one has any (decision 88)."""
-    return pa.schema([_with_id(field, ()) for field in schema], schema.metadata)
-
-
-def _with_id(field: pa.Field, above: tuple[str, ...], name: str = "") -> pa.Field:
-    path = (*above, name or field.name)
-    kind = field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_with_id(one, path) for one in kind])
-    elif pa.types.is_map(kind):
-        key, value = (kind.key_field, "key"), (kind.item_field, "value")
-        kind = pa.map_(*[_with_id(one, path, called) for one, called in (key, value)])
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_with_id(kind.value_field, path, "element"))
-    return field.with_type(kind).with_metadata({"PARQUET:field_id": str(field_id(path))})
 
 
 class _File:
     """A new file while it is written."""
 
     def __init__(
-        self, system: fs.FileSystem, base: str, folder: str, task: int, form: _Form, segment: int
-    ) -> None:
+        self, system: fs.FileSystem, base: str, folder: str, task: int, form: Form,
+        files: Sequence[Small], drop: Drop | None = None,
+    ) -> None:  # fmt: skip
+        """`files`: what it may be made of, in one segment."""
         self._system, self._old = system, list[Small]()
+        self._drop = drop
+        self._sparse = drop is not None or any(file.erased for file in files)
+        segment = files[0].segment_id
         self._path = f"{folder}{SEGMENT}={segment}/{TASK}={task}/part-{uuid.uuid4().hex}.parquet"
         self._whole = f"{base}/{self._path}"
         self._become(form)
@@ -281,19 +208,21 @@ class _File:
         self._sink = system.open_output_stream(self._whole, buffer_size=BUFFER)
         self._writer: pq.ParquetWriter | None = None
 
-    def _become(self, form: _Form) -> None:
+    def _become(self, form: Form) -> None:
         self.form = form
-        self._schema = form.arrow.append(_CLOCKS).with_metadata(dict(form.notes))
+        schema = form.arrow.append(_CLOCKS)
+        schema = schema.append(_OFFSETS) if self._sparse else schema
+        self._schema = schema.with_metadata(dict(form.notes))
 
-    def takes(self, form: _Form) -> bool:
+    def takes(self, form: Form) -> bool:
         """Return whether it can have the rows of a file of this form; before it has written any, it
         gets the columns that it lacks."""
         if form == self.form:
             return True
-        both = _of_both(self.form, form)
+        both = of_both(self.form, form)
         if both is None or both == self.form:
             return both is not None
-        if self._writer is not None or not _kept(both):
+        if self._writer is not None or not is_kept(both):
             return False
         self._become(both)
         return True
@@ -301,7 +230,7 @@ class _File:
     def add(self, file: Small, source: pq.ParquetFile) -> None:
         """Add the rows of a file, a row group at a time, and of the first ones as many as it is to
         have."""
-        left = file.events
+        left, offset = file.rows, file.start_offset
         for i in range(source.num_row_groups):
             if left <= 0:
                 break
@@ -310,12 +239,17 @@ class _File:
             except (OSError, pa.ArrowInvalid) as error:
                 raise Unreadable(file, error) from error
             left -= rows.num_rows
+            if self._sparse and OFFSET not in rows.column_names:
+                offsets = pa.array(range(offset, offset + rows.num_rows), pa.int64())
+                rows = rows.append_column(_OFFSETS, offsets)
+            offset += rows.num_rows
             rows = rows.select([name for name in rows.column_names if name != CLOCK_BY_NUMBER])
             if file.clock is not None:
                 if CLOCK in rows.column_names:
                     rows = rows.drop_columns([CLOCK])
                 clocks = pa.repeat(pa.scalar(file.clock, pa.int64()), rows.num_rows)
                 rows = rows.append_column(self._schema.field(CLOCK), clocks)
+            rows = self._left(rows)
             self._rows.append(rows)
             self._count += rows.num_rows
             self._size += rows.nbytes
@@ -323,23 +257,33 @@ class _File:
                 self._flush()
         self._old.append(file)
 
+    def _left(self, rows: pa.Table) -> pa.Table:
+        """Return the rows that it is to have."""
+        if self._drop is None:
+            return rows
+        gone = np.isin(rows[OFFSET].to_numpy(), self._drop.offsets)
+        if gone.any():
+            self._drop.seen(rows.filter(pa.array(gone)))
+        return rows.filter(pa.array(~gone))
+
     def _flush(self) -> None:
         if not self._rows:
             return
         rows = pa.concat_tables([self._completed(rows) for rows in self._rows])
         rows = rows.cast(self._schema)
         rows = rows.append_column(_AGAIN, rows[CLOCK])
-        ranks = pc.min_max(rows[SEQ])
-        self._first = min(self._first, ranks["min"].as_py())
-        self._last = max(self._last, ranks["max"].as_py())
+        if rows.num_rows:
+            ranks = pc.min_max(rows[SEQ])
+            self._first = min(self._first, ranks["min"].as_py())
+            self._last = max(self._last, ranks["max"].as_py())
         if self._writer is None:
-            deltas = dict.fromkeys((SEQ, CLOCK_BY_NUMBER), "DELTA_BINARY_PACKED")
+            deltas = dict.fromkeys((SEQ, CLOCK_BY_NUMBER, OFFSET), "DELTA_BINARY_PACKED")
             self._writer = pq.ParquetWriter(
-                self._sink, _numbered(rows.schema), column_encoding=deltas,
+                self._sink, numbered(rows.schema), column_encoding=deltas,
                 use_dictionary=[name for name in rows.column_names if name not in deltas],
                 # Else the values of 131,072 longs just fit into a dictionary, which only costs.
                 write_page_checksum=True, dictionary_pagesize_limit=1 << 16,
-                **_options(self.form),
+                **options(self.form),
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
         self._rows, self._count, self._size = [], 0, 0
@@ -362,10 +306,14 @@ class _File:
 
     def end(self) -> Written:
         """End the file, and return it."""
+        if self._writer is None and not self._rows:  # all its events are erased
+            self._rows = [self._schema.empty_table()]
         self._flush()
         assert self._writer is not None
-        first, rows = self._old[0], sum(file.events for file in self._old)
-        described = Description(first.segment_id, first.start_offset, rows, first.schema_version)
+        first, events = self._old[0], sum(file.events for file in self._old)
+        described = Description(first.segment_id, first.start_offset, events, first.schema_version)
+        dropped = 0 if self._drop is None else len(self._drop.offsets)
+        rows = sum(file.rows for file in self._old) - dropped
         self._writer.add_key_value_metadata(described.notes)
         self._writer.close()
         size = self._sink.tell()
@@ -374,7 +322,8 @@ class _File:
             footer, end_hash = read_footer(source, size)
         if footer.num_rows != rows:
             raise OSError(f"{self._whole} has {footer.num_rows:,} of the {rows:,} rows written")
-        return Written(self._path, size, end_hash, self._first, self._last, self._old)
+        first_seq = min(self._first, self._last)
+        return Written(self._path, size, end_hash, first_seq, self._last, self._old, dropped)
 
     def drop(self) -> None:
         """Delete the file."""

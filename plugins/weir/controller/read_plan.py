@@ -19,7 +19,9 @@ from weir.model.stream_cut import first_behind
 
 
 class FileSlice(NamedTuple):
-    """A file, and the rows of it to read: from `first_row` up to `end_row`, exclusive.
+    """A file, and what of it to read: the offsets from `start_offset + first_row` up to
+    `start_offset + end_row`, exclusive. Each has a row, but for `holes` of them, whose events were
+    erased; `sparse`: the file has such, and the offset of each row (semantics 20).
 
     `first_seq`, `last_seq`: no rank in the file is smaller or larger. `first_clock`, `last_clock`:
     the clocks of the first and the last row to read. If they differ, the file has the clock of each
@@ -39,6 +41,13 @@ class FileSlice(NamedTuple):
     compacted: bool
     first_row: int
     end_row: int
+    holes: int = 0
+    sparse: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many events are to be read."""
+        return self.end_row - self.first_row - self.holes
 
     @property
     def whole(self) -> bool:
@@ -57,6 +66,9 @@ class Slices(NamedTuple):
 
 _COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
     f.last_seq"""
+# How many offsets from `a` up to `b` of a file `f` have no event.
+_HOLES = """CASE WHEN f.erased = 0 THEN 0 ELSE holes_in(f.stream_id, f.segment_id,
+    f.start_offset + {a}, f.start_offset + {b}) END, f.erased > 0"""
 # Per file: by Postgres' estimates, a plan that reads all transactions of the stream is as cheap.
 _KEYS = """CROSS JOIN LATERAL (
         SELECT o.key_low, o.key_high FROM segment o
@@ -99,14 +111,16 @@ _FILES_OF_BOUNDS = f"""jsonb_to_recordset(CAST(:bounds AS jsonb))
         SELECT greatest(b.first - f.start_offset, 0) AS first,
                least(b.past - f.start_offset, f.events) AS past OFFSET 0) r
     {_KEYS}"""  # noqa: S608 - constants
-OF_BOUNDS = f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, r.first, r.past
+OF_BOUNDS = f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, r.first, r.past,
+    {_HOLES.format(a="r.first", b="r.past")}
     FROM {_FILES_OF_BOUNDS} {_CLOCKS}
     ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
 
 
 _OF_BOUNDS = text(OF_BOUNDS)
 _BY_COMMIT = text(
-    f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, t.begins, t.ends
+    f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, t.begins, t.ends,
+    {_HOLES.format(a="t.begins", b="t.ends")}
     FROM {_FILES_OF_BOUNDS} {_COMMITS}
     ORDER BY f.segment_id, f.start_offset, t.begins"""  # noqa: S608 - constants
 )
@@ -119,7 +133,8 @@ def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
             f"""SELECT {_COLUMNS}, coalesce(t.clock, CASE WHEN r.first = 0 THEN f.first_clock
                     ELSE (SELECT i.clock FROM
                         commit_at(f.stream_id, f.segment_id, f.start_offset + r.first) i) END),
-                coalesce(t.clock, f.last_clock), t.clock IS NULL, r.first, f.events
+                coalesce(t.clock, f.last_clock), t.clock IS NULL, r.first, f.events,
+                {_HOLES.format(a="r.first", b="f.events")}
             FROM data_file f
             JOIN segment s USING (stream_id, segment_id)
             LEFT JOIN transaction t USING (stream_id, transaction_number)
@@ -176,7 +191,7 @@ def newest_slices(
             _NEWEST, {"s": stream_id, "before": before, "commits": commits, "most": events}
         ).all()
         found += [FileSlice(*row[:-1]) for row in rows if row.path is not None]
-        if not rows or sum(one.end_row - one.first_row for one in found) >= events:
+        if not rows or sum(one.rows for one in found) >= events:
             return found
         before, commits = rows[0].oldest, commits * 8
 
@@ -204,12 +219,14 @@ _NEWEST = text(
             SELECT greatest(i.start_offset, h.event_offset, d.start_offset) - d.start_offset
                        AS begins,
                    least(i.start_offset + i.events - d.start_offset, d.events) AS ends) p
-        WHERE p.begins < p.ends
+        WHERE p.begins < p.ends AND (d.erased = 0 OR p.ends - p.begins > holes_in(
+            d.stream_id, d.segment_id, d.start_offset + p.begins, d.start_offset + p.ends))
         ORDER BY i.clock DESC FETCH FIRST :most ROWS WITH TIES
     )
     SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
         SELECT {_COLUMNS}, f.clock AS first_clock, f.clock AS last_clock,
-            f.transaction_number IS NULL, f.begins, f.ends
+            f.transaction_number IS NULL, f.begins, f.ends,
+            {_HOLES.format(a="f.begins", b="f.ends")}
         FROM newest f {_KEYS}
     ) n ON true
     WHERE seen.oldest IS NOT NULL

@@ -22,6 +22,11 @@ class Small(NamedTuple):
     transaction_number: int | None  # None: it has the clock of each row
     clock: int | None  # of its transaction
     path: str
+    erased: int = 0  # of its offsets, which have no row
+
+    @property
+    def rows(self) -> int:
+        return self.events - self.erased
 
     def weight(self, size: int) -> float:
         return max(self.bytes / size, self.events / ROWS, 1 / FILES)

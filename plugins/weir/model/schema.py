@@ -21,6 +21,9 @@ CLOCK = "_weir_clock"  # of files of several commits: with the clock of each eve
 # Of the same files, with the same: in files whose columns DuckLake finds by name it looks for the
 # number that Iceberg reserves for when a row came about, as if it were a name (decision 89).
 CLOCK_BY_NUMBER = "2147483539"
+# Of files without the events that were erased: with the offset of each that is left (semantics 20).
+OFFSET = "_weir_offset"
+OFFSET_FIELD: Field = {"name": OFFSET, "type": "long", "nullable": True, "metadata": {}}
 CLOCK_FIELD: Field = {"name": CLOCK, "type": "long", "nullable": True, "metadata": {}}
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels

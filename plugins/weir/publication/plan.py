@@ -128,7 +128,7 @@ def _appended(
 ) -> list[File]:
     rows = connection.execute(
         text(
-            """SELECT f.segment_id, f.start_offset, f.path, f.events, f.bytes
+            """SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased, f.bytes
             FROM segments_between(:s, CAST(:since AS jsonb), CAST(:until AS jsonb)) b
             CROSS JOIN LATERAL (
                 SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment_id
@@ -145,7 +145,8 @@ def _differences(connection: Connection, stream_id: int) -> tuple[list[File], di
     more, by manifest."""
     added = connection.execute(
         text(
-            """SELECT f.segment_id, f.start_offset, f.path, f.events, f.bytes FROM data_file f
+            """SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased, f.bytes
+            FROM data_file f
             LEFT JOIN published_file p ON p.stream_id = f.stream_id AND p.path = f.path
             WHERE f.stream_id = :s AND p.path IS NULL ORDER BY f.segment_id, f.start_offset"""
         ),
@@ -169,7 +170,8 @@ def _masked(connection: Connection, stream_id: int) -> dict[str, int]:
     """Return how many rows of each file that straddles the head lie below it."""
     rows = connection.execute(
         text(
-            """SELECT f.path, h.event_offset - f.start_offset AS rows
+            """SELECT f.path, h.event_offset - f.start_offset - CASE WHEN f.erased = 0 THEN 0
+                ELSE holes_in(:s, f.segment_id, f.start_offset, h.event_offset) END AS rows
             FROM stream s CROSS JOIN LATERAL cut_entries(s.head) h
             CROSS JOIN LATERAL (
                 SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = h.segment_id

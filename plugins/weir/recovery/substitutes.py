@@ -82,6 +82,8 @@ def find_substitutes(
     folder; `known`: what the database knows of it."""
     given = {"s": stream_id, "paths": list(missing)}
     recorded = database.snapshot(lambda c: [Small(*row) for row in c.execute(_RECORDED, given)])
+    # What was erased is in the files that were replaced: these do not come back.
+    recorded = [file for file in recorded if not file.erased]
     segments = {file.segment_id for file in recorded}
     seen = _look_at(warehouse, _others(found, known, segments))
     unknown = set(unknown_in(found, known))
@@ -299,7 +301,7 @@ def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_See
 
 _RECORDED = text(
     """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
-        f.transaction_number, t.clock, f.path
+        f.transaction_number, t.clock, f.path, f.erased
     FROM data_file f LEFT JOIN transaction t USING (stream_id, transaction_number)
     WHERE f.stream_id = :s AND f.segment_id IN (
         SELECT m.segment_id FROM data_file m WHERE m.stream_id = :s AND m.path = ANY (:paths))

@@ -32,7 +32,8 @@ def sweep(
     A folder belongs to one writer: it is deleted once more `again_after` seconds later, with what a
     writer that was frozen has written there since; 0: never.
     Files whose events a compaction has put into others are kept `compacted_grace` seconds, if that
-    is longer, because a database that is restored from a backup knows no others.
+    is longer, because a database that is restored from a backup knows no others. Those whose events
+    were erased go at once.
     `delete`: how to delete files; by default with a few threads of this process.
 
     Returns the number of deleted files, their bytes, and a sentence for each file that could not be
@@ -87,7 +88,8 @@ def _sweepable(
                 GROUP BY r.stream_id) reading USING (stream_id)
             WHERE (g.root, g.path) > (:root, :path)
               AND g.garbage_since + CASE g.reason WHEN :swept THEN :again
-                  WHEN 'compacted' THEN :compacted ELSE :grace END * interval '1 second'
+                  WHEN 'compacted' THEN :compacted WHEN 'erased' THEN 0 ELSE :grace END
+                  * interval '1 second'
                   <= clock_timestamp()
               AND (reading.since IS NULL OR reading.since > g.garbage_since)
               AND (g.root <> '' OR NOT EXISTS (

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from weir.arrow.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashe
 from weir.model.digest import hash_of
 from weir.model.key_space import STEPS
 from weir.model.plain_column import plain_column
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ, stored_name
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, SEQ, stored_name
 from weir.verification.recorded import Columns, Commit, File
 from weir.warehouse.footer import read_end, read_footer
 
@@ -93,9 +93,14 @@ def _wrong_footer(
     wrong = []
     if file.end_hash not in (None, found):
         wrong.append(("end", "its end, with the footer, is another one than was written"))
-    if footer.num_rows != file.events:
-        wrong.append(("rows", f"it has {footer.num_rows:,} rows instead of {file.events:,}"))
+    if footer.num_rows != file.rows:
+        wrong.append(("rows", f"it has {footer.num_rows:,} rows instead of {file.rows:,}"))
     return wrong
+
+
+def hashed_columns(names: Iterable[str], columns: Columns) -> list[str]:
+    """Return which columns of a file are in the hashes of its rows."""
+    return sorted({*names} - {SEQ, CLOCK, CLOCK_BY_NUMBER, OFFSET, TIME} - columns.unhashed)
 
 
 def _read(
@@ -103,7 +108,7 @@ def _read(
 ) -> None:
     """Read a file, and add to `seen` the sums of the hashes of its rows, and what is wrong."""
     schema = parquet.schema_arrow  # what was hashed has the types of the file
-    names = sorted({*schema.names} - {SEQ, CLOCK, CLOCK_BY_NUMBER, TIME} - reader.columns.unhashed)
+    names = hashed_columns(schema.names, reader.columns)
     several = [CLOCK] if file.compacted else []
     key = _key_of(reader.columns, schema)
     sums: dict[int, int] = defaultdict(int)

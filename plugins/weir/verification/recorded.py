@@ -28,6 +28,12 @@ class File(NamedTuple):
     compacted: bool  # of several commits, so that it has the clock of each row
     key_low: float
     key_high: float
+    erased: int = 0  # of its offsets, which have no row
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return self.events - self.erased
 
     @property
     def end(self) -> int:
@@ -153,7 +159,7 @@ def commits_of(
 _FILES = text(
     """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
         f.schema_version, f.path, f.end_hash, f.file_hash, f.transaction_number IS NULL,
-        s.key_low, s.key_high
+        s.key_low, s.key_high, f.erased
     FROM data_file f CROSS JOIN LATERAL (
         SELECT o.key_low, o.key_high FROM segment o
         WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
@@ -236,7 +242,7 @@ _OFFSETS = text(
     )
     SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
         f.schema_version, f.path, f.end_hash, f.file_hash, f.transaction_number IS NULL,
-        s.key_low, s.key_high, f.what
+        s.key_low, s.key_high, f.erased, f.what
     FROM wrong f JOIN segment s USING (stream_id, segment_id) WHERE f.what IS NOT NULL
     ORDER BY f.segment_id, f.start_offset"""
 )

@@ -91,7 +91,7 @@ def _within(slices: Sequence[Slice], ranks: Ranks) -> dict[Key, int]:
 
 
 def _rows(one: FileSlice) -> int:
-    return one.end_row - one.first_row
+    return one.end_row - one.first_row  # also those without an event: only bounds count
 
 
 def _divided(

@@ -123,7 +123,7 @@ class Writer:
         slices, fields = self._app.database.snapshot(
             lambda c: plan(c, self._store.stream, build.from_cut, build.cut)
         )
-        events = sum(s.end_row - s.first_row for s in slices)
+        events = sum(s.rows for s in slices)
         if not fields:  # nobody knows yet of which type the keys will be
             key = [{"name": KEY, "type": "string", "nullable": False, "metadata": {}}]
             return Built(key, (), (), self._no_history(), 0, 0, 0, 0, 0)

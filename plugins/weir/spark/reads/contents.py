@@ -76,7 +76,7 @@ def _read(
     reader = Reader(*filesystem(app.settings.warehouse), columns)
     for i, (file, seen, commits) in enumerate(files):
         of_file = rows[i]
-        if sum(row["rows"] for row in of_file) != file.events:
+        if sum(row["rows"] for row in of_file) != file.rows:
             again = look_at(reader, file, commits, contents=True)
             seen.wrong = again.wrong or [("unreadable", "Spark can't read all of its rows")]
             continue
@@ -85,6 +85,8 @@ def _read(
         for row in of_file:
             seen.sums[(row[CLOCK] if clocks else None) or alone] += row["sum"]
         seen.keys = keys
+        if not of_file:  # all its events were erased
+            continue
         low, high = min(row["low"] for row in of_file), max(row["high"] for row in of_file)
         if low < file.first_seq or high > file.last_seq:
             seen.wrong.append(("order", "its ranks are not those that were recorded"))

@@ -15,7 +15,17 @@ from weir.controller.read_plan import FileSlice, Slices, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import check_choice
 from weir.model.names import StreamName
-from weir.model.schema import CLOCK, CLOCK_FIELD, PLACES, SEQ, STREAM, Field, without_metadata
+from weir.model.schema import (
+    CLOCK,
+    CLOCK_FIELD,
+    OFFSET,
+    OFFSET_FIELD,
+    PLACES,
+    SEQ,
+    STREAM,
+    Field,
+    without_metadata,
+)
 from weir.settings import Settings
 from weir.spark.base.ordered_frames import all_of, one_after_another
 from weir.spark.base.session import moved, resolving_session
@@ -174,16 +184,24 @@ def scan_of(
     # ranks have no gaps, as in one segment, they cost less than row numbers, and mostly all files
     # of a folder have the same distance from rank to offset.
     row, less = ROW, [0] * len(slices)
-    if all(s.last_seq - s.first_seq == s.events - 1 and not s.compacted for s in slices):
+    if all(
+        s.last_seq - s.first_seq == s.events - 1 and not s.compacted and not s.sparse
+        for s in slices
+    ):
         row, less = SEQ, [s.first_seq for s in slices]
+    sparse = any(s.sparse for s in slices)
     metadata = [*([ROW] if row == ROW else []), *([NAME] if apart else [])]
     paths = [s.path for s in slices]
     cut = [s for s in slices if s.compacted and not s.whole]
     stored = bool(cut) or any(s.first_clock < s.last_clock for s in slices)
     # With the clock of each row, which files of one commit do not have.
-    more_fields = [*fields, *([CLOCK_FIELD] if stored else [])]
+    more_fields = [*fields, *([CLOCK_FIELD] if stored else []), *([OFFSET_FIELD] if sparse else [])]
     frame = scan_files(resolving, warehouse, read.stream_id, more_fields, paths, metadata)
     frame = constants.numbered(frame)
+    if sparse:  # where events were erased, the offset of a row says what its number was
+        start = constants.sql([s.start_offset for s in slices])
+        was = f"coalesce({OFFSET} - {start}, {ROW})"
+        frame = frame.selectExpr(f"* EXCEPT ({ROW}, {OFFSET})", f"{was} AS {ROW}")
 
     def plus_row(values: Iterable[int]) -> str:
         from_rank = [value - n for value, n in zip(values, less, strict=True)]

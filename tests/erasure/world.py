@@ -1,0 +1,50 @@
+"""A stream of real files from which events are erased at random, beside all else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+import weir
+from tests.compaction.world import World
+from weir.erasure.records import Asked, Erased
+from weir.erasure.run import erase
+
+ASKED = Asked("a test", "the right to be forgotten", {})
+
+
+@dataclass
+class Erasing(World):
+    """`gone`: the numbers of the events that were erased."""
+
+    gone: set[int] = field(default_factory=set)
+
+    def numbered(self) -> dict[int, tuple[int, int]]:
+        """Return the place of each event by its number."""
+        found = weir.read(str(self.lane.name), settings=self.settings)
+        columns = (found[name].to_pylist() for name in ("n", "_segment", "_offset"))
+        return {n: (segment, offset) for n, segment, offset in zip(*columns, strict=True)}
+
+    def erase(self, *keys: str) -> Erased:
+        """Erase the events of some keys."""
+        found = weir.read(str(self.lane.name), settings=self.settings)
+        found = found.filter(pc.is_in(found["key"], value_set=pc.cast(list(keys), "string")))
+        self.gone |= set(found["n"].to_pylist())
+
+        def find() -> Mapping[int, npt.NDArray[np.int64]]:
+            segments = found["_segment"].to_numpy()
+            return {
+                int(segment): np.sort(found["_offset"].to_numpy()[segments == segment])
+                for segment in np.unique(segments)
+            }
+
+        return erase(self.lane.database, self.settings, self.lane.name, ASKED, find)
+
+    def without_gone(self, answer: Any) -> Any:
+        """Return an answer of before without the events that were erased since."""
+        if not isinstance(answer, list) or not answer or not isinstance(answer[0], dict):
+            return answer
+        return [row for row in answer if row["n"] not in self.gone]
