@@ -14,6 +14,20 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.holes_in(bigint, bigint, bigint, bigint) IS 'How many events of a segment were erased, from one offset up to another.';
 
+-- Bounds as reader_batch has them.
+CREATE OR REPLACE FUNCTION weir_internal.holes_of(bounds jsonb) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM (SELECT DISTINCT b.stream FROM jsonb_to_recordset(bounds) AS b (stream bigint)) s
+                   JOIN weir_internal.hole h ON h.stream_id = s.stream) THEN
+        RETURN 0;
+    END IF;
+    RETURN (SELECT sum(weir_internal.holes_in(b.stream, b.segment, b."from", b."to"))
+            FROM jsonb_to_recordset(bounds) AS b (stream bigint, segment bigint, "from" bigint, "to" bigint));
+END $$;
+COMMENT ON FUNCTION weir_internal.holes_of(jsonb) IS 'How many events within the bounds of a batch were erased.';
+
 -- What is no segment any more was pruned, so every cut has passed it.
 CREATE OR REPLACE FUNCTION weir_internal.holes_till(in_stream_id bigint, in_cut jsonb) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -48,7 +48,7 @@ COMMENT ON COLUMN weir_internal.reader_batch.attempt IS '1, and one more at each
 COMMENT ON COLUMN weir_internal.reader_batch.state IS 'open; committed; abandoned by a reset or by weir_reader_offline; or split because it failed: other batches read its halves.';
 COMMENT ON COLUMN weir_internal.reader_batch.bounds IS 'Array of {stream, segment, from, to}: offsets, to exclusive.';
 COMMENT ON COLUMN weir_internal.reader_batch.rest IS 'Array of arrays of bounds: what was split off. Batches of their own read it after this batch, in this order.';
-COMMENT ON COLUMN weir_internal.reader_batch.events IS 'Events between the bounds.';
+COMMENT ON COLUMN weir_internal.reader_batch.events IS 'Events between the bounds when it was opened.';
 COMMENT ON COLUMN weir_internal.reader_batch.bytes IS 'Their bytes, approximately.';
 COMMENT ON COLUMN weir_internal.reader_batch.read_order IS 'The order that the reader that opened it asked for: segment, stream or none. Its bounds are planned for that order.';
 COMMENT ON COLUMN weir_internal.reader_batch.readers IS 'Among how many readers the group was shared when it was opened.';

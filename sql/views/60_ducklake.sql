@@ -114,12 +114,12 @@ CREATE OR REPLACE VIEW weir_ducklake.ducklake_data_file AS
 SELECT f.file_id AS data_file_id, f.stream_id AS table_id, f.since AS begin_snapshot, NULL::bigint AS end_snapshot,
        NULL::bigint AS file_order, f.path::varchar AS path, true AS path_is_relative, 'parquet'::varchar AS file_format,
        f.events - f.erased AS record_count, f.bytes AS file_size_bytes, NULL::bigint AS footer_size,
-       ((f.segment_id & 4194303) << 41) + f.start_offset AS row_id_start, NULL::bigint AS partition_id,
+       CASE WHEN f.erased = 0 THEN ((f.segment_id & 4194303) << 41) + f.start_offset END AS row_id_start, NULL::bigint AS partition_id,
        NULL::varchar AS encryption_key, v.number AS mapping_id,
        f.last_clock AS partial_max
 FROM weir_internal.data_file f
 LEFT JOIN weir_internal.stream_schema v ON v.stream_id = f.stream_id AND v.version = f.schema_version;
-COMMENT ON VIEW weir_ducklake.ducklake_data_file IS 'The files of the streams. row_id_start: the number of the segment and the offset.';
+COMMENT ON VIEW weir_ducklake.ducklake_data_file IS 'The files of the streams. row_id_start: the number of the segment and the offset; null if the file has those of each row, as events were erased.';
 
 -- Of files of one commit, if the event time is just a column. The bounds are those of the commit, so they may be wider than
 -- the file's; what is no event time, such as 9999-12-31, is in no bounds, so a commit must have none. The numbers are those that clock_time keeps exactly.

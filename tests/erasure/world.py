@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import weir
 from tests.compaction.world import World
+from weir.database.connection import Database
 from weir.erasure.records import Asked, Erased
 from weir.erasure.run import erase
 
@@ -30,18 +32,25 @@ class Erasing(World):
 
     def erase(self, *keys: str) -> Erased:
         """Erase the events of some keys."""
-        found = weir.read(str(self.lane.name), settings=self.settings)
-        found = found.filter(pc.is_in(found["key"], value_set=pc.cast(list(keys), "string")))
-        self.gone |= set(found["n"].to_pylist())
+        erased, gone = self.erasing(self.lane.database, *keys)
+        self.gone |= gone
+        return erased
+
+    def erasing(self, database: Database, *keys: str) -> tuple[Erased, set[int]]:
+        """Erase the events of some keys; return also their numbers."""
+        gone: set[int] = set()
 
         def find() -> Mapping[int, npt.NDArray[np.int64]]:
+            found = weir.read(str(self.lane.name), settings=self.settings)
+            found = found.filter(pc.is_in(found["key"], value_set=pa.array(keys, pa.string())))
+            gone.update(found["n"].to_pylist())
             segments = found["_segment"].to_numpy()
             return {
                 int(segment): np.sort(found["_offset"].to_numpy()[segments == segment])
                 for segment in np.unique(segments)
             }
 
-        return erase(self.lane.database, self.settings, self.lane.name, ASKED, find)
+        return erase(database, self.settings, self.lane.name, ASKED, find), gone
 
     def without_gone(self, answer: Any) -> Any:
         """Return an answer of before without the events that were erased since."""

@@ -4,7 +4,7 @@ engine, whatever happens to the stream."""
 import pytest
 
 from tests.chance import cases, random_for
-from tests.compaction.world import World
+from tests.erasure.world import Erasing
 from tests.publication.tables import check, published
 from weir.database.connection import Database
 from weir.installation.opened import Installation
@@ -20,13 +20,15 @@ def test_the_table_has_the_rows_of_the_stream_whatever_happens_to_it(
     database: Database, settings: Settings, case: int
 ) -> None:
     random = random_for("publication", case)
-    world = World.made(database, settings, random, publish="iceberg")
+    world = Erasing.made(database, settings, random, publish="iceberg")
     world.append()
     for _ in range(6):
         for _ in range(random.randint(1, 8)):
             world.change()
             if random.random() < 0.3:
                 world.compact()
+            if random.random() < 0.2:
+                world.erase(f"k{random.randrange(13)}")
         check(world, published(world))
         sweep(database, settings.warehouse, 0.0)
         check(world, published(world))

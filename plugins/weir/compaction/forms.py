@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weir.compaction.description import without_description
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, field_id
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, field_id
 
-_ADDED = (CLOCK, CLOCK_BY_NUMBER, OFFSET)
+_ADDED = (CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER)
 _ARROW = b"ARROW:schema"  # pyarrow's own note, which it makes anew
 
 

@@ -21,7 +21,7 @@ from weir.compaction.description import Description
 from weir.compaction.forms import Form, form_of, is_kept, numbered, of_both, options
 from weir.compaction.records import Written
 from weir.model.compaction import Small
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, SEQ
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, SEQ
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import SEGMENT, TASK
@@ -33,6 +33,7 @@ AHEAD = 16  # files that are read before they are needed
 BUFFER = 1 << 20  # bytes: pyarrow writes a file piece by piece
 _CLOCKS = pa.field(CLOCK, pa.int64(), nullable=False)
 _OFFSETS = pa.field(OFFSET, pa.int64(), nullable=False)
+_PLACES = pa.field(PLACE_BY_NUMBER, pa.int64(), nullable=False)
 _AGAIN = pa.field(CLOCK_BY_NUMBER, pa.int64(), nullable=False)
 
 
@@ -198,6 +199,7 @@ class _File:
         self._drop = drop
         self._sparse = drop is not None or any(file.erased for file in files)
         segment = files[0].segment_id
+        self._places = (segment & 4194303) << 41  # as in the view ducklake_data_file
         self._path = f"{folder}{SEGMENT}={segment}/{TASK}={task}/part-{uuid.uuid4().hex}.parquet"
         self._whole = f"{base}/{self._path}"
         self._become(form)
@@ -243,7 +245,8 @@ class _File:
                 offsets = pa.array(range(offset, offset + rows.num_rows), pa.int64())
                 rows = rows.append_column(_OFFSETS, offsets)
             offset += rows.num_rows
-            rows = rows.select([name for name in rows.column_names if name != CLOCK_BY_NUMBER])
+            again = (CLOCK_BY_NUMBER, PLACE_BY_NUMBER)
+            rows = rows.select([name for name in rows.column_names if name not in again])
             if file.clock is not None:
                 if CLOCK in rows.column_names:
                     rows = rows.drop_columns([CLOCK])
@@ -272,12 +275,16 @@ class _File:
         rows = pa.concat_tables([self._completed(rows) for rows in self._rows])
         rows = rows.cast(self._schema)
         rows = rows.append_column(_AGAIN, rows[CLOCK])
+        if self._sparse:
+            rows = rows.append_column(_PLACES, pc.add(rows[OFFSET], self._places))
         if rows.num_rows:
             ranks = pc.min_max(rows[SEQ])
             self._first = min(self._first, ranks["min"].as_py())
             self._last = max(self._last, ranks["max"].as_py())
         if self._writer is None:
-            deltas = dict.fromkeys((SEQ, CLOCK_BY_NUMBER, OFFSET), "DELTA_BINARY_PACKED")
+            deltas = dict.fromkeys(
+                (SEQ, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER), "DELTA_BINARY_PACKED"
+            )
             self._writer = pq.ParquetWriter(
                 self._sink, numbered(rows.schema), column_encoding=deltas,
                 use_dictionary=[name for name in rows.column_names if name not in deltas],

@@ -312,13 +312,12 @@ class OpenBatch(Generic[Frame]):
         rejected, as_text = 0, dict[int, Sequence[Field]]()
         planned = {one.name: one for one in self._plan.streams}
         for name, frame in self._all_events.items():
-            bounds = [b for b in self._batch.bounds if self._plan.names[b.stream_id] == name]
-            if events := sum(b.end - b.start for b in bounds):
+            read = planned[name]
+            if events := sum(one.rows for one in read.slices):
                 stream = make_rejected_stream(self._app.database, stream_name(name))
                 why = self._engine.sentence(error)
-                read = planned[name]
                 failed = self._engine.failed_events(frame, self._batch.group, why, read.fields)
                 as_text[read.stream_id] = read.fields
                 self._outputs.append(stream, failed)
                 rejected += events
-        return self._commit(rejected - sum(self._plan.lost.values()), as_text)
+        return self._commit(rejected, as_text)

@@ -23,6 +23,8 @@ CLOCK = "_weir_clock"  # of files of several commits: with the clock of each eve
 CLOCK_BY_NUMBER = "2147483539"
 # Of files without the events that were erased: with the offset of each that is left (semantics 20).
 OFFSET = "_weir_offset"
+# Of the same files, likewise: the place of each row, as DuckLake numbers rows.
+PLACE_BY_NUMBER = "2147483540"
 OFFSET_FIELD: Field = {"name": OFFSET, "type": "long", "nullable": True, "metadata": {}}
 CLOCK_FIELD: Field = {"name": CLOCK, "type": "long", "nullable": True, "metadata": {}}
 MOST_COLUMNS = 10_000
@@ -49,8 +51,8 @@ def stored_name(field: Field) -> str:
 def field_id(path: Sequence[str]) -> int:
     """Return the number of a column in files that have such, or of what is in it: by its names in
     files from the outside in, `element`, `key` and `value` for parts of lists and maps."""
-    if tuple(path) == (CLOCK_BY_NUMBER,):
-        return int(CLOCK_BY_NUMBER)
+    if len(path) == 1 and path[0] in (CLOCK_BY_NUMBER, PLACE_BY_NUMBER):
+        return int(path[0])
     return zlib.crc32("\0".join(path).encode()) % (1 << 30) + 1
 
 
@@ -115,7 +117,10 @@ def merge(
 def _stored(added: list[Field], current: list[Field], dropped: Collection[str]) -> list[Field]:
     """Return new columns with their names in files; those that name theirs choose first. Spark
     finds a column of a file whatever the case of its letters."""
-    taken = {name.lower() for name in (CLOCK_BY_NUMBER, *dropped, *map(stored_name, current))}
+    taken = {
+        name.lower()
+        for name in (CLOCK_BY_NUMBER, PLACE_BY_NUMBER, *dropped, *map(stored_name, current))
+    }
     found = {}
     for field in sorted(added, key=lambda one: "stored" not in one):
         name, stored, number = field["name"], stored_name(field), 2

@@ -16,7 +16,7 @@ from weir.arrow.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashe
 from weir.model.digest import hash_of
 from weir.model.key_space import STEPS
 from weir.model.plain_column import plain_column
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, SEQ, stored_name
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, SEQ, stored_name
 from weir.verification.recorded import Columns, Commit, File
 from weir.warehouse.footer import read_end, read_footer
 
@@ -100,7 +100,8 @@ def _wrong_footer(
 
 def hashed_columns(names: Iterable[str], columns: Columns) -> list[str]:
     """Return which columns of a file are in the hashes of its rows."""
-    return sorted({*names} - {SEQ, CLOCK, CLOCK_BY_NUMBER, OFFSET, TIME} - columns.unhashed)
+    added = {SEQ, CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, TIME}
+    return sorted({*names} - added - columns.unhashed)
 
 
 def _read(

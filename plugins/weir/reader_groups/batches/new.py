@@ -28,11 +28,12 @@ _OPEN = text(
     INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
                               bounds, events, bytes, read_order, readers, up_to, opened_at,
                               complete_until)
-    SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds, :events,
+    SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds,
+           :events - holes_of(n.bounds),
            :bytes, :read_order, :readers, :up_to, clock_timestamp(),
            batch_complete_until(:group_id, n.bounds)
     FROM (SELECT CAST(:bounds AS jsonb) AS bounds OFFSET 0) n  -- long, so sent once
-    RETURNING complete_until"""
+    RETURNING complete_until, events"""
 )
 
 
@@ -74,7 +75,7 @@ def open_new(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
         group.configuration.on_gap, planned.up_to,
     )  # fmt: skip
-    complete_until = connection.execute(
+    opened = connection.execute(
         _OPEN,
         {
             "group_id": group.group_id,
@@ -89,8 +90,8 @@ def open_new(
             "readers": readers,
             "up_to": planned.up_to,
         },
-    ).scalar_one()
-    return replace(batch, complete_until=complete_until)
+    ).one()
+    return replace(batch, complete_until=opened.complete_until, events=opened.events)
 
 
 def _share(

@@ -70,7 +70,8 @@ def open_parts(
                                           attempt, state, bounds, rest, events, bytes,
                                           read_order, readers, up_to, opened_at, complete_until)
                 SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
-                       CAST(:rest AS jsonb), :events,
+                       CAST(:rest AS jsonb),
+                       :events - holes_of(CAST(:bounds AS jsonb)),
                        sum(bytes_before(b.stream, b.segment, b."to")
                            - bytes_before(b.stream, b.segment, b."from")),
                        o.read_order, o.readers, o.up_to, o.opened_at,
