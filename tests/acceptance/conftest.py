@@ -38,7 +38,15 @@ def stack(
     tmp_path_factory: pytest.TempPathFactory, seconds_to_start: list[float]
 ) -> Iterator[Installation]:
     """Yield Postgres and Airflow in a temporary state folder, with the demo's settings."""
-    folder = tmp_path_factory.mktemp("weir")
+    start = time.monotonic()
+    with begun(tmp_path_factory.mktemp("weir")) as installation:
+        seconds_to_start.append(time.monotonic() - start)
+        yield installation
+
+
+@contextmanager
+def begun(folder: Path) -> Iterator[Installation]:
+    """Start Postgres and Airflow, and stop them at the end."""
     # A copy, to which tests add the DAGs that people write.
     dags = shutil.copytree(
         REPOSITORY / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__")
@@ -46,10 +54,8 @@ def stack(
     installation = Installation(folder / "state", dags=dags, durable=False)
     with reaped(installation.postgres, installation.state):
         try:
-            begun = time.monotonic()
             with environment(installation):
                 installation.start()
-            seconds_to_start.append(time.monotonic() - begun)
             yield installation
         finally:
             installation.stop()

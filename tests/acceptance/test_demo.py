@@ -1,5 +1,5 @@
-"""The demo, on a slice of its input, through a real Airflow; then the same stack refuses bad input,
-keeps its secrets, and runs its periodic DAGs."""
+"""The first half of the demo, on a slice of its input, through a real Airflow; then the same stack
+refuses bad input, keeps its secrets, and runs its periodic DAGs. test_whole_demo.py goes on."""
 
 import json
 import os
@@ -52,36 +52,32 @@ def story(installation: Installation) -> Story:
 
 @pytest.fixture(scope="module")
 def told(story: Story) -> Told:
-    """The demo, told."""
-    return story.tell()
+    """The first half of the demo, told."""
+    return story.tell(whole=False)
 
 
 # ---- the story -----------------------------------------------------------------------------------
 
 
 def test_all_checks_of_the_demo_hold(told: Told) -> None:
-    assert len(told.checks) >= 21
+    assert len(told.checks) >= 12
     assert [str(check) for check in told.checks if not check.ok] == []
 
 
-def test_the_report_shows_what_the_issue_asks_for(told: Told, story: Story) -> None:
-    flights = len(story.input.flights)
-    for expected in (
-        "0 (create)", "1 (scale)", f"{flights:,}", "retained", "on disk", "audit", "waiting",
-        "events truncated",
-    ):  # fmt: skip
+def test_the_report_shows_epochs_counts_groups_and_scales(told: Told, story: Story) -> None:
+    flights = story.input.rows(1, 6)
+    for expected in ("0 (create)", "1 (scale)", f"{flights:,}", "on disk", "audit", "waiting"):
         assert expected in told.report
     for picture in told.pictures:
         assert "epoch 1" in picture.read_text()
-    assert "What scaling by load did" in told.report
-    assert "cold neighbours" in told.report
+    assert "more events per second than" in told.report
 
 
 def test_the_checks_fail_on_what_was_really_received_if_it_is_damaged(
     told: Told, story: Story
 ) -> None:
     trace = story.views.output("delays", "received", story.output)
-    flights = story.input.flights
+    flights = story.input.flights[story.input.flights["month"] <= 6]
     assert checks.order_per_key(flights, trace).ok
     key = trace["tailnum"].value_counts().index[0]
     a, b = trace.index[trace["tailnum"] == key][:2]
@@ -95,7 +91,7 @@ def test_the_checks_fail_on_what_was_really_received_if_it_is_damaged(
 
 def test_a_consumer_had_several_batches_and_parts_were_added_up(told: Told, story: Story) -> None:
     batches = story.views.number("SELECT count(*) FROM batches WHERE state = 'committed'")
-    assert batches >= 3
+    assert batches >= 2
     parts = story.views.output("delays", "delays", story.output)
     assert parts.groupby(["carrier", "day"])["batch"].nunique().max() > 1
 
@@ -318,7 +314,7 @@ def test_no_secret_is_in_a_log_or_in_a_table(
         for folder in (installation.state / "airflow" / "logs", installation.state / "logs")
         for path in folder.rglob("*.log")
     }
-    assert sum("task_id=" in path for path in places) > 20
+    assert sum("task_id=" in path for path in places) > 12
     places["server.log"] = (installation.postgres.home / "server.log").read_text(errors="replace")
     for database, table in (
         ("weir", "weir_internal.job_run"), ("weir", "weir_internal.request"),
@@ -357,9 +353,8 @@ def test_reports_come_back_to_airflow(installation: Installation, told: Told) ->
         "SELECT * FROM job_runs WHERE dag_id = 'weir_process' AND state = 'succeeded'"
     )
     database.dispose()
-    assert len(rows) == 2
-    for row in rows:
-        run = urllib.parse.quote(row.run_id, "")
-        task = f"/dags/{row.dag_id}/dagRuns/{run}/taskInstances/{row.task_id}"
-        path = f"{task}/xcomEntries/return_value?map_index={row.map_index}&stringify=false"
-        assert api.get(path)["value"] == row.report
+    [row] = rows
+    run = urllib.parse.quote(row.run_id, "")
+    task = f"/dags/{row.dag_id}/dagRuns/{run}/taskInstances/{row.task_id}"
+    path = f"{task}/xcomEntries/return_value?map_index={row.map_index}&stringify=false"
+    assert api.get(path)["value"] == row.report
