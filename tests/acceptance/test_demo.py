@@ -89,13 +89,6 @@ def test_the_checks_fail_on_what_was_really_received_if_it_is_damaged(
     assert not checks.offsets_in_order(trace.drop(a)).ok
 
 
-def test_a_consumer_had_several_batches_and_parts_were_added_up(told: Told, story: Story) -> None:
-    batches = story.views.number("SELECT count(*) FROM batches WHERE state = 'committed'")
-    assert batches >= 2
-    parts = story.views.output("delays", "delays", story.output)
-    assert parts.groupby(["carrier", "day"])["batch"].nunique().max() > 1
-
-
 def test_the_reader_login_may_change_nothing(told: Told, story: Story) -> None:
     for statement in ("UPDATE weir_internal.stream SET scope = scope", "DELETE FROM weir.streams",
                       "DELETE FROM weir_internal.job_run", "CREATE TABLE t ()",

@@ -23,7 +23,7 @@ from weir.installation.opened import close_shared
 from weir.settings import Settings
 from weir.spark import Appender, Reader, output, read
 
-pytestmark = pytest.mark.drawn(6, among="Spark Connect")
+pytestmark = pytest.mark.drawn(3, among="Spark Connect")
 SERVER = """
 import sys
 from pyspark.sql import SparkSession

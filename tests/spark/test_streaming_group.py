@@ -24,7 +24,7 @@ from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
 from weir.spark import Reader
 
-pytestmark = pytest.mark.drawn(4, among="queries of groups")
+pytestmark = pytest.mark.drawn(2, among="queries of groups")
 
 
 class Query:
