@@ -25,6 +25,7 @@ from benchmarks import (
     control,
     data_path,
     engines,
+    erasures,
     event_time,
     files,
     format_writes,
@@ -74,6 +75,7 @@ def main() -> int:
             one_segment,
             verification,  # before its files are put together
             files,
+            erasures,
             split_points,
             overhead,
             metadata,

@@ -3,7 +3,7 @@ others take their place."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,13 +13,12 @@ from sqlalchemy import Connection, text
 
 from weir.compaction import records as compaction
 from weir.compaction.records import Written
+from weir.controller.holes import add_holes, chunks_of
 from weir.controller.locks import no_such_stream, read_stream
 from weir.erasure.sums import Sums, less, total
 from weir.model.compaction import Small
 from weir.model.names import StreamName
 from weir.model.segment import segment_name
-
-CHUNK = 65_536  # offsets in a row of holes
 
 Offsets = npt.NDArray[np.int64]
 
@@ -95,18 +94,8 @@ def end(
     erased = [(file, offsets) for file, offsets in files if file.path in gone]
     if not erased:
         return Erased(None, stream_id, 0, 0, {}, None, None)
-    chunks = [chunk for file, offsets in erased for chunk in _chunks(file.segment_id, offsets)]
-    events = connection.execute(
-        text(
-            """SELECT add_holes(:s, CAST(:segments AS bigint[]), CAST(:chunks AS bigint[]),
-                CAST(:offsets AS int4multirange[]))"""
-        ),
-        {
-            "s": stream_id, "segments": [segment for segment, _, _ in chunks],
-            "chunks": [chunk for _, chunk, _ in chunks],
-            "offsets": [offsets for _, _, offsets in chunks],
-        },
-    ).scalar_one()  # fmt: skip
+    chunks = [chunk for file, offsets in erased for chunk in chunks_of(file.segment_id, offsets)]
+    events = add_holes(connection, stream_id, chunks)
     before, after = _lower_digests(connection, stream_id, sums)
     segments: Counter[str] = Counter()
     for file, offsets in erased:
@@ -130,20 +119,6 @@ def end(
         },
     ).scalar_one()  # fmt: skip
     return Erased(recorded, stream_id, events, len(erased), dict(segments), before, after)
-
-
-def _chunks(segment_id: int, offsets: Offsets) -> Iterator[tuple[int, int, str]]:
-    """Yield offsets of a segment as rows of holes: the segment, the chunk, a multirange."""
-    bounds = np.flatnonzero(np.diff(offsets // CHUNK, prepend=-1))
-    for first, past in zip(bounds, [*bounds[1:], len(offsets)], strict=True):
-        chunk = int(offsets[first] // CHUNK)
-        inside = offsets[first:past] - chunk * CHUNK
-        begins = np.flatnonzero(np.diff(inside, prepend=-2) > 1)
-        ends = [*(begins[1:] - 1), len(inside) - 1]
-        ranges = ",".join(
-            f"[{inside[a]},{inside[b] + 1})" for a, b in zip(begins, ends, strict=True)
-        )
-        yield segment_id, chunk, f"{{{ranges}}}"
 
 
 def _lower_digests(

@@ -9,7 +9,7 @@ that of the commit which the time index has at its offset, and the digests must 
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -18,16 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from weir.compaction import records
 from weir.compaction.description import Description, description_in
 from weir.compaction.records import Written
 from weir.compaction.rewrite import Unreadable, put_in_one
+from weir.controller.holes import Chunk, add_holes, chunks_of
 from weir.database.connection import Database
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
-from weir.model.schema import CLOCK, SEQ
+from weir.model.schema import CLOCK, OFFSET, SEQ
 from weir.recovery.inventory import Found, Known, unknown_in
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.footer import read_footer
@@ -54,6 +55,11 @@ class _Seen(NamedTuple):
     last_seq: int
     end_hash: int
     described: Description | None
+
+    @property
+    def events(self) -> int:
+        """How many offsets it has; more than rows if events were erased."""
+        return self.described.events if self.described else self.rows
 
 
 class Substitute(NamedTuple):
@@ -92,16 +98,18 @@ def find_substitutes(
     commits = _Commits(database, warehouse, stream_id)
     # What a compaction wrote since, the file with the most events first.
     described = [one for one in seen if one.described is not None and one.segment_id in segments]
-    for one in sorted(described, key=lambda one: -one.rows):
+    for one in sorted(described, key=lambda one: -one.events):
         old = _within(one, recorded)
         if not left & {file.path for file in old} or any(
             {file.path for file in old} & {file.path for file in sub.old} for sub in chosen
         ):
             continue
         events = sum(file.events for file in old)
+        whole = events == one.events and one.path in unknown
+        if one.events > one.rows and not whole:
+            continue  # it is not clear which of its rows are wanted
         files = [_small(one, old[0], old[0].start_offset, events)]
         if commits.are_those_of(files):
-            whole = events == one.rows and one.path in unknown
             chosen.append(Substitute(files, old, _itself(one, old) if whole else None))
             left -= {file.path for file in old}
     # What one that is missing was made of.
@@ -137,12 +145,13 @@ def substitute(
             for i, one in enumerate(chosen):
                 with suppress(Unreadable, InvariantViolation):
                     new = one.itself or put_in_one(system, base, folder, i, one.files, one.old)
-                    if new is not None and check is not None:
+                    if new is not None and check is not None and not new.erased:
                         check(stream_id, [new])
                     if new is not None:
                         written.append(new)
                         done.append(one)
-        database.transaction(lambda c: records.swap(c, stream_id, number, written))
+        holes = [chunk for one in written if one.erased for chunk in _holes(system, base, one)]
+        database.transaction(lambda c: _swap(c, stream_id, number, written, holes))
     except BaseException as error:
         if not isinstance(error, Unavailable):
             with suppress(WeirError):
@@ -151,6 +160,35 @@ def substitute(
             raise not_writable(warehouse, error) from error
         raise
     return done
+
+
+def _holes(system: fs.FileSystem, base: str, new: Written) -> Iterator[Chunk]:
+    """Yield the offsets of a file that have no row, by chunks."""
+    with system.open_input_file(f"{base}/{new.path}") as source:
+        there = pq.read_table(source, columns=[OFFSET])[OFFSET].to_numpy()
+    first, events = new.old[0].start_offset, sum(file.events for file in new.old)
+    gone = np.setdiff1d(np.arange(first, first + events, dtype=np.int64), there)
+    yield from chunks_of(new.old[0].segment_id, gone)
+
+
+def _swap(
+    connection: Connection, stream_id: int, number: int, written: Sequence[Written],
+    holes: Sequence[Chunk],
+) -> None:  # fmt: skip
+    """Put new files in the place of old ones. What was erased of these after the backup is recorded
+    again, but for who asked for it, and the digests of what is left."""
+    records.swap(connection, stream_id, number, written)
+    if holes:
+        sparse = [one for one in written if one.erased]
+        given = {
+            "s": stream_id, "number": number, "events": add_holes(connection, stream_id, holes),
+            "files": len(sparse), "segments": [one.old[0].segment_id for one in sparse],
+            "firsts": [one.old[0].start_offset for one in sparse],
+            "pasts": [one.old[-1].start_offset + one.old[-1].events for one in sparse],
+            "erased": [one.erased for one in sparse],
+        }  # fmt: skip
+        for statement in (_ERASED, _UNKNOWN, _UNKNOWN_PACKED):
+            connection.execute(statement, given)
 
 
 def _others(found: Found, known: Known, segments: set[int]) -> list[tuple[str, int]]:
@@ -186,7 +224,8 @@ def _look(system: fs.FileSystem, base: str, path: str, size: int) -> _Seen | Non
         return None
     described = description_in(footer.metadata or {})
     segment_id = int(place[3])
-    if described and (described.segment_id, described.events) != (segment_id, footer.num_rows):
+    events = None if OFFSET in footer.schema.names else footer.num_rows
+    if described and (described.segment_id != segment_id or events not in (None, described.events)):
         return None
     return _Seen(
         path, int(place[1]), int(place[2]), segment_id, size, footer.num_rows,
@@ -197,7 +236,7 @@ def _look(system: fs.FileSystem, base: str, path: str, size: int) -> _Seen | Non
 def _within(one: _Seen, recorded: Iterable[Small]) -> list[Small]:
     """Return the recorded files whose events a file says that it has, from its first one on."""
     assert one.described is not None
-    at, end = one.described.start_offset, one.described.start_offset + one.rows
+    at, end = one.described.start_offset, one.described.start_offset + one.events
     old: list[Small] = []
     for file in recorded:
         if file.segment_id == one.segment_id and file.start_offset == at:
@@ -218,12 +257,13 @@ def _small(
     number = None if clock is None else one.transaction
     return Small(
         old.segment_id, start, events or one.rows, one.bytes, old.schema_version, number, clock,
-        one.path,
+        one.path, one.events - one.rows,
     )  # fmt: skip
 
 
 def _itself(one: _Seen, old: list[Small]) -> Written:
-    return Written(one.path, one.bytes, one.end_hash, one.first_seq, one.last_seq, old)
+    erased = one.events - one.rows
+    return Written(one.path, one.bytes, one.end_hash, one.first_seq, one.last_seq, old, erased)
 
 
 class _Commits:
@@ -249,8 +289,12 @@ class _Commits:
             )
             try:
                 with self._system.open_input_file(f"{self._base}/{file.path}") as source:
-                    clocks = pq.read_table(source, columns=[CLOCK])[CLOCK].to_numpy()
-            except (*_DAMAGED, KeyError):
+                    names = [CLOCK, OFFSET] if file.erased else [CLOCK]
+                    found = pq.read_table(source, columns=names)
+                clocks = found[CLOCK].to_numpy()
+                if file.erased:
+                    wanted = wanted[found[OFFSET].to_numpy() - file.start_offset]
+            except (*_DAMAGED, KeyError, IndexError):
                 return False
             if not np.array_equal(clocks[: file.events], wanted):
                 return False
@@ -299,6 +343,33 @@ def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_See
     return []
 
 
+_ERASED = text(
+    """INSERT INTO erasure (stream_id, stream_name, compaction_number, requested_by, reason, asked,
+        events, files, segments)
+    SELECT stream_id, stream_name, :number, 'recovery', 'erased after the backup', '{}', :events,
+        :files, (SELECT jsonb_object_agg(segment_name(e.segment_id), e.erased) FROM (
+            SELECT w.segment_id, sum(w.erased) AS erased
+            FROM unnest(CAST(:segments AS bigint[]), CAST(:erased AS bigint[]))
+                AS w (segment_id, erased) GROUP BY w.segment_id) e)
+    FROM stream WHERE stream_id = :s"""
+)
+_WRITTEN = """unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
+    CAST(:pasts AS bigint[])) AS w (segment_id, first, past)"""
+_UNKNOWN = text(
+    f"""UPDATE time_index i SET digest = NULL FROM {_WRITTEN}
+    WHERE i.stream_id = :s AND i.segment_id = w.segment_id
+        AND i.start_offset < w.past AND i.start_offset + i.events > w.first"""  # noqa: S608 - constants
+)
+_UNKNOWN_PACKED = text(
+    f"""UPDATE packed_commits p SET digests = (
+        SELECT array_agg(CASE WHEN NOT EXISTS (
+            SELECT FROM {_WRITTEN} WHERE w.segment_id = p.segment_id AND p.offsets[d.i] < w.past
+                AND coalesce(p.offsets[d.i + 1], p.past) > w.first) THEN d.digest END ORDER BY d.i)
+        FROM unnest(p.digests) WITH ORDINALITY AS d (digest, i))
+    WHERE p.stream_id = :s AND EXISTS (
+        SELECT FROM {_WRITTEN} WHERE w.segment_id = p.segment_id
+            AND p.start_offset < w.past AND p.past > w.first)"""  # noqa: S608 - constants
+)
 _RECORDED = text(
     """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
         f.transaction_number, t.clock, f.path, f.erased
