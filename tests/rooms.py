@@ -44,6 +44,7 @@ ROOMS = {
     "arrow": "",
     "verification": "found_damage verification",
     "erasure": "",
+    "audit": "audit counter_example audited_stream",
     "spark.failures": "",
     "spark.base": "",
     "spark.users": "",

@@ -87,7 +87,7 @@ COMMENT ON COLUMN weir_internal.truncation.files IS 'How many files became garba
 COMMENT ON COLUMN weir_internal.truncation.events_until IS 'How many events had gone by then, from the beginning of the stream.';
 COMMENT ON COLUMN weir_internal.truncation.request_id IS 'Who truncated by hand: the DAG run and task, or the run in a terminal. Null for retention.';
 COMMENT ON COLUMN weir_internal.truncation.lost IS 'Per reader group that had not read all of it: how many events it lost. Retention counts subscribers only.';
-COMMENT ON COLUMN weir_internal.truncation.subscribers IS 'By name, every subscriber at that time: group_id, released_at (when it last released events), batches and runs (the first and the last that read what went), lost (how many of these events it had not read) and lost_so_far (the same of all truncations since it subscribes).';
+COMMENT ON COLUMN weir_internal.truncation.subscribers IS 'By name, every subscriber at that time: group_id, released_at (when it last released events), released (whether it had released all that went), batches and runs (the first and the last that read what went), lost (how many of these events it had not read) and lost_so_far (the same of all truncations since it subscribes).';
 
 CREATE TABLE weir_internal.truncated_range (
     stream_id bigint NOT NULL,

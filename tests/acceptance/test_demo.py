@@ -34,6 +34,7 @@ PERIODIC = (
     "weir_retention",
     "weir_upkeep",
     "weir_scale",
+    "weir_audit",
 )
 PROCESS = {
     "reader_group": "delays",

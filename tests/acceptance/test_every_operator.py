@@ -121,6 +121,7 @@ with DAG("every_work", schedule=None, deadline=late):
         w.RetentionOperator(task_id="retention"),
         w.CompactOperator(task_id="compact"),
         w.VerifyOperator(task_id="verify"),
+        w.AuditOperator(task_id="audit", everything=True, files=True),
         w.RecoverOperator(task_id="recover"),
         w.UpkeepOperator(task_id="upkeep"),
         w.AlertsOperator(task_id="alerts", notify=tell),

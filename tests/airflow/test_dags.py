@@ -34,6 +34,7 @@ PERIODIC = {
     "weir_scale": "4-59/5 * * * *",
     "weir_retention": "*/30 * * * *",
     "weir_upkeep": "17 * * * *",
+    "weir_audit": "23 3 * * 0",
 }
 # What must be filled in. All the rest has a default that refuses, keeps or says rather than loses.
 MANUAL = {

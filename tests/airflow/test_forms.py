@@ -45,6 +45,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "compact": {},
     "publish": {},
     "verify": {},
+    "audit": {},
     "scale": {},
     "recover": {},
 }  # fmt: skip

@@ -87,6 +87,7 @@ def test_each_run_ends_with_a_sentence_about_what_it_did(do: Do, settings: Setti
     say("nothing is new", "publish")
     say("0 streams would get a new snapshot", "publish", dry_run=True)
     say("0 files of 0 streams are as recorded \\(0 bytes\\)", "verify", contents=False)
+    say("the ledger of 1 stream and 2 reader groups is proven", "audit")
     say(f"0 appends aborted, {N} files deleted \\({N} bytes\\), 0 compacted into 0, 0 verified",
         "upkeep")  # fmt: skip
     say("the database is its own; 0 unknown files, 0 missing, of which 0 are found",

@@ -218,5 +218,5 @@ def _read_one(group: Group, events: int) -> None:
     reader.commit(reader.must_open(events))
 
 
-def _pages(database: Database, question: str, given: dict[str, str]) -> int:
+def _pages(database: Database, question: str, given: dict[str, Any]) -> int:
     return database.transaction(lambda c: cost(c, question, **given))

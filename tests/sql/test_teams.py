@@ -183,7 +183,7 @@ def test_nobody_reads_or_changes_with_the_group_of_others(opened: Opened) -> Non
 
 
 def test_upkeep_is_for_logins_that_see_everything(opened: Opened) -> None:
-    for act in ("upkeep", "retention", "checkpoints", "compact", "verify", "stream_cuts"):
+    for act in ("upkeep", "retention", "checkpoints", "compact", "verify", "audit", "stream_cuts"):
         with raises("upkeep_is_for_all"):
             getattr(opened("bank_app"), act)()
 

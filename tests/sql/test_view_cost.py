@@ -83,6 +83,8 @@ USUAL: dict[str, tuple[str, ...]] = {
         f"{_STREAM} AND truncated_at BETWEEN :at AND :soon",
         f"{_STREAM} ORDER BY truncated_at DESC LIMIT 10",
     ),
+    "audits": ("true",),
+    "counter_examples": (_STREAM,),
     "receipts": (f"{_STREAM} AND number = CAST(:epoch AS bigint)",),
     "scale_decisions": (
         f"{_STREAM} AND decided_at BETWEEN :at AND :soon",

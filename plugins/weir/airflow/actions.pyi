@@ -505,6 +505,21 @@ class AdjunctOperator(ActionOperator):
         **kwargs: Any,
     ) -> None: ...
 
+class AuditOperator(ActionOperator):
+    """Prove from the ledger that every event was delivered once, is kept, or is lost for a
+    reason."""
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        everything: bool | XComArg = False,
+        files: bool | XComArg = False,
+        engine: str = "auto",
+        conn_id: str = "",
+        spark_conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None: ...
+
 class CheckpointsOperator(ActionOperator):
     """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
     segments of readers whose lease has expired are freed."""

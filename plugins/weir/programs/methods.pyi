@@ -300,6 +300,9 @@ class Actions(Acting):
         them, and append them again."""
     def adjunct(self, *, adjunct_stores: list[str] = ...) -> dict[str, Any]:
         """Build versions of the adjunct stores whose streams have moved."""
+    def audit(self, *, everything: bool = False, files: bool = False) -> dict[str, Any]:
+        """Prove from the ledger that every event was delivered once, is kept, or is lost for a
+        reason."""
     def checkpoints(self) -> dict[str, Any]:
         """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
         segments of readers whose lease has expired are freed."""

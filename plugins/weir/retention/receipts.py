@@ -35,16 +35,18 @@ _RECEIPT = text(
         JOIN reader_batch b ON b.group_id = r.a AND b.batch_id = r.b
         GROUP BY b.group_id
     ), before AS (
-        SELECT number, subscribers FROM truncation
+        SELECT number, events_until, subscribers FROM truncation
         WHERE stream_id = :s ORDER BY number DESC LIMIT 1
     ), made AS (
         INSERT INTO truncation (stream_id, stream_name, number, clock, rule, reason, head, events,
                                 bytes, files, events_until, request_id, lost, subscribers)
         SELECT :s, :stream, 1 + coalesce((SELECT number FROM before), 0), s.last_clock, :rule,
-               :reason, CAST(:cut AS jsonb), :events, :bytes, :files, z.events, :request_id,
+               :reason, CAST(:cut AS jsonb), :events, :bytes, :files,
+               :events + coalesce((SELECT events_until FROM before), 0), :request_id,
                CAST(:lost AS jsonb), coalesce((
             SELECT jsonb_object_agg(g.name, jsonb_build_object(
-                'group_id', g.group_id, 'released_at', gs.released_at,
+                'group_id', g.group_id, 'released_at', gs.released_at, 'released', gs.released_cut
+                    = join_cuts(:s, gs.released_cut, CAST(:cut AS jsonb)),
                 'batches', CASE WHEN r.batches IS NOT NULL
                     THEN jsonb_build_array(r.batches[1], r.batches[cardinality(r.batches)]) END,
                 'runs', CASE WHEN r.runs IS NOT NULL
@@ -57,8 +59,7 @@ _RECEIPT = text(
             CROSS JOIN LATERAL (SELECT coalesce(
                 (CAST(:lost AS jsonb) ->> g.name)::bigint, 0) AS lost) l
             WHERE gs.stream_id = :s AND g.subscriber), '{}')
-        FROM stream s CROSS JOIN size_till(:s, CAST(:cut AS jsonb)) z
-        WHERE s.stream_id = :s AND EXISTS (SELECT FROM took)
+        FROM stream s WHERE s.stream_id = :s AND EXISTS (SELECT FROM took)
         RETURNING number
     )
     INSERT INTO truncated_range (stream_id, segment_id, from_offset, to_offset, number)

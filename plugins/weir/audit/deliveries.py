@@ -1,0 +1,182 @@
+"""What the audit asks of reader groups: since it was put somewhere, each group was given every
+offset up to its position once, and passed over no other than those that were truncated."""
+
+from weir.audit.ledger import ENTRIES, KEPT, SEGMENT, chain
+
+# A stay is what a group read between two placements: from the cut at which it was put to where it
+# left, or where it is. `passed` is up to which offset a cut has passed a segment: the oldest entry
+# of the cut at the same key says it.
+_STAYS = f"""{KEPT}, stay AS MATERIALIZED (
+        SELECT p.group_id, p.stream_id, p.number, p.cause, p.cut,
+               lead(p.left_at) OVER next AS left_at, lead(p.number) OVER next IS NULL AS now
+        FROM placement p JOIN reader_group_stream gs USING (group_id, stream_id)
+        JOIN stream s USING (stream_id)
+        WHERE s.state <> 'deleted'
+        WINDOW next AS (PARTITION BY p.group_id, p.stream_id ORDER BY p.number)
+    ), entry AS MATERIALIZED (
+        SELECT e.*, g.key_low, g.key_high FROM (
+            SELECT y.group_id, y.stream_id, y.number, 'from' AS side, c.segment_id, c.past
+            FROM stay y CROSS JOIN LATERAL {ENTRIES.format("y.cut")} c
+            UNION ALL
+            SELECT y.group_id, y.stream_id, y.number, 'to', c.segment_id, c.past
+            FROM stay y CROSS JOIN LATERAL {ENTRIES.format("y.left_at")} c WHERE NOT y.now
+            UNION ALL
+            SELECT y.group_id, y.stream_id, y.number, 'to', p.segment_id, p.next_offset
+            FROM stay y JOIN reader_group_segment p USING (group_id, stream_id) WHERE y.now
+            UNION ALL
+            SELECT y.group_id, y.stream_id, y.number, 'released', c.segment_id, c.past
+            FROM stay y JOIN reader_group_stream gs USING (group_id, stream_id)
+            CROSS JOIN LATERAL {ENTRIES.format("gs.released_cut")} c WHERE y.now
+        ) e JOIN seg g USING (stream_id, segment_id)
+    ), side AS MATERIALIZED (
+        SELECT e.group_id, e.stream_id, e.number, e.side, f.first
+        FROM entry e JOIN (SELECT group_id, stream_id, number, min(segment_id) AS first
+                           FROM entry WHERE side = 'from' GROUP BY group_id, stream_id, number) f
+            USING (group_id, stream_id, number)
+        GROUP BY e.group_id, e.stream_id, e.number, e.side, f.first
+    ), asked AS (
+        SELECT i.group_id, i.stream_id, i.number, i.side, g.segment_id, g.key_low, g.ends
+        FROM side i JOIN seg g ON g.stream_id = i.stream_id AND g.segment_id >= i.first
+        LEFT JOIN entry e ON e.group_id = i.group_id AND e.stream_id = i.stream_id
+            AND e.number = i.number AND e.side = i.side AND e.segment_id = g.segment_id
+        WHERE e.past IS NULL
+    ), passed AS MATERIALIZED (
+        SELECT e.group_id, e.stream_id, e.number, e.side, e.segment_id, e.past
+        FROM entry e WHERE e.past IS NOT NULL
+        UNION ALL
+        SELECT a.group_id, a.stream_id, a.number, a.side, a.segment_id,
+               CASE WHEN min(o.segment_id) > a.segment_id THEN a.ends ELSE 0 END
+        FROM asked a JOIN entry o ON o.group_id = a.group_id AND o.stream_id = a.stream_id
+            AND o.number = a.number AND o.side = a.side
+            AND o.key_low <= a.key_low AND a.key_low < o.key_high
+        GROUP BY a.group_id, a.stream_id, a.number, a.side, a.segment_id, a.ends
+    ), need AS MATERIALIZED (
+        SELECT group_id, stream_id, number, segment_id,
+               coalesce(max(past) FILTER (WHERE side = 'from'), 0) AS first,
+               max(past) FILTER (WHERE side = 'to') AS past,
+               max(past) FILTER (WHERE side = 'released') AS released
+        FROM passed GROUP BY group_id, stream_id, number, segment_id
+    )"""  # noqa: S608 - constants
+
+_GIVEN = f"""WITH {_STAYS}, have AS (
+        SELECT d.group_id, d.stream_id, d.segment_id, d.placement AS number,
+               min(d.from_offset) AS lo, max(d.to_offset) AS hi, sum(d.events) AS events,
+               sum(d.to_offset - d.from_offset) AS size,
+               bit_xor({chain("d.from_offset", "d.to_offset")}) AS whole
+        FROM delivered_range d GROUP BY d.group_id, d.stream_id, d.segment_id, d.placement
+    ), wrong AS (
+        SELECT group_id, stream_id, number, segment_id, n.first, n.past, h.lo, h.hi,
+               CASE WHEN h.events > h.size OR h.size > h.hi - h.lo THEN 'delivered_twice'
+                    WHEN h.events < h.size THEN 'delivered_sum'
+                    WHEN h.whole <> {chain("h.lo", "h.hi")} THEN 'not_delivered'
+                    WHEN n.past > k.ends THEN 'position_beyond_tail'
+                    WHEN n.past > n.first AND h.lo IS NULL THEN 'not_delivered'
+                    WHEN h.lo < n.first THEN 'delivered_before_start'
+                    WHEN h.hi > n.past THEN 'delivered_beyond_position'
+                    WHEN n.past > n.first AND (h.lo > n.first OR h.hi < n.past)
+                    THEN 'not_delivered' END AS kind, k.ends
+        FROM need n FULL JOIN have h USING (group_id, stream_id, number, segment_id)
+        LEFT JOIN kept k USING (stream_id, segment_id)
+    )
+    SELECT w.kind, s.stream_name AS stream, g.name AS reader_group,
+           {SEGMENT.format("w.segment_id")} AS segment,
+           CASE WHEN w.kind = 'position_beyond_tail' THEN w.ends
+                WHEN w.kind = 'delivered_beyond_position' THEN w.past
+                WHEN w.kind <> 'not_delivered' THEN w.lo
+                WHEN d.before IS NOT NULL THEN d.before
+                WHEN w.lo IS NULL OR w.lo > w.first THEN w.first ELSE w.hi END AS a,
+           CASE WHEN w.kind = 'position_beyond_tail' THEN w.past
+                WHEN w.kind = 'delivered_before_start' THEN w.first
+                WHEN w.kind <> 'not_delivered' THEN w.hi
+                WHEN d.before IS NOT NULL THEN d.from_offset
+                WHEN w.lo > w.first THEN w.lo ELSE w.past END AS b, NULL AS name
+    FROM wrong w JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
+    LEFT JOIN LATERAL (
+        SELECT * FROM (SELECT r.from_offset, lag(r.to_offset) OVER (ORDER BY r.from_offset)
+            AS before
+                       FROM delivered_range r WHERE r.group_id = w.group_id
+                         AND r.stream_id = w.stream_id AND r.segment_id = w.segment_id
+                         AND r.placement = w.number) r
+        WHERE r.before < r.from_offset ORDER BY r.from_offset LIMIT 1) d ON w.kind = 'not_delivered'
+    WHERE w.kind IS NOT NULL LIMIT 100"""  # noqa: S608
+
+# A group passes over what it has not read only if it is gone; and what is gone unread is named in
+# the receipt, unless the group has an end before it.
+_PASSED = f"""WITH {_STAYS}, named AS MATERIALIZED (
+        SELECT n.*, y.cause, y.now, s.stream_name, g.name, g.subscriber, gs.end_cut, k.kept_from
+        FROM need n JOIN stay y USING (group_id, stream_id, number)
+        JOIN kept k USING (stream_id, segment_id)
+        JOIN reader_group_stream gs USING (group_id, stream_id)
+        JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
+    ), went AS MATERIALIZED (
+        SELECT r.*, t.subscribers, t.truncated_at
+        FROM truncated_range r JOIN truncation t USING (stream_id, number)
+        WHERE t.subscribers <> '{{}}'
+    ), last AS MATERIALIZED (
+        SELECT stream_id, max(number) AS number FROM truncation GROUP BY stream_id
+    ), placed AS MATERIALIZED (
+        SELECT group_id, stream_id, max(placed_at) AS placed_at FROM placement
+        GROUP BY group_id, stream_id
+    )
+    SELECT 'skipped_what_was_kept' AS kind, n.stream_name AS stream, n.name AS reader_group,
+           {SEGMENT.format("n.segment_id")} AS segment, greatest(coalesce(b.past, 0),
+               n.kept_from) AS a,
+           n.first AS b, NULL AS name
+    FROM named n LEFT JOIN need b ON b.group_id = n.group_id AND b.stream_id = n.stream_id
+        AND b.number = n.number - 1 AND b.segment_id = n.segment_id
+    WHERE n.cause = 'skipped' AND n.first > greatest(coalesce(b.past, n.first), n.kept_from)
+    UNION ALL
+    SELECT 'lost_without_a_word', n.stream_name, n.name, {SEGMENT.format("n.segment_id")},
+           greatest(n.past, r.from_offset), least(n.kept_from, r.to_offset), r.number::text
+    FROM named n JOIN went r ON r.stream_id = n.stream_id AND r.segment_id = n.segment_id
+    JOIN placed p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
+    WHERE n.now AND n.past < n.kept_from AND n.end_cut IS NULL
+      AND r.to_offset > greatest(n.past, n.first) AND p.placed_at <= r.truncated_at
+      AND r.subscribers -> n.name -> 'group_id' = to_jsonb(n.group_id)
+      AND r.subscribers -> n.name -> 'lost' = '0'
+    UNION ALL
+    SELECT 'released_moved_back', n.stream_name, n.name, {SEGMENT.format("n.segment_id")},
+           coalesce(n.released, 0), r.to_offset, r.number::text
+    FROM named n JOIN last l ON l.stream_id = n.stream_id
+    JOIN went r ON r.stream_id = n.stream_id AND r.number = l.number
+        AND r.segment_id = n.segment_id
+    JOIN placed p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
+    WHERE n.now AND n.subscriber AND coalesce(n.released, 0) < r.to_offset
+      AND p.placed_at <= r.truncated_at
+      AND r.subscribers -> n.name -> 'group_id' = to_jsonb(n.group_id)
+      AND r.subscribers -> n.name -> 'released' = 'true'
+    LIMIT 100"""  # noqa: S608
+
+_FRONT = f"""SELECT 'keys_without_position' AS kind, s.stream_name AS stream, g.name
+    AS reader_group,
+           {SEGMENT.format("w.segment_id")} AS segment, NULL::bigint AS a, NULL::bigint AS b,
+           w.before::text AS name
+    FROM (SELECT p.group_id, p.stream_id, p.segment_id, t.key_low, t.key_high,
+                 coalesce(max(t.key_high) OVER (
+                     of ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before,
+                 max(t.key_high) OVER of AS reached, lead(p.segment_id) OVER of IS NULL AS last
+          FROM reader_group_segment p JOIN segment t USING (stream_id, segment_id)
+          WINDOW of AS (PARTITION BY p.group_id, p.stream_id ORDER BY t.key_low, p.segment_id)) w
+    JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
+    WHERE w.key_low > w.before OR w.last AND w.reached < 1
+    UNION ALL
+    SELECT 'placement_missing', s.stream_name, g.name, NULL, NULL, NULL, NULL
+    FROM reader_group_stream gs JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
+    LEFT JOIN (SELECT group_id, stream_id, count(*) AS n, max(number) AS last
+               FROM placement GROUP BY group_id, stream_id) p USING (group_id, stream_id)
+    WHERE s.state <> 'deleted' AND p.n IS DISTINCT FROM p.last OR p.n IS NULL
+        AND s.state <> 'deleted'
+    LIMIT 100"""  # noqa: S608
+
+# A store has no batches: its position is the cut that its newest version is made of.
+_STORES = """SELECT 'store_position' AS kind, s.stream_name AS stream, a.name AS reader_group,
+           NULL AS segment, NULL::bigint AS a, NULL::bigint AS b, v.version::text AS name
+    FROM adjunct_store a JOIN stream s USING (stream_id)
+    JOIN adjunct_version v ON v.store_id = a.store_id AND v.state = 'published'
+        AND v.superseded_at IS NULL
+    JOIN (SELECT DISTINCT ON (group_id, stream_id) * FROM placement
+          ORDER BY group_id, stream_id, number DESC) p
+        ON p.group_id = a.group_id AND p.stream_id = a.stream_id
+    WHERE s.state <> 'deleted' AND p.cause = 'moved' AND p.cut <> v.cut LIMIT 20"""
+
+STATEMENTS = [_GIVEN, _PASSED, _FRONT, _STORES]

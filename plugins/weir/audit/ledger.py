@@ -1,0 +1,255 @@
+"""What the audit asks of streams: that commits, files and segments have every offset once."""
+
+# How a segment is written, and the id that a name means.
+SEGMENT = "({0} & 4294967295)::text || '.' || ({0} >> 32)::text"
+ENTRIES = """(
+            SELECT (split_part(e.key, '.', 2)::bigint << 32) | split_part(e.key, '.', 1)::bigint
+                       AS segment_id,
+                   CASE WHEN jsonb_typeof(e.value) = 'number' THEN e.value::bigint END AS past
+            FROM jsonb_each({0}) e)"""
+
+
+def chain(first: str, past: str) -> str:
+    """Return SQL for a number of a range such that the numbers of ranges that follow one another
+    without gap or overlap, combined by XOR, are the number of the whole.
+
+    Of ranges with distinct beginnings the reverse is true, too: each end must be the beginning of
+    another one, and the last beginning has only the last end left. So no row must be sorted.
+    """
+    return f"(hashint8extended({first}, 0) # hashint8extended({past}, 0))"
+
+
+# Per segment where it ends, and up to which offset the head has passed it: an entry of the head
+# says that of its own segment; of others, it is all if the oldest entry at the same key is newer.
+KEPT = f"""seg AS MATERIALIZED (
+        SELECT g.stream_id, g.segment_id, g.key_low, g.key_high,
+               coalesce(t.tail_offset, g.events) AS ends
+        FROM segment g LEFT JOIN segment_tail t USING (stream_id, segment_id)
+    ), head AS MATERIALIZED (
+        SELECT s.stream_id, c.segment_id, c.past, g.key_low, g.key_high
+        FROM stream s CROSS JOIN LATERAL {ENTRIES.format("s.head")} c
+        JOIN segment g ON g.stream_id = s.stream_id AND g.segment_id = c.segment_id
+    ), owner AS (
+        SELECT g.stream_id, g.segment_id, min(o.segment_id) AS segment
+        FROM (SELECT stream_id, max(segment_id) AS segment_id FROM head GROUP BY stream_id) n
+        JOIN seg g ON g.stream_id = n.stream_id AND g.segment_id < n.segment_id
+        JOIN head o ON o.stream_id = g.stream_id AND o.key_low <= g.key_low
+            AND g.key_low < o.key_high
+        GROUP BY g.stream_id, g.segment_id
+    ), kept AS MATERIALIZED (
+        SELECT g.stream_id, g.segment_id, g.ends,
+               CASE WHEN h.segment_id IS NOT NULL THEN coalesce(h.past, 0)
+                    WHEN o.segment > g.segment_id THEN g.ends ELSE 0 END AS kept_from
+        FROM seg g LEFT JOIN head h USING (stream_id, segment_id)
+        LEFT JOIN owner o USING (stream_id, segment_id)
+    )"""  # noqa: S608 - constants
+
+# From which offset on a segment is looked at: all of it, or what came after the last proven clock,
+# and always its end.
+_ALL = "looked AS (SELECT k.*, 0::bigint AS since FROM kept k)"
+_FRESH = """proven AS MATERIALIZED (
+        SELECT s.stream_id, coalesce(a.clock, -1) AS clock, s.last_clock
+        FROM stream s LEFT JOIN audited_stream a USING (stream_id) WHERE s.state <> 'deleted'
+    ), fresh AS (
+        SELECT i.stream_id, i.segment_id, min(i.start_offset) AS since
+        FROM proven p CROSS JOIN LATERAL (
+            SELECT t.stream_id, t.segment_id, t.start_offset FROM time_index t
+            WHERE t.stream_id = p.stream_id AND t.clock > p.clock
+            UNION ALL
+            SELECT c.stream_id, c.segment_id, c.start_offset FROM packed_commits c
+            WHERE c.stream_id = p.stream_id AND c.last_clock > p.clock) i
+        WHERE p.last_clock > p.clock GROUP BY i.stream_id, i.segment_id
+    ), looked AS MATERIALIZED (
+        SELECT k.*, coalesce(f.since, k.ends) AS since
+        FROM kept k LEFT JOIN fresh f USING (stream_id, segment_id)
+    )"""
+_COMMITS = {
+    "all": """(SELECT stream_id, segment_id, start_offset, start_offset + events AS past
+            FROM time_index
+            UNION ALL SELECT stream_id, segment_id, start_offset, past FROM packed_commits)""",
+    "of": """(SELECT start_offset, start_offset + events AS past FROM time_index
+            WHERE stream_id = {0}.stream_id AND segment_id = {0}.segment_id AND start_offset >= {1}
+            UNION ALL SELECT start_offset, past FROM packed_commits
+            WHERE stream_id = {0}.stream_id AND segment_id = {0}.segment_id
+              AND start_offset >= {1})""",
+    "before": """greatest(
+            (SELECT max(b.start_offset) FROM time_index b WHERE b.stream_id = {0}.stream_id
+             AND b.segment_id = {0}.segment_id AND b.start_offset <= {0}.since),
+            (SELECT max(b.start_offset) FROM packed_commits b WHERE b.stream_id = {0}.stream_id
+             AND b.segment_id = {0}.segment_id AND b.start_offset <= {0}.since))""",
+}
+_FILES = {
+    "all": """(SELECT stream_id, segment_id, start_offset, start_offset + events AS past
+            FROM data_file)""",
+    "of": """(SELECT start_offset, start_offset + events AS past FROM data_file
+            WHERE stream_id = {0}.stream_id AND segment_id = {0}.segment_id
+              AND start_offset >= {1})""",
+    "before": """(SELECT max(b.start_offset) FROM data_file b WHERE b.stream_id = {0}.stream_id
+             AND b.segment_id = {0}.segment_id AND b.start_offset <= {0}.since)""",
+}
+
+
+def _covers(source: dict[str, str], word: str, everything: bool) -> str:
+    """Return the statement that finds segments whose rows do not have each offset from the head to
+    the end once."""
+    rows = source["all"]
+    if not everything:
+        begin = f"coalesce({source['before'].format('l')}, 0)"
+        rows = f"""(SELECT l.stream_id, l.segment_id, r.* FROM looked l
+            CROSS JOIN LATERAL {source["of"].format("l", begin)} r)"""  # noqa: S608 - constants
+    return f"""WITH {KEPT}, {_ALL if everything else _FRESH}, have AS (
+        SELECT stream_id, segment_id, min(start_offset) AS lo, max(past) AS hi,
+               min(past) AS first_past, bit_xor({chain("start_offset", "past")}) AS whole
+        FROM {rows} r GROUP BY stream_id, segment_id
+    ), wrong AS (
+        SELECT l.*, h.lo, h.hi, h.first_past, h.whole <> {chain("h.lo", "h.hi")} AS broken
+        FROM looked l LEFT JOIN have h USING (stream_id, segment_id)
+        WHERE CASE WHEN h.lo IS NULL THEN l.ends > l.kept_from
+            ELSE h.whole <> {chain("h.lo", "h.hi")} OR h.hi <> l.ends
+                 OR h.lo > greatest(l.kept_from, l.since) AND l.ends > l.kept_from
+                 OR '{word}' = 'file' AND h.first_past <= l.kept_from END
+        LIMIT 100
+    )
+    SELECT CASE WHEN w.lo IS NULL THEN '{word}_missing'
+                WHEN w.broken AND d.before < d.start_offset THEN '{word}_missing'
+                WHEN w.broken THEN '{word}_twice'
+                WHEN w.hi > w.ends THEN '{word}_beyond_tail'
+                WHEN w.hi < w.ends THEN '{word}_missing'
+                WHEN w.lo > greatest(w.kept_from, w.since) THEN '{word}_missing'
+                ELSE 'file_below_head' END AS kind,
+           s.stream_name AS stream, NULL AS reader_group, {SEGMENT.format("w.segment_id")}
+               AS segment,
+           CASE WHEN w.lo IS NULL THEN greatest(w.kept_from, least(w.since, w.ends - 1))
+                WHEN w.broken THEN least(d.before, d.start_offset)
+                WHEN w.hi <> w.ends THEN least(w.hi, w.ends)
+                WHEN w.lo > greatest(w.kept_from, w.since) THEN greatest(w.kept_from, w.since)
+                ELSE w.lo END AS a,
+           CASE WHEN w.lo IS NULL THEN w.ends
+                WHEN w.broken THEN greatest(d.before, d.start_offset)
+                WHEN w.hi <> w.ends THEN greatest(w.hi, w.ends)
+                WHEN w.lo > greatest(w.kept_from, w.since) THEN w.lo
+                ELSE w.first_past END AS b, NULL AS name
+    FROM wrong w JOIN stream s USING (stream_id)
+    LEFT JOIN LATERAL (
+        SELECT * FROM (SELECT r.start_offset, lag(r.past) OVER (ORDER BY r.start_offset) AS before
+                       FROM {source["of"].format("w", "w.lo")} r) r
+        WHERE r.before <> r.start_offset ORDER BY r.start_offset LIMIT 1) d
+            ON w.broken"""  # noqa: S608
+
+
+# An append is whole if its entries have as many events as it says, under its clock. Sums that are
+# weighted by the append and its clock are equal then, and else hardly ever; so nothing is joined.
+# Before the last truncation entries may be pruned.
+_ENTRY = """(SELECT t.stream_id, t.transaction_number, t.clock, t.events FROM {0}
+        UNION ALL
+        SELECT c.stream_id, u.number, u.clock, coalesce(u.next, c.past) - u.first
+        FROM {1} CROSS JOIN LATERAL (
+            SELECT n.*, lead(n.first) OVER (ORDER BY n.first) AS next
+            FROM unnest(c.offsets, c.clocks, c.transaction_numbers) AS n (first, clock,
+                number)) u)"""
+_OF_ONE = _ENTRY.format(
+    "time_index t WHERE t.stream_id = w.stream_id",
+    "(SELECT * FROM packed_commits p WHERE p.stream_id = w.stream_id) c",
+)
+_WEIGHT = """sum({0}.events) AS events, sum(
+            (hashint8extended({0}.transaction_number, {0}.clock) & 16777215) * {0}.events)
+                AS weight"""
+_FROM = """truncated AS MATERIALIZED (
+        SELECT s.stream_id, greatest(coalesce(max(t.clock), -1), {0}) AS clock
+        FROM stream s LEFT JOIN truncation t USING (stream_id) {1}
+        WHERE s.state <> 'deleted' {2} GROUP BY s.stream_id)"""
+
+
+def _whole(everything: bool) -> str:
+    if everything:
+        begin = _FROM.format("-1", "", "")
+        entry = _ENTRY.format("time_index t", "packed_commits c")
+        entry = f"{entry} e JOIN truncated b ON b.stream_id = e.stream_id WHERE e.clock > b.clock"
+        append = """transaction x JOIN truncated b ON b.stream_id = x.stream_id
+            WHERE x.state = 'committed' AND x.clock > b.clock"""
+    else:
+        begin = _FROM.format(
+            "coalesce(max(a.clock), -1)", "LEFT JOIN audited_stream a USING (stream_id)",
+            "AND s.last_clock > coalesce(a.clock, -1)",
+        )  # fmt: skip
+        of = _ENTRY.format(
+            "time_index t WHERE t.stream_id = b.stream_id AND t.clock > b.clock",
+            """(SELECT * FROM packed_commits p
+                WHERE p.stream_id = b.stream_id AND p.last_clock > b.clock) c""",
+        )
+        entry = f"truncated b CROSS JOIN LATERAL {of} e WHERE e.clock > b.clock"
+        append = """truncated b JOIN stream s USING (stream_id) CROSS JOIN LATERAL (
+            SELECT * FROM transaction x WHERE x.stream_name = s.stream_name
+              AND ('epoch'::timestamp + x.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
+                  >= ('epoch'::timestamp + (b.clock - 1) * interval '1 microsecond')
+                     AT TIME ZONE 'UTC'
+              AND x.clock > b.clock) x WHERE x.stream_id = b.stream_id AND x.state = 'committed'"""
+    return f"""WITH {begin}, entry AS (
+        SELECT b.stream_id, {_WEIGHT.format("e")} FROM {entry} GROUP BY b.stream_id
+    ), append AS (
+        SELECT b.stream_id, {_WEIGHT.format("x")} FROM {append} GROUP BY b.stream_id
+    ), wrong AS (
+        SELECT b.stream_id, b.clock FROM truncated b LEFT JOIN entry e USING (stream_id)
+        LEFT JOIN append x USING (stream_id)
+        WHERE coalesce(e.weight, 0) <> coalesce(x.weight, 0)
+           OR coalesce(e.events, 0) <> coalesce(x.events, 0) LIMIT 20
+    )
+    SELECT CASE WHEN d.recorded IS NULL THEN 'commit_unknown' ELSE 'commit_not_whole' END AS kind,
+           s.stream_name AS stream, NULL AS reader_group, NULL AS segment, d.found AS a,
+           d.recorded AS b, d.transaction_number::text AS name
+    FROM wrong w JOIN stream s USING (stream_id) CROSS JOIN LATERAL (
+        SELECT transaction_number, coalesce(e.events, 0) AS found, x.events AS recorded
+        FROM (SELECT transaction_number, clock, sum(events) AS events
+              FROM {_OF_ONE} e
+              WHERE e.clock > w.clock GROUP BY transaction_number, clock) e
+        FULL JOIN (SELECT transaction_number, clock, events FROM transaction
+                   WHERE stream_id = w.stream_id AND state = 'committed' AND clock > w.clock) x
+            USING (transaction_number, clock)
+        WHERE coalesce(e.events, 0) <> coalesce(x.events, -1) ORDER BY 1 LIMIT 5) d"""  # noqa: S608
+
+
+# In a segment, later offsets have later clocks; and no append is later than its stream.
+_ORDER = f"""WITH {{begin}}
+    SELECT 'clock_not_later' AS kind, s.stream_name AS stream, NULL AS reader_group,
+           {SEGMENT.format("w.segment_id")} AS segment, w.start_offset AS a, w.clock AS b, NULL
+               AS name
+    FROM (SELECT e.*, lag(e.clock) OVER (
+              PARTITION BY e.stream_id, e.segment_id ORDER BY e.start_offset) AS before
+          FROM {{entries}} e) w
+    JOIN stream s USING (stream_id)
+    WHERE w.clock <= w.before OR w.clock > s.last_clock LIMIT 20"""  # noqa: S608
+_ORDER_ALL = _ORDER.format(
+    begin="every AS (SELECT 1)",
+    entries="(SELECT stream_id, segment_id, start_offset, clock FROM time_index)",
+)
+_ORDER_NEW = _ORDER.format(
+    begin="""proven AS MATERIALIZED (
+        SELECT s.stream_id, coalesce(a.clock, -1) AS clock
+        FROM stream s LEFT JOIN audited_stream a USING (stream_id)
+        WHERE s.state <> 'deleted' AND s.last_clock > coalesce(a.clock, -1))""",
+    entries="""(SELECT t.stream_id, t.segment_id, t.start_offset, t.clock FROM proven p
+            CROSS JOIN LATERAL (SELECT * FROM time_index t
+                WHERE t.stream_id = p.stream_id AND t.clock > p.clock) t)""",
+)
+
+_TILES = f"""SELECT 'keys_without_segment' AS kind, s.stream_name AS stream, NULL AS reader_group,
+           {SEGMENT.format("w.segment_id")} AS segment, NULL::bigint AS a, NULL::bigint AS b,
+           coalesce(w.before, 0)::text AS name
+    FROM (SELECT t.stream_id, t.segment_id, g.key_low, g.key_high,
+                 lag(g.key_high) OVER ends AS before, lead(g.key_low) OVER ends AS after
+          FROM segment_tail t JOIN segment g USING (stream_id, segment_id)
+          WINDOW ends AS (PARTITION BY t.stream_id ORDER BY g.key_low)) w
+    JOIN stream s USING (stream_id)
+    WHERE w.key_low <> coalesce(w.before, 0) OR w.after IS NULL
+        AND w.key_high <> 1 LIMIT 20"""  # noqa: S608
+
+
+def of_streams(everything: bool) -> list[str]:
+    """Return the statements about streams; with `everything`, about all that they have."""
+    return [
+        _covers(_COMMITS, "commit", everything),
+        _covers(_FILES, "file", everything),
+        _whole(everything),
+        _ORDER_ALL if everything else _ORDER_NEW,
+        _TILES,
+    ]

@@ -1,0 +1,80 @@
+"""Say a counter-example in one sentence."""
+# ruff: noqa: E501 - a sentence is one line
+
+from dataclasses import dataclass
+from typing import Any
+
+_OFFSETS = "offsets {a:,} to {b:,} of segment {segment}"
+SENTENCES = {
+    # Streams.
+    "commit_missing": f"no commit of stream {{stream}} has {_OFFSETS}, which lie between its head and its tail",
+    "commit_twice": f"two commits of stream {{stream}} have {_OFFSETS}",
+    "commit_beyond_tail": f"commits of stream {{stream}} have {_OFFSETS}, which lie beyond its tail",
+    "commit_not_whole": "append {name} of stream {stream} says that it has {b:,} events, and its entries have {a:,}",
+    "commit_unknown": "entries of append {name} of stream {stream} have {a:,} events under a clock at which it is not committed",
+    "clock_not_later": "the commit at offset {a:,} of segment {segment} of stream {stream} has the clock {b}, which is not later than the one before it, or later than the stream",
+    "file_missing": f"no file of stream {{stream}} has {_OFFSETS}, which lie between its head and its tail",
+    "file_twice": f"two files of stream {{stream}} have {_OFFSETS}",
+    "file_beyond_tail": f"files of stream {{stream}} have {_OFFSETS}, which lie beyond its tail",
+    "file_below_head": f"a file of stream {{stream}} with {_OFFSETS} lies wholly below the head, and no truncation took it",
+    "keys_without_segment": "the active segments of stream {stream} do not cover all keys once: look at segment {segment} and what is before it, at {name}",
+    # Receipts.
+    "receipt_missing": f"{_OFFSETS} of stream {{stream}} are below the head, and no receipt has them",
+    "receipt_twice": f"two receipts of stream {{stream}} have {_OFFSETS}",
+    "receipt_of_what_is_kept": f"a receipt of stream {{stream}} has {_OFFSETS}, which are not below its head",
+    "receipt_sum": "receipt {name} of stream {stream} says that {b:,} events went, and its offsets are {a:,}",
+    "receipt_lost": "stream {stream} has no receipt {a:,}, and has receipt {name}",
+    "receipt_total": "receipt {name} of stream {stream} says that {a:,} events had gone by then, and those before it come to {b:,}",
+    # Reader groups.
+    "delivered_twice": f"reader group {{reader_group}} was given an event among {_OFFSETS} of stream {{stream}} twice, and was not reset between",
+    "delivered_sum": f"batches of reader group {{reader_group}} came to fewer events than {_OFFSETS} of stream {{stream}}",
+    "not_delivered": f"reader group {{reader_group}} is past {_OFFSETS} of stream {{stream}}, and no batch has read them",
+    "position_beyond_tail": f"reader group {{reader_group}} is past {_OFFSETS} of stream {{stream}}, which do not exist",
+    "delivered_before_start": f"reader group {{reader_group}} was given {_OFFSETS} of stream {{stream}}, which lie before the place where it was put",
+    "delivered_beyond_position": f"reader group {{reader_group}} was given {_OFFSETS} of stream {{stream}}, and its position lies before them without a reset",
+    "skipped_what_was_kept": f"reader group {{reader_group}} skipped {_OFFSETS} of stream {{stream}}, which are not truncated",
+    "lost_without_a_word": f"{_OFFSETS} of stream {{stream}} went unread by subscriber {{reader_group}}, and receipt {{name}} says that it lost nothing",
+    "released_moved_back": f"subscriber {{reader_group}} had released {_OFFSETS} of stream {{stream}} when truncation {{name}} took them, and now has not",
+    "keys_without_position": "reader group {reader_group} has no position at some keys of stream {stream}: look at segment {segment} and what is before it, at {name}",
+    "placement_missing": "it is not recorded where reader group {reader_group} was put in stream {stream}",
+    "store_position": "adjunct store {reader_group} is not where its newest version {name} ends in stream {stream}",
+    # Batches.
+    "batch_not_delivered": f"batch {{name}} of reader group {{reader_group}} read {_OFFSETS} of stream {{stream}}, and its group was not given them",
+    "batches_overlap": f"batches of reader group {{reader_group}} read an event among {_OFFSETS} of stream {{stream}} twice",
+    "batch_missing": f"no batch of reader group {{reader_group}} is left that read all of {_OFFSETS} of stream {{stream}}, though later or earlier ones are",
+    "batch_input_differs": "the bounds of the batches of reader group {reader_group} are {b:,} ranges, and the ranges by which they are found are {a:,} or others",
+    "output_twice": "batch {a:,} of reader group {reader_group} has {b:,} folders of output {name} that count",
+    "output_missing": "batch {a:,} of reader group {reader_group} wrote {name}, which does not count",
+    "output_unknown": "{name} counts as written by batch {a:,} of reader group {reader_group}, which does not name it",
+    "output_number": "output {name} of reader group {reader_group} has folders numbered {a:,} to {b:,}, and not one of each",
+    "append_missing": "batch {a:,} of reader group {reader_group} appended as append {name} of stream {stream}, which is not committed",
+    "append_unknown": "append {name} of stream {stream} is of batch {a:,} of reader group {reader_group}, which does not name it or is not committed",
+    # Erasures.
+    "hole_sum": "the holes of stream {stream} from offset {a:,} of segment {segment} on are said to be {b:,}, and are not",
+    "hole_not_declared": "file {name} of stream {stream} says that {b:,} of its offsets have no row, and holes are declared at {a:,}",
+    "hole_without_erasure": "stream {stream} has {a:,} holes in segment {segment}, and its erasures come to {b:,}",
+    # Files.
+    "file_absent": "file {name} of stream {stream} is in the ledger, and not in the warehouse",
+    "file_size": "file {name} of stream {stream} has {a:,} bytes, and the ledger says {b:,}",
+    "file_rows": "file {name} of stream {stream} has {a:,} rows, and the ledger says {b:,}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CounterExample:
+    """What is not as it must be: its kind, where it is, and a sentence."""
+
+    kind: str
+    stream: str | None
+    reader_group: str | None
+    what: str
+
+    @classmethod
+    def of(cls, row: Any) -> "CounterExample":
+        """Return that of a row of a statement of the audit."""
+        given = {"a": row.a or 0, "b": row.b or 0, "segment": row.segment, "name": row.name}
+        said = SENTENCES[row.kind].format(
+            stream=row.stream, reader_group=row.reader_group,
+            **{k: int(v) if k in ("a", "b") else v for k, v in given.items()},
+        )  # fmt: skip
+        return cls(row.kind, row.stream, row.reader_group, said)

@@ -1,0 +1,145 @@
+"""What happens in order is proven, and each fault that is planted is found by its name."""
+
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+
+import weir
+from tests.audit.faults import FAULTS
+from tests.audit.world import World
+from tests.raises import raises
+from tests.rooms import LIBRARY, REPOSITORY
+from tests.watching import count_statements
+from tests.world.groups import Group
+from tests.world.streams import Lane, rows, run
+from weir.audit.run import ask, audit
+from weir.audit.sentences import SENTENCES, CounterExample
+from weir.database.connection import Database
+from weir.settings import Settings
+
+FUNCTIONS = {
+    name for path in (REPOSITORY / "sql" / "functions").glob("*.sql")
+    for name in re.findall(r"CREATE OR REPLACE FUNCTION \w+\.(\w+)", path.read_text())
+}  # fmt: skip
+
+
+def test_all_that_happens_in_order_is_proven(world: World) -> None:
+    for everything in (True, False, False):
+        done = audit(world.database, everything=everything)
+        assert [one.what for one in done.counter_examples] == []
+    assert {lost["reader_group"] for lost in done.lost} == {world.slow.name, world.store.name}
+    assert sum(lost["events"] for lost in done.lost) == sum(
+        group["lost"] for row in world.lane.rows(
+            "SELECT subscribers FROM truncations WHERE stream = :n", n=str(world.lane.name))
+        for group in row.subscribers.values()
+    )  # fmt: skip
+    [last] = rows(world.database, "SELECT * FROM audits ORDER BY number DESC LIMIT 1")
+    assert (last.proven, last.since, last.streams) == (True, done.since, done.streams)
+    assert rows(world.database, "SELECT * FROM counter_examples") == []
+
+
+class _Taken(Exception):
+    """Takes a fault out again."""
+
+
+def found_with(world: World, fault: str) -> list[CounterExample]:
+    """Return what an audit finds with a fault, which is taken out afterwards."""
+    found: list[CounterExample] = []
+    given = {
+        "s": world.lane.stream_id, "o": world.out.stream_id, "g": world.group.group_id,
+        "w": world.slow.group_id,
+    }  # fmt: skip
+
+    def work(connection: Connection) -> None:
+        used = {name: value for name, value in given.items() if f":{name}" in fault}
+        assert connection.execute(text(fault), used).rowcount > 0, "nothing was planted"
+        found.extend(ask(connection, everything=True).counter_examples)
+        raise _Taken
+
+    with pytest.raises(_Taken):
+        world.database.transaction(work)
+    return found
+
+
+@pytest.mark.parametrize(("kind", "fault"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+def test_a_planted_fault_is_found_by_its_name(world: World, kind: str, fault: str) -> None:
+    found = found_with(world, fault)
+    assert kind in {one.kind for one in found}, [one.what for one in found]
+
+
+def test_every_kind_but_those_of_files_is_planted() -> None:
+    of_files = {"file_absent", "file_size", "file_rows"}
+    assert {kind for _, kind, _ in FAULTS} == SENTENCES.keys() - of_files
+
+
+def test_an_audit_that_goes_on_finds_what_came_since_and_says_it_in_the_views(alone: Lane) -> None:
+    lane, group = alone, Group.made(alone)
+    for _ in range(3):
+        lane.append({"0.0": 4, "1.0": 2})
+        group.reader().read_all()
+    assert audit(lane.database).since is None
+    lane.append({"0.0": 4})
+    group.reader().read_all()
+    run(lane.database, "UPDATE data_file SET events = events - 1 WHERE start_offset = 12")
+    done = audit(lane.database)
+    assert done.since is not None
+    assert [one.kind for one in done.counter_examples] == ["file_missing"]
+    [row] = rows(lane.database, "SELECT * FROM counter_examples")
+    assert (row.kind, row.stream) == ("file_missing", str(lane.name))
+    assert row.what == (
+        f"no file of stream {lane.name} has offsets 15 to 16 of segment 0.0, "
+        "which lie between its head and its tail"
+    )
+    error = done.error()
+    assert error is not None
+    with raises("ledger_refuted"):
+        raise error
+    run(lane.database, "UPDATE data_file SET events = events + 1 WHERE start_offset = 12")
+    assert audit(lane.database).since == done.since, "it goes on from what was proven"
+    assert rows(lane.database, "SELECT * FROM counter_examples") == []
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_what_is_asked_is_as_many_statements_for_ten_streams_as_for_one(
+    alone: Lane, everything: bool
+) -> None:
+    counts = []
+    for streams in (1, 10):
+        for _ in range(streams):
+            lane = Lane.made(alone.database, retention="consumed")
+            lane.append({"0.0": 4})
+            Group.made(lane).reader().read_all()
+        audit(alone.database)
+        sent = count_statements(alone.database)
+        audit(alone.database, everything=everything)
+        counts.append(len(sent))
+    assert counts[0] == counts[1]
+
+
+def test_the_audit_calls_no_function_of_the_schemas_and_imports_no_rule() -> None:
+    for path in sorted((LIBRARY / "audit").glob("*.py")):
+        source = path.read_text()
+        called = set(re.findall(r"\b([a-z_]+)\(", source)) & FUNCTIONS
+        assert called == set(), path
+        imported = set(re.findall(r"^from (weir\.\w+)", source, re.M))
+        assert imported <= {"weir.audit", "weir.database", "weir.errors"}, path
+
+
+def test_files_are_compared_with_the_ledger(settings: Settings) -> None:
+    with weir.open(settings=settings) as store:
+        store.create_stream("a/b", "n")
+        for _ in range(4):
+            store.append("a/b", [{"n": "1"}, {"n": "2"}])
+        assert store.audit(files=True)["proven"]
+        paths = sorted(Path(settings.warehouse).rglob("*.parquet"))
+        paths[0].unlink()
+        paths[1].write_bytes(b"no Parquet")
+        bad = bytearray(paths[2].read_bytes())
+        bad[-12:-8] = b"\xff\xff\xff\xff"
+        paths[2].write_bytes(bad)
+        with raises("ledger_refuted"):
+            store.audit(files=True)
+        found = rows(Database.of(settings), "SELECT kind FROM counter_examples ORDER BY kind")
+    assert [row.kind for row in found] == ["file_absent", "file_rows", "file_size"]
