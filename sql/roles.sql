@@ -46,6 +46,10 @@ FROM weir_team;
 -- them by name, too.
 GRANT USAGE ON SCHEMA weir_internal TO weir_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA weir_internal TO weir_reader;
+-- Whoever has the private key can sign a certificate of what never happened (decision 93).
+REVOKE ALL ON weir_internal.signing_key FROM weir_jobs, weir_team, weir_reader;
+GRANT SELECT, INSERT ON weir_internal.signing_key TO weir_jobs;
+GRANT SELECT (key_number, public_key, made_at) ON weir_internal.signing_key TO weir_team, weir_reader;
 DO $$
 DECLARE
     called regprocedure;

@@ -43,7 +43,7 @@ ROOMS = {
     "consumers": "",
     "arrow": "",
     "verification": "found_damage verification",
-    "erasure": "",
+    "erasure": "erasure_request signing_key",
     "audit": "audit counter_example audited_stream",
     "spark.failures": "",
     "spark.base": "",

@@ -115,6 +115,9 @@ with DAG("every_work", schedule=None, deadline=late):
             task_id="reset_reader_group", reader_group=ALL, to="head", allow_repeat=True,
             dry_run=False,
         ),
+        w.EraseOperator(
+            task_id="erase", stream="every/large", reason="asked", keys=["5"], dry_run=False
+        ),
         w.TruncateOperator(
             task_id="truncate_stream", stream="every/large", cut="tail", dry_run=False
         ),
@@ -146,7 +149,7 @@ with DAG("every_end", schedule=None):
     )
 """
 # Which of these lose something here, so that they ask.
-LOSING = {"apply", "reset_reader_group", "truncate_stream"}
+LOSING = {"apply", "erase", "reset_reader_group", "truncate_stream"}
 ENDING = {"delete_adjunct_store", "delete_reader_group", "delete_stream"}
 
 

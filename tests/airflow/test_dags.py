@@ -48,6 +48,7 @@ MANUAL = {
     "weir_back_test": {"stream"},
     "weir_truncate_stream": {"stream", "cut"},
     "weir_seal_stream": {"stream"},
+    "weir_erase": {"stream", "reason"},
     "weir_delete_stream": {"stream"},
     "weir_create_reader_group": {"reader_group", "streams"},
     "weir_update_reader_group": {"reader_group"},
@@ -171,7 +172,7 @@ def test_tags_say_what_a_dag_is_about_who_starts_it_and_whether_it_can_be_undone
     started = dag.tags & {"manual", "periodic"}
     assert len(about) == len(started) == 1
     assert dag.tags == {"weir", *about, *started, *(dag.tags & {"irreversible"})}
-    if dag.dag_id.startswith(("weir_delete_", "weir_truncate_", "weir_seal_")):
+    if dag.dag_id.startswith(("weir_delete_", "weir_truncate_", "weir_seal_", "weir_erase")):
         assert "irreversible" in dag.tags
 
 

@@ -25,6 +25,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "seal_stream": {"stream": "nyc/flights"},
     "delete_stream": {"stream": "nyc/flights"},
     "truncate_stream": {"stream": "nyc/flights", "cut": "0.0=12, 1.0=7"},
+    "erase": {"stream": "nyc/flights", "reason": "asked"},
     "create_reader_group": {"reader_group": "delays", "streams": ["nyc/flights"]},
     "update_reader_group": {"reader_group": "delays"},
     "reset_reader_group": {"reader_group": "delays", "to": "start"},

@@ -83,6 +83,10 @@ def test_each_run_ends_with_a_sentence_about_what_it_did(do: Do, settings: Setti
         "truncate_stream", **ORDERS, cut="tail")  # fmt: skip
     say(f"20 events of stream shop/orders are truncated \\({N} bytes\\)",
         "truncate_stream", **ORDERS, cut="tail", dry_run=False)  # fmt: skip
+    of_key = {**ORDERS, "reason": "asked", "keys": ["nobody"]}
+    say("0 events would be erased: this was a dry run", "erase", **of_key)
+    say("the keys are those of no event of stream shop/orders, or of what was made of it", "erase",
+        **of_key, dry_run=False)  # fmt: skip
     say("nothing is to be compacted", "compact")
     say("nothing is new", "publish")
     say("0 streams would get a new snapshot", "publish", dry_run=True)

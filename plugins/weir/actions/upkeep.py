@@ -6,7 +6,7 @@ of what lies wholly below the head and below the positions of all groups, and of
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
 It publishes what is new of the streams with the setting `publish` (`weir.publications` shows how
-far).
+far). It signs the certificates of erasures of which no file is left (`weir.certificates`).
 It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.
@@ -29,6 +29,7 @@ from weir.compaction.run import Budget, compact
 from weir.controller.announcements import forget
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
+from weir.erasure.certificate import sign_waiting
 from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
@@ -76,6 +77,7 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
         "dropped": dropped,
         "published": published,
         "forgotten": forget(job.database),
+        "signed": sign_waiting(job.database, job.settings.grace_period),
     }
     report["packed"] = packed = []
     if job.settings.pack_after:

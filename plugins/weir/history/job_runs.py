@@ -130,6 +130,18 @@ def record_end(
     )  # fmt: skip
 
 
+def replace_arguments(connection: Connection, run: RunId, arguments: dict[str, Any]) -> None:
+    """Replace the arguments in the rows of a run, of all its tries: those of what is secret."""
+    connection.execute(
+        text(
+            """UPDATE job_run SET arguments = CAST(:arguments AS jsonb)
+            WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+              AND map_index = :map_index"""
+        ),
+        {**run.__dict__, "arguments": json.dumps(arguments)},
+    )
+
+
 def read_arguments(database: Database, run: RunId, job: str) -> dict[str, Any] | None:
     """Return the arguments that were recorded for a run of a job; None if there is no such run."""
     row = database.transaction(

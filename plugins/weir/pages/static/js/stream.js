@@ -37,6 +37,7 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
       of.state === "active" && ["Scale", "scale_stream", { stream: name }],
       ["Read it with a new group", "create_reader_group", { streams: [name] }],
       ["Truncate", "truncate_stream", { stream: name }],
+      ["Erase", "erase", { stream: name }],
       ["Compact", "compact", { streams: [name] }],
       ["Change settings", "update_stream", { stream: name }],
       of.state === "active" && ["Seal", "seal_stream", { stream: name }],

@@ -1,0 +1,158 @@
+"""Where copies of a stream's events are: what consumers made of them, and what they are published
+as. Which of them an erasure finds by keys, and which it only names."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from weir.arrow.schema import to_read
+from weir.controller.streams import schema_by_id
+from weir.model.names import StreamName, stream_name
+from weir.model.plain_column import plain_column
+
+KEY, COLUMN, REJECTED = "routing key", "column", "rejected rows"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A stream that an erasure searches, and `by` what: its routing key, a `column` that has the
+    keys, or the text of rejected rows."""
+
+    name: StreamName
+    stream_id: int
+    routing_key: str
+    by: str
+    column: str | None
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """Where copies may be that an erasure leaves: what it is, its name, why, and until when."""
+
+    what: str
+    name: str
+    why: str
+    until: str
+
+    def line(self) -> str:
+        """Return it as a sentence."""
+        return f"{self.what} {self.name}: {self.why}; {self.until}"
+
+
+# A stream, the streams that its groups have written to, and theirs. By the writers' names: batches
+# are pruned, the transactions of what can be read are not.
+_STREAMS = text(
+    """WITH RECURSIVE below AS (
+        SELECT s.stream_id, s.stream_name, s.routing_key FROM stream s WHERE s.stream_id = :s
+        UNION
+        SELECT n.stream_id, n.stream_name, n.routing_key FROM below o
+        CROSS JOIN LATERAL (
+            SELECT s.stream_id, s.stream_name, s.routing_key FROM stream s
+            WHERE s.state <> 'deleted' AND (s.stream_name = o.stream_name || '.rejected' OR EXISTS (
+                SELECT FROM reader_group_stream gs JOIN reader_group g USING (group_id)
+                JOIN transaction t ON t.stream_name = s.stream_name
+                    AND t.writer_id = 'group ' || g.name
+                WHERE gs.stream_id = o.stream_id AND t.state = 'committed'))) n
+    )
+    SELECT stream_id, stream_name, routing_key FROM below"""
+)
+_STORES = text("""SELECT name FROM adjunct_store WHERE stream_id = ANY(:streams) ORDER BY name""")
+_OUTPUTS = text(
+    """SELECT DISTINCT 'Parquet output' AS what, p.root AS name, p.group_name AS of
+    FROM parquet_output p JOIN reader_group_stream gs USING (group_id)
+    WHERE gs.stream_id = ANY(:streams)
+    UNION
+    SELECT DISTINCT 'table', o ->> 'table', b.group_name
+    FROM reader_batch b JOIN reader_group_stream gs USING (group_id)
+    CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
+    WHERE gs.stream_id = ANY(:streams) AND o ->> 'kind' = 'table'
+    ORDER BY 1, 2, 3"""
+)
+_PINS = text(
+    """SELECT DISTINCT g.name FROM reader_group_pin p JOIN reader_group g USING (group_id)
+    JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) ORDER BY 1"""
+)
+
+
+def searched(
+    connection: Connection, stream_id: int, subject: str, *, by_keys: bool
+) -> tuple[list[Searched], list[Remaining]]:
+    """Return the streams that an erasure of keys of a stream searches, that stream first, and the
+    copies that it leaves. `subject`: the column that has the keys in the streams that were made of
+    it; empty: of the name of its routing key. A condition finds events of its own stream only."""
+    rows = connection.execute(_STREAMS, {"s": stream_id}).all()
+    own = next(row for row in rows if row.stream_id == stream_id)
+    column = subject or plain_column(own.routing_key)
+    found, left = list[Searched](), list[Remaining]()
+    rows = [own, *sorted((r for r in rows if r is not own), key=lambda r: str(r.stream_name))]
+    for row in rows:
+        name = stream_name(row.stream_name)
+        there = {n.lower(): n for n in to_read(schema_by_id(connection, row.stream_id)).names}
+        plain = there.get((plain_column(row.routing_key) or "").lower())
+        given = (name, row.stream_id, row.routing_key)
+        of_name = there.get((column or "").lower())
+        if row is own:
+            found.append(Searched(*given, KEY, plain))
+        elif not by_keys:
+            left.append(_left_stream(row.stream_name, "a condition is about one stream only"))
+        elif row.stream_name.endswith(".rejected"):
+            found.append(Searched(*given, REJECTED, column or ""))
+        elif of_name is not None:
+            found.append(Searched(*given, COLUMN, of_name))
+        else:
+            why = f"it has no column {column}" if column else "no column is named that has the keys"
+            left.append(_left_stream(row.stream_name, why))
+    return found, left + _others(connection, [row.stream_id for row in rows])
+
+
+def _left_stream(name: str, why: str) -> Remaining:
+    return Remaining(
+        "stream", name, f"it was made of the stream, and {why}",
+        "until it is truncated, or erased by a condition of its own",
+    )  # fmt: skip
+
+
+def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
+    given = {"streams": streams}
+    left = [
+        Remaining(
+            "adjunct store", row.name, "its versions have rows made of the events",
+            "until it is built anew from its stream and its older versions have expired",
+        )
+        for row in connection.execute(_STORES, given)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            row.what, row.name, f"reader group {row.of} has written to it, and it is not Weir's",
+            "until its owner deletes the rows",
+        )
+        for row in connection.execute(_OUTPUTS, given)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            "pins of reader group", row.name, "they name routing keys", "until they are taken back"
+        )
+        for row in connection.execute(_PINS, given)
+    ]
+    return left + ALWAYS
+
+
+# What Weir can't see.
+ALWAYS = [
+    Remaining(
+        "backups", "of the database and the warehouse", "Weir does not know them",
+        "until they are deleted; after a restore, erase again",
+    ),
+    Remaining(
+        "object versions", "of the warehouse's bucket", "one with versions keeps deleted files",
+        "until its rule for versions deletes them",
+    ),
+    Remaining(
+        "orchestration", "the form of this run in Airflow", "its configuration has what was given",
+        "until the DAG run is deleted",
+    ),
+    Remaining(
+        "what else has read it", "exports, logs and programs", "Weir does not know them",
+        "until their owners delete it",
+    ),
+]  # fmt: skip

@@ -1,0 +1,235 @@
+"""Erase from a stream and from what was made of it: measure first, then stream after stream, then
+delete the files, then sign. Each step may be killed; the same request continues."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Connection, text
+
+from weir.arrow.schema import to_read
+from weir.controller.locks import read_stream
+from weir.controller.ownership import check_warehouse_ownership
+from weir.controller.read_plan import FileSlice
+from weir.database.connection import Database
+from weir.erasure import requests
+from weir.erasure.asked import as_recorded
+from weir.erasure.certificate import sign_if_gone
+from weir.erasure.copies import KEY, REJECTED, Remaining, Searched, searched
+from weir.erasure.find import (
+    REJECTED as REJECTED_COLUMNS,
+)
+from weir.erasure.find import events_in, in_column, in_rejected, places, plan, with_keys
+from weir.erasure.records import Asked, Offsets, files_with
+from weir.erasure.run import erase
+from weir.errors import InvalidInput, WeirError, counted
+from weir.front_ends import give
+from weir.model.names import StreamName
+from weir.model.schema import Field
+from weir.publication.run import publish
+from weir.retention.garbage import sweep
+from weir.settings import Settings
+
+Found = Mapping[int, Offsets]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be erased: the events of some routing keys of a stream, or those that fulfil a
+    condition. `subject`: the column that has the keys in streams that were made of it."""
+
+    stream: StreamName
+    keys: tuple[str, ...] = ()
+    condition: str = ""
+    subject: str = ""
+    everything: bool = False
+
+
+# Finds events of a stream where pyarrow can't: by a routing key that is an expression, and by a
+# condition.
+BySpark = Callable[[Searched, Sequence[FileSlice], list[Field]], Found]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an erasure finds: of each stream how many events, in how many files; and what it
+    leaves."""
+
+    streams: dict[str, tuple[int, int]]
+    remains: list[Remaining]
+    all_of_it: bool  # whether it is every event of the stream
+
+    @property
+    def events(self) -> int:
+        """How many events are found, of all streams."""
+        return sum(events for events, _ in self.streams.values())
+
+
+class Everywhere:
+    """An erasure of an installation."""
+
+    def __init__(
+        self, database: Database, settings: Settings, wanted: Wanted, by_spark: BySpark
+    ) -> None:
+        if bool(wanted.keys) == bool(wanted.condition):
+            raise InvalidInput(
+                "erasure_of_nothing",
+                "what to erase is not clear; give keys, or a condition, and not both.",
+            )
+        self._database, self._settings = database, settings
+        self._wanted, self._by_spark = wanted, by_spark
+
+    def _searched(self) -> tuple[list[Searched], list[Remaining]]:
+        wanted = self._wanted
+
+        def found(connection: Connection) -> tuple[list[Searched], list[Remaining]]:
+            stream_id = read_stream(connection, wanted.stream).stream_id
+            return searched(connection, stream_id, wanted.subject, by_keys=bool(wanted.keys))
+
+        return self._database.snapshot(found)
+
+    def _find(self, one: Searched) -> Found:
+        """Find the events of a stream, whatever they are in."""
+        wanted, (slices, fields) = self._wanted, plan(self._database, one.stream_id)
+        if wanted.condition:
+            return self._by_spark(one, slices, fields)
+        if one.by == REJECTED:
+            match = in_rejected(one.column or "", wanted.keys)
+            return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
+        slices = with_keys(slices, wanted.keys) if one.by == KEY else slices
+        if one.column is None or (one.by == KEY and not _same_text(one.column, fields)):
+            return self._by_spark(one, slices, fields)
+        match = in_column(one.column, wanted.keys)
+        return places(self._settings, slices, fields, [one.column], match)
+
+    def measure(self) -> Measured:
+        """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a
+        condition that can't be computed."""
+        streams: dict[str, tuple[int, int]] = {}
+        them, remains = self._searched()
+        all_of_it = False
+        for one in them:
+            found = self._find(one)
+            files = self._database.snapshot(
+                lambda c, s=one.stream_id, f=found: files_with(c, s, f)  # type: ignore[misc]  # the loop's own
+            )
+            streams[str(one.name)] = (sum(len(at) for _, at in files), len(files))
+            if one.name == self._wanted.stream:
+                all_of_it = self._is_all(one, found)
+        return Measured(streams, remains, all_of_it)
+
+    def _is_all(self, one: Searched, found: Found) -> bool:
+        events = self._database.snapshot(
+            lambda c: c.execute(_EVENTS, {"s": one.stream_id}).scalar_one()
+        )
+        return bool(events) and events_in(found) >= events
+
+    def _checked(self, one: Searched) -> Found:
+        found = self._find(one)
+        if self._wanted.condition and not self._wanted.everything and self._is_all(one, found):
+            raise InvalidInput(
+                "erases_everything",
+                f"the condition is true for every event of stream {one.name} "
+                f"({counted(events_in(found), 'event')}), so nothing was erased; correct it, or, "
+                f"if that is meant, {give(everything=True)}.",
+            )
+        return found
+
+    def erase(
+        self, request_id: str, by: str, reason: str, say: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """Erase, and return the report. The same request returns it again, and continues what was
+        interrupted. Raises as `weir.erasure.run.erase`."""
+        database, wanted = self._database, self._wanted
+        before = self.request(request_id)
+        if before is None or before.searched is None:
+            check_warehouse_ownership(database, self._settings.warehouse)
+            them, remains = self._searched()
+            if before is None:
+                asked = as_recorded(secrets.token_bytes(16), wanted.keys, wanted.condition)
+                database.transaction(
+                    lambda c: requests.begin(c, request_id, them[0].stream_id, by, reason, asked)
+                )
+                before = self.request(request_id)
+                assert before is not None
+            what = Asked(by, reason, {**before.asked, "request": request_id})
+            try:
+                for one in them:
+                    find = self._checked if one is them[0] else self._find
+                    done = erase(database, self._settings, one.name, what, partial(find, one))
+                    if done.events:
+                        say(f"{counted(done.events, 'event')} of stream {one.name} are erased")
+            except WeirError:
+                with suppress(WeirError):
+                    database.transaction(lambda c: requests.forget(c, request_id))
+                raise
+            listed = [
+                {"stream": str(one.name), "stream_id": one.stream_id, "by": one.by} for one in them
+            ]
+            database.transaction(
+                lambda c: requests.end(c, request_id, listed, remains, wanted.keys)
+            )
+        return self._ended(request_id, say)
+
+    def request(self, request_id: str) -> requests.Request | None:
+        """Return a request as it is recorded, if it has begun."""
+        return self._database.transaction(lambda c: requests.find(c, request_id))
+
+    def _ended(self, request_id: str, say: Callable[[str], None]) -> dict[str, Any]:
+        """Delete the files with the events, and sign."""
+        done = self.request(request_id)
+        if done is None:  # nothing was found, so nothing of it stays
+            return {"events": 0, "streams": {}, "remains": [], "signed": False, "waits_for": []}
+        grace = self._settings.grace_period
+        waits: list[str] = []
+        if done.certificate is None:
+            published = self._publish(done.streams)
+            if self._database.transaction(lambda c: c.execute(_MAY_SWEEP).scalar_one()):
+                sweep(
+                    self._database, self._settings.warehouse, grace,
+                    again_after=self._settings.transaction_max,
+                    compacted_grace=self._settings.compacted_grace,
+                )  # fmt: skip
+            waits = sign_if_gone(self._database, request_id, done.streams, grace)
+            waits += published
+        for one in waits:
+            say(f"the certificate waits for {one}; the upkeep that follows signs it")
+        assert done.searched is not None
+        streams = {one["stream"]: one["events"] for one in done.searched}
+        return {
+            "events": sum(streams.values()), "streams": streams, "remains": done.remains,
+            "signed": not waits, "waits_for": waits,
+        }  # fmt: skip
+
+    def _publish(self, streams: Sequence[int]) -> list[str]:
+        """Publish streams again, so that no snapshot names the old files. Returns what failed."""
+        names = self._database.snapshot(
+            lambda c: c.execute(_PUBLISHED, {"streams": list(streams)}).all()
+        )
+        wanted = [StreamName(row.scope, row.name) for row in names]
+        reports = publish(self._database, self._settings, wanted) if wanted else []
+        return [f"{one['stream']}: {one['error']}" for one in reports if "error" in one]
+
+
+_EVENTS = text("SELECT coalesce(sum(events - erased), 0) FROM data_file WHERE stream_id = :s")
+_MAY_SWEEP = text(
+    """SELECT has_column_privilege('installation', 'sweep_count', 'UPDATE')
+        AND sees_all(current_user)"""
+)
+_PUBLISHED = text(
+    """SELECT scope, name FROM stream
+    WHERE stream_id = ANY(:streams) AND publish <> 'none' AND state <> 'deleted'"""
+)
+
+
+def _same_text(column: str, fields: list[Field]) -> bool:
+    """Return whether pyarrow writes the values of a column as the routing key has them."""
+    kind = to_read(fields).field(column).type
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+        or pa.types.is_date32(kind)
+    )  # fmt: skip

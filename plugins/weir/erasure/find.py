@@ -1,0 +1,97 @@
+"""Find the events of routing keys with pyarrow, where a column has the keys."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Connection
+
+from weir.arrow.read import read_rows
+from weir.arrow.schema import to_read
+from weir.controller.read_plan import FileSlice, slices_of_stream
+from weir.controller.streams import schema_by_id
+from weir.database.connection import Database
+from weir.erasure.records import Offsets
+from weir.model.key_space import STEPS, routing_steps
+from weir.model.schema import Field
+from weir.settings import Settings
+
+Matching = Callable[[pa.Table], pa.Array]  # of rows with some columns: which of them are meant
+
+
+def whole_files(connection: Connection, stream_id: int) -> tuple[list[FileSlice], list[Field]]:
+    """Return all files of a stream, with what they have of events below the head, and its schema:
+    what was truncated is in them, too."""
+    slices = [
+        part._replace(first_row=0, holes=0) for part in slices_of_stream(connection, stream_id)
+    ]
+    return slices, schema_by_id(connection, stream_id)
+
+
+def with_keys(slices: Sequence[FileSlice], keys: Sequence[str]) -> list[FileSlice]:
+    """Return the files of the segments that have some routing keys."""
+    steps = [routing_steps(key.encode()) / STEPS for key in keys]
+    return [s for s in slices if any(s.key_low <= at < s.key_high for at in steps)]
+
+
+def places(
+    settings: Settings, slices: Sequence[FileSlice], fields: list[Field], columns: Sequence[str],
+    matching: Matching,
+) -> dict[int, Offsets]:  # fmt: skip
+    """Return per segment the offsets, ascending, of the events that match, of some files. It reads
+    only the columns that it matches."""
+    schema, found = to_read(fields), dict[int, list[Offsets]]()
+    for part in slices:
+        rows = read_rows(settings, part, schema, columns)
+        offsets = rows["_offset"].filter(matching(rows)).to_numpy()
+        if len(offsets):
+            found.setdefault(part.segment_id, []).append(offsets)
+    return {segment: np.sort(np.concatenate(some)) for segment, some in found.items()}
+
+
+def in_column(column: str, keys: Sequence[str]) -> Matching:
+    """Return what matches rows whose column, as text, is one of some keys."""
+    wanted = pa.array(keys, pa.string())
+
+    def matching(rows: pa.Table) -> pa.Array:
+        return pc.fill_null(pc.is_in(rows[column].cast(pa.string()), value_set=wanted), False)
+
+    return matching
+
+
+REJECTED = ("row", "text")
+
+
+def in_rejected(column: str, keys: Sequence[str]) -> Matching:
+    """Return what matches rejected rows of some keys: those that have one in the column, where they
+    are JSON with it; else those in which one stands as a word of its own."""
+    wanted = set(keys)
+    word = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, keys))})(?!\w)")
+
+    def is_meant(row: str | None, fault: str | None) -> bool:
+        try:
+            read = json.loads(row or "")
+        except ValueError:
+            read = None
+        if isinstance(read, dict) and read.get(column) is not None:
+            return str(read[column]) in wanted
+        return any(word.search(text) for text in (row, fault) if text)
+
+    def matching(rows: pa.Table) -> pa.Array:
+        both = zip(*(rows[name].to_pylist() for name in REJECTED), strict=True)
+        return pa.array([is_meant(*one) for one in both], pa.bool_())
+
+    return matching
+
+
+def events_in(found: Mapping[int, Offsets]) -> int:
+    """Return how many events were found."""
+    return sum(len(offsets) for offsets in found.values())
+
+
+def plan(database: Database, stream_id: int) -> tuple[list[FileSlice], list[Field]]:
+    """Return what `whole_files` does, in a snapshot of its own."""
+    return database.snapshot(lambda c: whole_files(c, stream_id))

@@ -1,0 +1,130 @@
+"""Who asked for an erasure: a row that outlives the run, so that another try continues it, and the
+certificate is signed later if files are still in use."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.erasure.copies import Remaining
+
+
+class Request(NamedTuple):
+    """A request as it is recorded."""
+
+    request_id: str
+    stream_id: int
+    requested_by: str
+    reason: str
+    asked: dict[str, Any]
+    searched: list[dict[str, Any]] | None
+    remains: list[dict[str, Any]] | None
+    certificate: dict[str, Any] | None
+
+    @property
+    def streams(self) -> list[int]:
+        """The streams that were searched."""
+        return [one["stream_id"] for one in self.searched or ()]
+
+
+def find(connection: Connection, request_id: str) -> Request | None:
+    """Return a request; None if it has not begun."""
+    row = connection.execute(
+        text(
+            """SELECT request_id, stream_id, requested_by, reason, asked, searched, remains,
+                certificate
+            FROM erasure_request WHERE request_id = :id"""
+        ),
+        {"id": request_id},
+    ).one_or_none()
+    return None if row is None else Request(*row)
+
+
+def begin(
+    connection: Connection, request_id: str, stream_id: int, by: str, reason: str,
+    asked: dict[str, Any],
+) -> None:  # fmt: skip
+    """Record a request. One that is recorded stays what it is."""
+    connection.execute(
+        text(
+            """INSERT INTO erasure_request (request_id, stream_id, stream_name, requested_by,
+                reason, asked)
+            SELECT :id, s.stream_id, s.stream_name, :by, :reason, CAST(:asked AS jsonb)
+            FROM stream s WHERE s.stream_id = :s ON CONFLICT (request_id) DO NOTHING"""
+        ),
+        {"id": request_id, "s": stream_id, "by": by, "reason": reason, "asked": json.dumps(asked)},
+    )
+
+
+def end(
+    connection: Connection, request_id: str, searched: Sequence[dict[str, Any]],
+    remains: Sequence[Remaining], keys: Sequence[str],
+) -> int:  # fmt: skip
+    """Record that the events are out of the files of all streams, and let all that is garbage of
+    these go without a grace period, even if nothing was found: it may have them. Forget the keys
+    among the hot ones. Returns how many events were erased; of a request that found none, nothing
+    stays."""
+    streams = [one["stream_id"] for one in searched]
+    given = {"id": request_id, "streams": streams}
+    connection.execute(
+        text(
+            """UPDATE garbage SET reason = 'erased'
+            WHERE stream_id = ANY(:streams) AND reason NOT IN ('swept', 'erased')"""
+        ),
+        given,
+    )
+    connection.execute(
+        text(
+            """DELETE FROM hot_key
+            WHERE stream_id = ANY(:streams) AND routing_key = ANY(CAST(:keys AS text[]))"""
+        ),
+        {**given, "keys": list(keys)},
+    )
+    erased = {
+        row.stream_id: row.events
+        for row in connection.execute(
+            text(
+                """SELECT stream_id, sum(events)::bigint AS events FROM erasure
+                WHERE asked ->> 'request' = :id GROUP BY 1"""
+            ),
+            given,
+        )
+    }
+    if not erased:
+        forget(connection, request_id)
+        return 0
+    counted = [{**one, "events": erased.get(one["stream_id"], 0)} for one in searched]
+    connection.execute(
+        text(
+            """UPDATE erasure_request SET searched = CAST(:searched AS jsonb),
+                remains = CAST(:remains AS jsonb), done_at = clock_timestamp()
+            WHERE request_id = :id AND done_at IS NULL"""
+        ),
+        {
+            **given, "searched": json.dumps(counted),
+            "remains": json.dumps([one.__dict__ for one in remains]),
+        },
+    )  # fmt: skip
+    return sum(erased.values())
+
+
+def forget(connection: Connection, request_id: str) -> None:
+    """Delete a request by which nothing was erased."""
+    connection.execute(
+        text(
+            """DELETE FROM erasure_request WHERE request_id = :id
+            AND NOT EXISTS (SELECT FROM erasure WHERE asked ->> 'request' = :id)"""
+        ),
+        {"id": request_id},
+    )
+
+
+def waits_for(connection: Connection, streams: Sequence[int], grace: float) -> list[str]:
+    """Return what still keeps files with erased events of some streams."""
+    return list(
+        connection.execute(
+            text("SELECT * FROM erasure_waits(CAST(:streams AS bigint[]), :grace)"),
+            {"streams": list(streams), "grace": grace},
+        ).scalars()
+    )

@@ -1,0 +1,261 @@
+"""An erasure reaches every copy that Weir owns, leaves no byte, and is signed when that is true."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pyarrow.parquet as pq
+import pytest
+
+import weir
+from tests.chance import some
+from tests.conftest import TestDatabase
+from tests.crash.fault_points import kill_at, moments_of
+from tests.raises import raises
+from tests.world.streams import at_once, rows, run, unique
+from weir.controller.rejected import make_rejected_stream
+from weir.database.connection import Database
+from weir.erasure.certificate import sign_waiting
+from weir.erasure.everywhere import Everywhere, Wanted
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.model.names import stream_name
+from weir.programs.store import StreamStore
+from weir.retention.garbage import sweep
+from weir.settings import Settings
+
+WHO = "subject-0815"
+ASKED: dict[str, Any] = {"reason": "asked", "keys": [WHO], "dry_run": False}
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[StreamStore]:
+    with weir.open(settings=settings) as opened:
+        yield opened
+
+
+def filled(store: StreamStore, **how: Any) -> str:
+    """A stream of three customers, `.rejected` rows of them, and a stream that a group made of it,
+    by product. Returns its name."""
+    name = f"shop/{unique('orders')}"
+    store.create_stream(name, "customer", segments=2, **how)
+    for n in range(3):
+        store.append(name, [{"customer": one, "n": n} for one in (WHO, "ann", WHO + "9")])
+    made = make_rejected_stream(store.database, stream_name(name))
+    store.append(str(made), [
+        {"row": json.dumps({"customer": WHO, "n": "x"}), "source": "a.csv"},
+        {"row": f"{WHO};x", "source": "a.csv", "text": "x"},
+        {"row": json.dumps({"customer": "ann", "n": WHO + "9"}), "source": "a.csv"},
+    ])  # fmt: skip
+    store.create_stream(f"{name}-by-n", "product")
+    store.create_stream(f"{name}-plain", "n")
+    store.create_reader_group(name.replace("/", "-"), [name])
+    with store.reader(name.replace("/", "-")) as reader:
+        for batch in reader:
+            found = batch.events.to_pylist()
+            of_products = [
+                {"product": f"p{one['n']}", "customer": one["customer"]} for one in found
+            ]
+            batch.write(f"stream:{name}-by-n", of_products)
+            batch.write(f"stream:{name}-plain", [{"n": one["n"]} for one in found])
+            batch.commit()
+    return name
+
+
+def where_it_is(who: str, settings: Settings, dsn: str) -> list[str]:
+    """Every file of the warehouse and every table of the database that has a text, as bytes or in
+    a Parquet file's values."""
+    found, word = [], re.compile(rb"(?<!\w)" + re.escape(who.encode()) + rb"(?!\w)")
+    for path in Path(settings.warehouse).rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            if path.suffix == ".parquet":
+                data += str(pq.ParquetFile(path).read().to_pydict()).encode()
+            if word.search(data):
+                found.append(str(path))
+    with psycopg2.connect(dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute(
+            """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+            WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"""
+        )
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"SELECT t::text FROM {table} t")
+            found += [table for (row,) in cursor if word.search(row.encode())]
+    connection.close()
+    return found
+
+
+def test_no_byte_of_it_is_left_and_every_other_event_is(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    name = filled(store)
+    run(store.database, """INSERT INTO hot_key (stream_id, key_position, routing_key, share, rate,
+        since, seen_at) SELECT stream_id, 0.5, :who, 1, 1, now(), now() FROM stream
+        WHERE stream_name = :name""", who=WHO, name=name)  # fmt: skip
+    counts = {name: [3, 3], f"{name}-by-n": [3, 1], f"{name}.rejected": [2, 1]}
+    said = store.erase(name, "asked", keys=[WHO])
+    assert (said["streams"], said["dry_run"]) == (counts, True)
+    assert [one["name"] for one in said["remains"] if one["what"] == "stream"] == [f"{name}-plain"]
+    assert where_it_is(WHO, settings, test_database.owner_dsn)
+    before = store.read(name).to_pylist()
+    done = store.erase(name, **ASKED)
+    assert (done["events"], done["signed"], done["waits_for"]) == (8, True, [])
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+    assert store.read(name).to_pylist() == [one for one in before if one["customer"] != WHO]
+    assert store.count(f"{name}-by-n") == 6
+    assert store.count(f"{name}.rejected") == 1
+    [signed] = rows(store.database, "SELECT * FROM weir.certificates")
+    assert (signed.state, signed.events, signed.streams, signed.waits_for) == ("signed", 8, 3, None)
+    assert store.erase(name, **ASKED)["events"] == 0, "nothing matches any more"
+    assert len(rows(store.database, "SELECT FROM weir.certificates")) == 1
+
+
+def test_what_was_truncated_is_erased_from_the_files_that_still_have_it(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    name = f"shop/{unique('orders')}"
+    store.create_stream(name, "customer")
+    store.append(name, [{"customer": WHO}, {"customer": WHO}, {"customer": "ann"}])
+    store.append(name, [{"customer": WHO}])
+    store.truncate_stream(name, "0.0=1", dry_run=False)
+    assert store.erase(name, **ASKED)["events"] == 3
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+    assert store.count(name) == 1
+
+
+def test_a_certificate_is_checked_by_ten_lines_without_weir(
+    store: StreamStore, tmp_path: Path
+) -> None:
+    name = filled(store)
+    store.erase(name, **ASKED)
+    [row] = rows(store.database, "SELECT certificate FROM weir.certificates")
+    [key] = rows(store.database, "SELECT public_key FROM weir.signing_keys")
+    page = (Path(__file__).parents[2] / "docs/erasure.md").read_text()
+    [program] = re.findall(r"```python\n(# check\.py.*?)```", page, re.DOTALL)
+    (tmp_path / "check.py").write_text(program)
+
+    def check(certificate: dict[str, Any], public_key: str, who: str) -> tuple[int, str]:
+        (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+        ended = subprocess.run(
+            [sys.executable, "-I", "check.py", public_key, who], cwd=tmp_path, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+        return ended.returncode, ended.stdout.strip()
+
+    assert check(row.certificate, key.public_key, WHO) == (0, "signed, and about this key")
+    assert check(row.certificate, key.public_key, "ann") == (0, "signed, and not about this key")
+    row.certificate["document"]["erased"][0]["events"] = 7
+    assert check(row.certificate, key.public_key, WHO)[0] == 1
+    assert WHO not in json.dumps(row.certificate)
+
+
+def test_it_waits_for_an_open_batch_and_ends_by_itself(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    name = filled(store)
+    store.create_reader_group("slow", [name])
+    with store.reader("slow") as reader:
+        batch = next(iter(reader))
+        done = store.erase(name, **ASKED)
+        assert (done["events"], done["signed"]) == (8, False)
+        assert done["waits_for"] == ["batch 1 of slow"]
+        [waiting] = rows(store.database, "SELECT * FROM weir.certificates")
+        assert (waiting.state, waiting.waits_for) == ("waits", ["batch 1 of slow"])
+        assert WHO in batch.events["customer"].to_pylist(), "the batch reads what it began with"
+        assert sign_waiting(store.database, settings.grace_period) == []
+        batch.commit()
+    sweep(store.database, settings.warehouse, settings.grace_period)
+    assert len(sign_waiting(store.database, settings.grace_period)) == 1
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+
+
+def test_a_snapshot_of_a_published_table_keeps_no_file(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    name = filled(store, publish="iceberg")
+    store.publish(streams=[name])
+    done = store.erase(name, **ASKED)
+    assert done["signed"], done["waits_for"]
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+
+
+def test_killed_at_any_moment_it_is_done_once_when_it_runs_again(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    folder = Path(settings.warehouse)
+
+    def erasing(name: str, database: Database) -> Any:
+        wanted = Wanted(stream_name(name), (WHO,))
+        whole = Everywhere(database, settings, wanted, lambda *_: {})
+        return whole.erase(f"d/r/{name}", "me", "asked", lambda _line: None)
+
+    moments = moments_of(test_database.dsn, partial(erasing, filled(store)), folder)
+    for number, moment in some(enumerate(moments), *moments, least=2):
+        name = filled(store)
+        kill_at(test_database.dsn, partial(erasing, name), folder, number)
+        run(store.database, "UPDATE compaction SET lease_until = now() - interval '1 day'")
+        done = erasing(name, store.database)
+        assert (done["events"], done["signed"]) == (8, True), moment
+        assert [store.count(name), store.count(f"{name}-by-n")] == [6, 6], moment
+    run(store.database, "UPDATE garbage SET garbage_since = now() - interval '9 days'")
+    sweep(store.database, settings.warehouse, 0)
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+
+
+def test_keys_or_a_condition_are_given_and_a_key_of_nobody_erases_nothing(
+    store: StreamStore,
+) -> None:
+    name = filled(store)
+    with raises("erasure_of_nothing"):
+        store.erase(name, "asked")
+    with raises("erasure_of_nothing"):
+        store.erase(name, "asked", keys=[WHO], condition="n = 1")
+    assert store.erase(name, "asked", keys=["nobody"], dry_run=False)["events"] == 0
+    assert rows(store.database, "SELECT FROM weir.certificates") == []
+
+
+def test_two_erasures_at_once_are_both_done(store: StreamStore) -> None:
+    name = filled(store)
+    both = at_once(
+        lambda: store.erase(name, **ASKED),
+        lambda: store.erase(name, "asked", keys=["ann"], dry_run=False),
+    )
+    assert [one["events"] for one in both] == [8, 7], both
+    assert set(store.read(name)["customer"].to_pylist()) == {WHO + "9"}
+
+
+def test_a_reader_can_neither_erase_nor_sign(
+    store: StreamStore, settings: Settings, test_database: TestDatabase,
+    postgres_server: EmbeddedPostgres,
+) -> None:  # fmt: skip
+    name = filled(store)
+    store.erase(name, **ASKED)
+    with psycopg2.connect(postgres_server.dsn("postgres", "postgres")) as connection:
+        connection.cursor().execute("GRANT weir_reader TO weir_view")
+    connection.close()
+    dsn = postgres_server.dsn(test_database.name, "weir_view")
+    with Database(dsn, patience=5, connect_patience=5) as viewer:
+        everything = Everywhere(
+            viewer, settings, Wanted(stream_name(name), ("ann",)), lambda *_: {}
+        )
+        assert everything.measure().events == 7
+        with raises("database_failed"):
+            everything.erase("d/r/t", "me", "asked", lambda _line: None)
+        assert len(rows(viewer, "SELECT public_key, made_at FROM weir.signing_keys")) == 1
+        with raises("database_failed"):
+            rows(viewer, "SELECT private_key FROM weir_internal.signing_key")
+    [rights] = rows(
+        store.database,
+        """SELECT array(SELECT r || ' ' || p FROM unnest(ARRAY['weir_reader', 'weir_team',
+            'weir_watcher', 'weir_publisher']) r, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) p
+            WHERE has_column_privilege(r, 'weir_internal.signing_key', 'private_key', p)) AS some,
+            has_table_privilege('weir_jobs', 'weir_internal.signing_key', 'UPDATE') AS changes""",
+    )
+    assert (rights.some, rights.changes) == ([], False)
+    assert store.count(name) == 6
