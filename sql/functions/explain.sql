@@ -23,7 +23,7 @@ AS $$
             WHEN a.path ~ '\A[0-9]{1,18}/' THEN split_part(a.path, '/', 1)::bigint
             WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir_internal.stream_id(stream) END
     ), named AS MATERIALIZED (  -- the number in a path, of a transaction or of a compaction, leads to its files
-        SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.path
+        SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.path, f.erased
         FROM s CROSS JOIN asked a
         CROSS JOIN LATERAL (
             SELECT substring(a.path FROM '\A[0-9]{1,18}/_weir_tx=([0-9]{1,18})/')::bigint AS number) n
@@ -118,12 +118,12 @@ AS $$
                array_agg(r.why ORDER BY r.start) AS whys
         FROM wanted h JOIN reasons r USING (segment_id) GROUP BY h.segment_id, h.segment
     ), found AS (
-        SELECT f.path, b.segment, f.start_offset, f.events, f.bytes,
+        SELECT f.path, b.segment, f.start_offset, f.events - f.erased AS events, f.bytes,
                b.whys[width_bucket(f.start_offset + f.events - 1, b.starts)] AS why
         FROM s CROSS JOIN LATERAL (
             SELECT n.* FROM named n
             UNION ALL
-            SELECT d.segment_id, d.start_offset, d.events, d.bytes, d.path FROM weir_internal.data_file d
+            SELECT d.segment_id, d.start_offset, d.events, d.bytes, d.path, d.erased FROM weir_internal.data_file d
             WHERE d.stream_id = s.stream_id AND why_kept.path IS NULL) f
         JOIN by_segment b ON b.segment_id = f.segment_id
         UNION ALL
@@ -144,8 +144,9 @@ AS $$
                                    || min(b.reader_group)
                             FROM weir_internal.batches_protecting_files(0) b
                             WHERE b.stream_id = g.stream_id AND b.opened_at <= g.garbage_since),
-                           'is swept after ' || CASE g.reason WHEN 'compacted' THEN 'compacted_grace'
-                               ELSE 'the grace period' END) END
+                           CASE g.reason WHEN 'erased' THEN 'goes with the next sweep'
+                               WHEN 'compacted' THEN 'is swept after compacted_grace'
+                               ELSE 'is swept after the grace period' END) END
         FROM weir_internal.garbage g CROSS JOIN asked a
         CROSS JOIN LATERAL (
             SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path

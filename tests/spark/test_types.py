@@ -12,6 +12,7 @@ import weir as api
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.engines.duck import attached, seen
+from tests.erasure.world import ASKED
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import unique
@@ -19,11 +20,14 @@ from weir.actions.verify import contents_by
 from weir.adjunct.stores import define_store
 from weir.arrow.schema import with_default
 from weir.compaction.run import Budget, compact
+from weir.controller.read_plan import plan_of_stream
+from weir.erasure.run import erase
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
 from weir.model.names import stream_name
 from weir.spark.adjuncts.build import build_version
+from weir.spark.reads.matching import places_of_keys
 from weir.verification.new_files import checking
 from weir.verification.verify import verify
 
@@ -103,7 +107,9 @@ def of_every_type(weir: Installation) -> tuple[DataFrame, list[str]]:
     return weir.spark.sql(" UNION ALL ".join(rows)), names
 
 
-def test_every_type_stays_when_its_files_are_put_together(weir: Installation) -> None:
+def test_every_type_stays_when_its_files_are_put_together_and_when_others_are_erased(
+    weir: Installation,
+) -> None:
     frame, names = of_every_type(weir)
     stream = weir.create("t/compacted", key="k", segments=1)
     for batch in ("1", "2"):
@@ -114,6 +120,16 @@ def test_every_type_stays_when_its_files_are_put_together(weir: Installation) ->
     )  # fmt: skip
     assert report["files_after"] == 1, report
     assert rows_of(weir.frame(stream), names) == sorted(2 * rows_of(frame, names))
+    for engine in ("pyarrow", "spark"):
+        found = verify(weir.opened, contents=contents_by(weir.opened, engine))
+        assert dict(found.damage) == {}, engine
+    weir.append(stream, frame, "3")
+    planned = weir.database.snapshot(lambda c: plan_of_stream(c, stream))
+    places = places_of_keys(weir.spark, weir.settings.warehouse, *planned, "k", ["b"])
+    done = erase(weir.database, weir.settings, stream, ASKED, lambda: places)
+    assert (done.events, done.files) == (3, 2)
+    left = rows_of(frame.where("k <> 'b'"), names)
+    assert rows_of(weir.frame(stream), names) == sorted(3 * left)
     for engine in ("pyarrow", "spark"):
         found = verify(weir.opened, contents=contents_by(weir.opened, engine))
         assert dict(found.damage) == {}, engine
