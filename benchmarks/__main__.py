@@ -28,6 +28,7 @@ from benchmarks import (
     erasures,
     event_time,
     files,
+    first_picture,
     format_writes,
     group_reader,
     metadata,
@@ -83,6 +84,7 @@ def main() -> int:
             control,
             watching,  # in the databases of control
             pages,  # in them, too
+            first_picture,  # in theirs
             scaling,
             batches,
             takeover,

@@ -69,6 +69,20 @@ def test_a_page_loads_only_what_the_package_has(client: TestClient, name: str) -
         assert client.get(f"/{asset}").status_code == 200, asset
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_browser_is_told_at_once_which_modules_a_page_needs(
+    client: TestClient, name: str
+) -> None:
+    page = client.get(f"/{name}")
+    told = re.findall("<([^>]+)>; rel=modulepreload", page.headers["link"])
+    needed = set(re.findall(r'"(assets/js/[^"]+)" type="module"', page.text))
+    for module in told:
+        text = client.get(f"/{module}").text
+        needed |= {f"assets/js/{one}" for one in re.findall(r'"\./([^"]+\.js)"', text)}
+    assert len(told) == len(set(told)) > 3
+    assert set(told) == needed
+
+
 def test_no_module_makes_markup_of_a_text() -> None:
     modules = sorted((STATIC / "js").glob("*.js"))
     assert modules
