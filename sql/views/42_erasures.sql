@@ -21,7 +21,7 @@ SELECT r.request_id AS request, r.stream_name AS stream, r.requested_by, r.reaso
            AS state,
        CASE WHEN r.done_at IS NULL THEN ARRAY['its run, which has not ended: run it again']
             WHEN r.certified_at IS NULL THEN coalesce(nullif(ARRAY(SELECT weir_internal.erasure_waits(ARRAY(
-                SELECT (o ->> 'stream_id')::bigint FROM jsonb_array_elements(r.searched) o), 0)), '{}'),
+                SELECT (o ->> 'stream_id')::bigint FROM jsonb_array_elements(r.searched) o), 1e8)), '{}'),
                 ARRAY['a run of upkeep, which signs it']) END AS waits_for,
        r.remains, r.certificate
 FROM weir_internal.erasure_request r

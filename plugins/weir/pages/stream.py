@@ -42,6 +42,9 @@ FROM weir.retention_decisions WHERE stream = :stream
 ORDER BY decided_at DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
 _SCALING = f"""SELECT decided_at, action, rule, reason FROM weir.scale_decisions
 WHERE stream = :stream ORDER BY decided_at DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
+_ERASED = f"""SELECT request, requested_by, reason, asked_at, certified_at, events, streams, state,
+    waits_for, certificate
+FROM weir.certificates WHERE stream = :stream ORDER BY asked_at DESC LIMIT {NEWEST}"""  # noqa: S608 - a constant
 _COMPLETE = """SELECT event_time, complete_until, newest_event_time, late_events, held_by
 FROM weir.completeness WHERE stream = :stream"""
 
@@ -107,6 +110,22 @@ class ScaleDecision(BaseModel):
     reason: str
 
 
+class Erasure(BaseModel):
+    """What was erased from the stream and what was made of it, and the signed certificate, or what
+    that waits for."""
+
+    request: str
+    requested_by: str
+    reason: str
+    asked_at: datetime
+    certified_at: datetime | None
+    events: int
+    streams: int
+    state: str
+    waits_for: list[str] | None
+    certificate: dict[str, Any] | None
+
+
 class Completeness(BaseModel):
     """Up to which event time the stream is complete, as its writers state."""
 
@@ -128,12 +147,13 @@ class Stream(BaseModel):
     files: Files
     retention: list[RetentionDecision]
     scaling: list[ScaleDecision]
+    erasures: list[Erasure]
     completeness: Completeness | None
 
 
 @router.get("/streams/{scope}/{name}")
 def show_stream(asked: Asked, scope: str, name: str) -> Stream:
-    """Return all about a stream. Twelve statements."""
+    """Return all about a stream. Thirteen statements."""
     stream = f"{scope}/{name}"
 
     def read(connection: Connection) -> Stream:
@@ -156,6 +176,7 @@ def show_stream(asked: Asked, scope: str, name: str) -> Stream:
             files=Files(**files._mapping),
             retention=[RetentionDecision(**row._mapping) for row in of(_RETENTION)],
             scaling=[ScaleDecision(**row._mapping) for row in of(_SCALING)],
+            erasures=[Erasure(**row._mapping) for row in of(_ERASED)],
             completeness=Completeness(**complete[0]._mapping) if complete else None,
         )
 

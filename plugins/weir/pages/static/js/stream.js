@@ -20,7 +20,7 @@ page({
   draw,
 });
 
-function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, completeness }, now) {
+function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, erasures, completeness }, now) {
   requestAnimationFrame(keyMap.again); // then it has a width
   return [
     el("p", { class: "lead" }, health(of.health, now)),
@@ -59,6 +59,7 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
     section("Columns", schema(columns)),
     section("What retention decided", decisions(retention, now)),
     settings.scaling !== "fixed" && section("What scaling decided", scales(scaling, now)),
+    erasures.length > 0 && section("What was erased", erased(erasures, now)),
     section("Files", compaction(files, now)),
   ];
 }
@@ -126,6 +127,18 @@ function scales(found, now) {
     { title: "Action", cell: (one) => one.action },
     { title: "Why", cell: (one) => one.reason },
   ], found, { caption: "Decisions of scaling", none: "Scaling has decided nothing yet." });
+}
+
+function erased(found, now) {
+  return table([
+    { title: "When", cell: (one) => moment(one.asked_at, now) },
+    { title: "Events", number: true, cell: (one) => [number(one.events), one.streams > 1 && el("small", {}, `of ${number(one.streams)} streams`)] },
+    { title: "Why", cell: (one) => [one.reason, el("small", {}, runLink(one.request))] },
+    { title: "By", cell: (one) => (one.requested_by === one.request ? "" : one.requested_by) },
+    { title: "Certificate", cell: (one) => (one.certificate
+      ? [el("a", { download: "certificate.json", href: `data:application/json,${encodeURIComponent(JSON.stringify(one.certificate, null, 1))}` }, "certificate.json"), el("small", {}, ["signed ", moment(one.certified_at, now)])]
+      : `waits for ${one.waits_for.join(", ")}`) },
+  ], found, { caption: "Erasures", none: "" });
 }
 
 function compaction(files, now) {
