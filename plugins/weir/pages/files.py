@@ -26,7 +26,8 @@ PATIENCE = 2.0  # seconds, for why the files of a stream are there
 # Of the table, as the view weir.data_files has no clocks: they would cost it a probe for each row.
 _FILES = """
 SELECT weir_internal.segment_name(f.segment_id) AS segment, f.start_offset,
-    f.start_offset + f.events AS end_offset, f.events - f.erased AS events, f.bytes, f.transaction_number,
+    f.start_offset + f.events AS end_offset, f.events - f.erased AS events, f.bytes,
+    f.transaction_number,
     weir_internal.clock_time(coalesce(f.first_clock, t.clock)) AS first_clock,
     weir_internal.clock_time(coalesce(f.last_clock, t.clock)) AS last_clock, f.path
 FROM weir_internal.data_file f LEFT JOIN weir_internal.transaction t
