@@ -17,11 +17,13 @@ from tests.world.groups import Group
 from tests.world.streams import rows
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database, copy_in
+from weir.erasure.certificate import sign_waiting
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.logins import scram_verifier
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
+from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.consumers.put_back import _make_group
 
@@ -137,6 +139,22 @@ def test_a_login_of_jobs_sees_everything_and_a_reader_what_nobody_owns(
         connection.close()
     both, free = ["a/free", "a/owned"], ["a/free"]
     assert seen == {"weir_app": both, "shop_app": both, "weir_view": free, "bank_app": free}
+
+
+def test_a_team_erases_what_it_sees_says_so_and_leaves_the_signature_to_jobs(
+    opened: Opened,
+) -> None:
+    shop, jobs = opened("shop_app"), opened("weir_app")
+    shop.create_stream("shop/orders", "customer", owner="team_shop")
+    shop.append("shop/orders", [{"customer": one} for one in ("ann", "bob")])
+    done = shop.erase("shop/orders", "asked", keys=["ann"], dry_run=False)
+    assert (done["events"], done["signed"]) == (1, False)
+    assert "of other teams" in [one["name"] for one in done["remains"]]
+    sweep(jobs.database, jobs.settings.warehouse, jobs.settings.grace_period)
+    assert len(sign_waiting(jobs.database, jobs.settings.grace_period)) == 1
+    certificate = "SELECT state FROM weir.certificates"
+    assert [row.state for row in rows(shop.database, certificate)] == ["signed"]
+    assert rows(opened("bank_app").database, certificate) == []
 
 
 def test_a_team_that_truncates_is_told_what_groups_of_others_lose(opened: Opened) -> None:

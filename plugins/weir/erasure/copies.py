@@ -134,9 +134,18 @@ def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
         )
         for row in connection.execute(_PINS, given)
     ]
+    if connection.execute(text("SELECT NOT sees_all(current_user)")).scalar_one():
+        left.append(HIDDEN)
     return left + ALWAYS
 
 
+# What a team does not see.
+HIDDEN = Remaining(
+    "streams, groups and stores",
+    "of other teams",
+    "this login sees those of its own teams only",
+    "until a member of weir_jobs erases there, too",
+)
 # What Weir can't see.
 ALWAYS = [
     Remaining(
