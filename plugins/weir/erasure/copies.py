@@ -157,6 +157,14 @@ ALWAYS = [
         "until its rule for versions deletes them",
     ),
     Remaining(
+        "appends", "that were open when it ran", "what they commit are new events",
+        "until these are erased, too",
+    ),
+    Remaining(
+        "messages", "of runs that failed on a row", "they may quote a value",
+        "until their rows in weir.job_runs are pruned (job_history)",
+    ),
+    Remaining(
         "orchestration", "the form of this run in Airflow", "its configuration has what was given",
         "until the DAG run is deleted",
     ),
