@@ -20,6 +20,7 @@ from benchmarks import (
     adjunct_stores,
     airflow_tasks,
     appends,
+    audits,
     batches,
     commits,
     control,
@@ -77,6 +78,7 @@ def main() -> int:
             verification,  # before its files are put together
             files,
             erasures,
+            audits,
             split_points,
             overhead,
             metadata,

@@ -54,7 +54,8 @@ FAULTS: list[tuple[str, str, str]] = [
      """UPDATE transaction SET state = 'aborted', clock = NULL
         WHERE stream_id = :o AND transaction_number = 3"""),
     ("a commit under an earlier clock", "clock_not_later",
-     """UPDATE time_index SET clock = clock - 1000000000 WHERE stream_id = :o
+     """WITH anew AS (DELETE FROM audited_stream WHERE stream_id = :o)
+        UPDATE time_index SET clock = clock - 1000000000 WHERE stream_id = :o
         AND transaction_number = 3"""),
     ("a head that nobody moved", "file_below_head",
      """UPDATE stream SET head = (SELECT jsonb_object_agg(segment_name(segment_id), tail_offset)

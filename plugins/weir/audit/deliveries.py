@@ -58,7 +58,9 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
         FROM passed GROUP BY group_id, stream_id, number, segment_id
     )"""  # noqa: S608 - constants
 
-_GIVEN = f"""WITH {_STAYS}, have AS (
+# A group passes over what it has not read only if it is gone; and what is gone unread is named in
+# the receipt, unless the group has an end before it.
+_STAYED = f"""WITH {_STAYS}, have AS (
         SELECT d.group_id, d.stream_id, d.segment_id, d.placement AS number,
                min(d.from_offset) AS lo, max(d.to_offset) AS hi, sum(d.events) AS events,
                sum(d.to_offset - d.from_offset) AS size,
@@ -77,6 +79,21 @@ _GIVEN = f"""WITH {_STAYS}, have AS (
                     THEN 'not_delivered' END AS kind, k.ends
         FROM need n FULL JOIN have h USING (group_id, stream_id, number, segment_id)
         LEFT JOIN kept k USING (stream_id, segment_id)
+    ), named AS MATERIALIZED (
+        SELECT n.*, y.cause, y.now, s.stream_name, g.name, g.subscriber, gs.end_cut, k.kept_from
+        FROM need n JOIN stay y USING (group_id, stream_id, number)
+        JOIN kept k USING (stream_id, segment_id)
+        JOIN reader_group_stream gs USING (group_id, stream_id)
+        JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
+    ), went AS MATERIALIZED (
+        SELECT r.*, t.subscribers, t.truncated_at
+        FROM truncated_range r JOIN truncation t USING (stream_id, number)
+        WHERE t.subscribers <> '{{}}'
+    ), last AS MATERIALIZED (
+        SELECT stream_id, max(number) AS number FROM truncation GROUP BY stream_id
+    ), placed AS MATERIALIZED (
+        SELECT group_id, stream_id, max(placed_at) AS placed_at FROM placement
+        GROUP BY group_id, stream_id
     )
     SELECT w.kind, s.stream_name AS stream, g.name AS reader_group,
            {SEGMENT.format("w.segment_id")} AS segment,
@@ -98,26 +115,8 @@ _GIVEN = f"""WITH {_STAYS}, have AS (
                          AND r.stream_id = w.stream_id AND r.segment_id = w.segment_id
                          AND r.placement = w.number) r
         WHERE r.before < r.from_offset ORDER BY r.from_offset LIMIT 1) d ON w.kind = 'not_delivered'
-    WHERE w.kind IS NOT NULL LIMIT 100"""  # noqa: S608
-
-# A group passes over what it has not read only if it is gone; and what is gone unread is named in
-# the receipt, unless the group has an end before it.
-_PASSED = f"""WITH {_STAYS}, named AS MATERIALIZED (
-        SELECT n.*, y.cause, y.now, s.stream_name, g.name, g.subscriber, gs.end_cut, k.kept_from
-        FROM need n JOIN stay y USING (group_id, stream_id, number)
-        JOIN kept k USING (stream_id, segment_id)
-        JOIN reader_group_stream gs USING (group_id, stream_id)
-        JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
-    ), went AS MATERIALIZED (
-        SELECT r.*, t.subscribers, t.truncated_at
-        FROM truncated_range r JOIN truncation t USING (stream_id, number)
-        WHERE t.subscribers <> '{{}}'
-    ), last AS MATERIALIZED (
-        SELECT stream_id, max(number) AS number FROM truncation GROUP BY stream_id
-    ), placed AS MATERIALIZED (
-        SELECT group_id, stream_id, max(placed_at) AS placed_at FROM placement
-        GROUP BY group_id, stream_id
-    )
+    WHERE w.kind IS NOT NULL
+    UNION ALL
     SELECT 'skipped_what_was_kept' AS kind, n.stream_name AS stream, n.name AS reader_group,
            {SEGMENT.format("n.segment_id")} AS segment, greatest(coalesce(b.past, 0),
                n.kept_from) AS a,
@@ -179,4 +178,4 @@ _STORES = """SELECT 'store_position' AS kind, s.stream_name AS stream, a.name AS
         ON p.group_id = a.group_id AND p.stream_id = a.stream_id
     WHERE s.state <> 'deleted' AND p.cause = 'moved' AND p.cut <> v.cut LIMIT 20"""
 
-STATEMENTS = [_GIVEN, _PASSED, _FRONT, _STORES]
+STATEMENTS = [_STAYED, _FRONT, _STORES]

@@ -1,6 +1,6 @@
 """What the audit asks of erasures: each offset without a row is a hole that an erasure declares.
 
-Certificates have their place here, too: a statement more in STATEMENTS, or a function that `ask`
+Certificates have their place here, too: a statement more, or a function that `ask`
 calls as it calls the one that looks at files.
 """
 
@@ -21,13 +21,20 @@ _SUM = f"""SELECT 'hole_sum' AS kind, s.stream_name AS stream, NULL AS reader_gr
     WHERE h.events <> (SELECT coalesce(sum(upper(m) - lower(m)), 0) FROM unnest(h.offsets) m)
        OR lower(h.offsets) < 0 OR upper(h.offsets) > 65536 LIMIT 20"""  # noqa: S608
 
-# Files of streams without any hole are looked at by their number alone.
-_FILES = f"""SELECT 'hole_not_declared' AS kind, s.stream_name AS stream, NULL AS reader_group,
+_WRONG = f"""SELECT 'hole_not_declared' AS kind, s.stream_name AS stream, NULL AS reader_group,
            NULL AS segment, n.holes AS a, f.erased AS b, f.path AS name
-    FROM data_file f JOIN stream s USING (stream_id)
+    FROM {{0}} f JOIN stream s USING (stream_id)
     CROSS JOIN LATERAL {HOLES.format("f", "f.start_offset", "(f.start_offset + f.events)")} n
-    WHERE (f.erased > 0 OR f.stream_id IN (SELECT stream_id FROM hole)) AND n.holes <> f.erased
-    LIMIT 100"""  # noqa: S608
+    WHERE n.holes <> f.erased LIMIT 100"""  # noqa: S608
+_FILES_ALL = _WRONG.format(
+    """(SELECT * FROM data_file WHERE erased > 0
+        OR stream_id IN (SELECT stream_id FROM hole) OFFSET 0)"""
+)
+_FILES_OF_HOLES = _WRONG.format(
+    """(SELECT d.* FROM (SELECT DISTINCT stream_id FROM hole) h
+        CROSS JOIN LATERAL (
+            SELECT * FROM data_file o WHERE o.stream_id = h.stream_id OFFSET 0) d)"""
+)
 
 _ERASURES = f"""SELECT 'hole_without_erasure' AS kind, s.stream_name AS stream, NULL
     AS reader_group,
@@ -45,4 +52,7 @@ _ERASURES = f"""SELECT 'hole_without_erasure' AS kind, s.stream_name AS stream, 
     JOIN stream s ON s.stream_id = coalesce(h.stream_id, e.stream_id) AND s.state <> 'deleted'
     WHERE h.events IS DISTINCT FROM e.events LIMIT 20"""  # noqa: S608
 
-STATEMENTS = [_SUM, _FILES, _ERASURES]
+
+def of_erasures(everything: bool) -> list[str]:
+    """Return the statements about erasures; without `everything`, of streams that have any."""
+    return [_SUM, _FILES_ALL if everything else _FILES_OF_HOLES, _ERASURES]

@@ -1,5 +1,7 @@
 """What the audit asks of streams: that commits, files and segments have every offset once."""
 
+from typing import Any
+
 # How a segment is written, and the id that a name means.
 SEGMENT = "({0} & 4294967295)::text || '.' || ({0} >> 32)::text"
 ENTRIES = """(
@@ -63,10 +65,8 @@ _FRESH = """proven AS MATERIALIZED (
         SELECT k.*, coalesce(f.since, k.ends) AS since
         FROM kept k LEFT JOIN fresh f USING (stream_id, segment_id)
     )"""
-_COMMITS = {
-    "all": """(SELECT stream_id, segment_id, start_offset, start_offset + events AS past
-            FROM time_index
-            UNION ALL SELECT stream_id, segment_id, start_offset, past FROM packed_commits)""",
+_COMMITS: dict[str, Any] = {
+    "all": ["(SELECT *, start_offset + events AS past FROM time_index)", "packed_commits"],
     "of": """(SELECT start_offset, start_offset + events AS past FROM time_index
             WHERE stream_id = {0}.stream_id AND segment_id = {0}.segment_id AND start_offset >= {1}
             UNION ALL SELECT start_offset, past FROM packed_commits
@@ -78,9 +78,8 @@ _COMMITS = {
             (SELECT max(b.start_offset) FROM packed_commits b WHERE b.stream_id = {0}.stream_id
              AND b.segment_id = {0}.segment_id AND b.start_offset <= {0}.since))""",
 }
-_FILES = {
-    "all": """(SELECT stream_id, segment_id, start_offset, start_offset + events AS past
-            FROM data_file)""",
+_FILES: dict[str, Any] = {
+    "all": ["(SELECT *, start_offset + events AS past FROM data_file)"],
     "of": """(SELECT start_offset, start_offset + events AS past FROM data_file
             WHERE stream_id = {0}.stream_id AND segment_id = {0}.segment_id
               AND start_offset >= {1})""",
@@ -89,18 +88,23 @@ _FILES = {
 }
 
 
-def _covers(source: dict[str, str], word: str, everything: bool) -> str:
+def _covers(source: dict[str, Any], word: str, everything: bool) -> str:
     """Return the statement that finds segments whose rows do not have each offset from the head to
     the end once."""
-    rows = source["all"]
-    if not everything:
-        begin = f"coalesce({source['before'].format('l')}, 0)"
-        rows = f"""(SELECT l.stream_id, l.segment_id, r.* FROM looked l
+    begin = f"coalesce({source['before'].format('l')}, 0)"
+    parts = source["all"] if everything else [
+        f"""(SELECT l.stream_id, l.segment_id, r.* FROM looked l
             CROSS JOIN LATERAL {source["of"].format("l", begin)} r)"""  # noqa: S608 - constants
+    ]  # fmt: skip
+    # A table by itself, so that several processes read it.
+    part = """SELECT stream_id, segment_id, min(start_offset) AS lo, max(past) AS hi,
+                   min(past) AS first_past, bit_xor({0}) AS whole
+            FROM {1} r GROUP BY stream_id, segment_id"""
+    rows = " UNION ALL ".join(part.format(chain("start_offset", "past"), one) for one in parts)
     return f"""WITH {KEPT}, {_ALL if everything else _FRESH}, have AS (
-        SELECT stream_id, segment_id, min(start_offset) AS lo, max(past) AS hi,
-               min(past) AS first_past, bit_xor({chain("start_offset", "past")}) AS whole
-        FROM {rows} r GROUP BY stream_id, segment_id
+        SELECT stream_id, segment_id, min(lo) AS lo, max(hi) AS hi, min(first_past) AS first_past,
+               bit_xor(whole) AS whole
+        FROM ({rows}) r GROUP BY stream_id, segment_id
     ), wrong AS (
         SELECT l.*, h.lo, h.hi, h.first_past, h.whole <> {chain("h.lo", "h.hi")} AS broken
         FROM looked l LEFT JOIN have h USING (stream_id, segment_id)
@@ -140,13 +144,14 @@ def _covers(source: dict[str, str], word: str, everything: bool) -> str:
 # An append is whole if its entries have as many events as it says, under its clock. Sums that are
 # weighted by the append and its clock are equal then, and else hardly ever; so nothing is joined.
 # Before the last truncation entries may be pruned.
-_ENTRY = """(SELECT t.stream_id, t.transaction_number, t.clock, t.events FROM {0}
-        UNION ALL
-        SELECT c.stream_id, u.number, u.clock, coalesce(u.next, c.past) - u.first
-        FROM {1} CROSS JOIN LATERAL (
+_PACKED = """(SELECT c.stream_id, u.number AS transaction_number, u.clock,
+               coalesce(u.next, c.past) - u.first AS events
+        FROM {0} CROSS JOIN LATERAL (
             SELECT n.*, lead(n.first) OVER (ORDER BY n.first) AS next
-            FROM unnest(c.offsets, c.clocks, c.transaction_numbers) AS n (first, clock,
-                number)) u)"""
+            FROM unnest(c.offsets, c.clocks, c.transaction_numbers)
+                AS n (first, clock, number)) u)"""
+_ENTRY = f"""(SELECT t.stream_id, t.transaction_number, t.clock, t.events FROM {{0}}
+        UNION ALL SELECT * FROM {_PACKED.format("{1}")} c)"""  # noqa: S608 - constants
 _OF_ONE = _ENTRY.format(
     "time_index t WHERE t.stream_id = w.stream_id",
     "(SELECT * FROM packed_commits p WHERE p.stream_id = w.stream_id) c",
@@ -154,7 +159,7 @@ _OF_ONE = _ENTRY.format(
 _WEIGHT = """sum({0}.events) AS events, sum(
             (hashint8extended({0}.transaction_number, {0}.clock) & 16777215) * {0}.events)
                 AS weight"""
-_FROM = """truncated AS MATERIALIZED (
+_FROM = """truncated AS NOT MATERIALIZED (
         SELECT s.stream_id, greatest(coalesce(max(t.clock), -1), {0}) AS clock
         FROM stream s LEFT JOIN truncation t USING (stream_id) {1}
         WHERE s.state <> 'deleted' {2} GROUP BY s.stream_id)"""
@@ -163,8 +168,12 @@ _FROM = """truncated AS MATERIALIZED (
 def _whole(everything: bool) -> str:
     if everything:
         begin = _FROM.format("-1", "", "")
-        entry = _ENTRY.format("time_index t", "packed_commits c")
-        entry = f"{entry} e JOIN truncated b ON b.stream_id = e.stream_id WHERE e.clock > b.clock"
+        sums = " UNION ALL ".join(
+            f"""SELECT b.stream_id, {_WEIGHT.format("e")}
+            FROM {one} e JOIN truncated b ON b.stream_id = e.stream_id
+            WHERE e.clock > b.clock GROUP BY b.stream_id"""  # noqa: S608 - constants
+            for one in ("time_index", _PACKED.format("packed_commits c"))
+        )
         append = """transaction x JOIN truncated b ON b.stream_id = x.stream_id
             WHERE x.state = 'committed' AND x.clock > b.clock"""
     else:
@@ -177,7 +186,9 @@ def _whole(everything: bool) -> str:
             """(SELECT * FROM packed_commits p
                 WHERE p.stream_id = b.stream_id AND p.last_clock > b.clock) c""",
         )
-        entry = f"truncated b CROSS JOIN LATERAL {of} e WHERE e.clock > b.clock"
+        sums = f"""SELECT b.stream_id, {_WEIGHT.format("e")}
+            FROM truncated b CROSS JOIN LATERAL {of} e
+            WHERE e.clock > b.clock GROUP BY b.stream_id"""  # noqa: S608 - constants
         append = """truncated b JOIN stream s USING (stream_id) CROSS JOIN LATERAL (
             SELECT * FROM transaction x WHERE x.stream_name = s.stream_name
               AND ('epoch'::timestamp + x.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
@@ -185,7 +196,8 @@ def _whole(everything: bool) -> str:
                      AT TIME ZONE 'UTC'
               AND x.clock > b.clock) x WHERE x.stream_id = b.stream_id AND x.state = 'committed'"""
     return f"""WITH {begin}, entry AS (
-        SELECT b.stream_id, {_WEIGHT.format("e")} FROM {entry} GROUP BY b.stream_id
+        SELECT stream_id, sum(events) AS events, sum(weight) AS weight
+        FROM ({sums}) e GROUP BY stream_id
     ), append AS (
         SELECT b.stream_id, {_WEIGHT.format("x")} FROM {append} GROUP BY b.stream_id
     ), wrong AS (
@@ -208,31 +220,23 @@ def _whole(everything: bool) -> str:
         WHERE coalesce(e.events, 0) <> coalesce(x.events, -1) ORDER BY 1 LIMIT 5) d"""  # noqa: S608
 
 
-# In a segment, later offsets have later clocks; and no append is later than its stream.
-_ORDER = f"""WITH {{begin}}
-    SELECT 'clock_not_later' AS kind, s.stream_name AS stream, NULL AS reader_group,
-           {SEGMENT.format("w.segment_id")} AS segment, w.start_offset AS a, w.clock AS b, NULL
-               AS name
-    FROM (SELECT e.*, lag(e.clock) OVER (
-              PARTITION BY e.stream_id, e.segment_id ORDER BY e.start_offset) AS before
-          FROM {{entries}} e) w
-    JOIN stream s USING (stream_id)
-    WHERE w.clock <= w.before OR w.clock > s.last_clock LIMIT 20"""  # noqa: S608
-_ORDER_ALL = _ORDER.format(
-    begin="every AS (SELECT 1)",
-    entries="(SELECT stream_id, segment_id, start_offset, clock FROM time_index)",
-)
-_ORDER_NEW = _ORDER.format(
-    begin="""proven AS MATERIALIZED (
-        SELECT s.stream_id, coalesce(a.clock, -1) AS clock
+# In a segment, later offsets have later clocks; and no append is later than its stream. Of what is
+# proven this is not asked again: it is the only question for which all rows would be sorted.
+ORDER = f"""WITH proven AS MATERIALIZED (
+        SELECT s.stream_id, s.stream_name, s.last_clock, coalesce(a.clock, -1) AS clock
         FROM stream s LEFT JOIN audited_stream a USING (stream_id)
-        WHERE s.state <> 'deleted' AND s.last_clock > coalesce(a.clock, -1))""",
-    entries="""(SELECT t.stream_id, t.segment_id, t.start_offset, t.clock FROM proven p
-            CROSS JOIN LATERAL (SELECT * FROM time_index t
-                WHERE t.stream_id = p.stream_id AND t.clock > p.clock) t)""",
-)
+        WHERE s.state <> 'deleted' AND s.last_clock > coalesce(a.clock, -1))
+    SELECT 'clock_not_later' AS kind, w.stream_name AS stream, NULL AS reader_group,
+           {SEGMENT.format("w.segment_id")} AS segment, w.start_offset AS a, w.clock AS b,
+           NULL AS name
+    FROM (SELECT t.*, p.stream_name, p.last_clock, lag(t.clock) OVER (
+              PARTITION BY t.stream_id, t.segment_id ORDER BY t.start_offset) AS before
+          FROM proven p CROSS JOIN LATERAL (
+              SELECT i.stream_id, i.segment_id, i.start_offset, i.clock FROM time_index i
+              WHERE i.stream_id = p.stream_id AND i.clock > p.clock OFFSET 0) t) w
+    WHERE w.clock <= w.before OR w.clock > w.last_clock LIMIT 20"""  # noqa: S608
 
-_TILES = f"""SELECT 'keys_without_segment' AS kind, s.stream_name AS stream, NULL AS reader_group,
+TILES = f"""SELECT 'keys_without_segment' AS kind, s.stream_name AS stream, NULL AS reader_group,
            {SEGMENT.format("w.segment_id")} AS segment, NULL::bigint AS a, NULL::bigint AS b,
            coalesce(w.before, 0)::text AS name
     FROM (SELECT t.stream_id, t.segment_id, g.key_low, g.key_high,
@@ -250,6 +254,4 @@ def of_streams(everything: bool) -> list[str]:
         _covers(_COMMITS, "commit", everything),
         _covers(_FILES, "file", everything),
         _whole(everything),
-        _ORDER_ALL if everything else _ORDER_NEW,
-        _TILES,
     ]
