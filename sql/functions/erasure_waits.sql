@@ -1,7 +1,8 @@
--- What still keeps files with erased events, of the streams that a request has searched.
+-- What still keeps files with erased events, of the streams that a request has searched. With the rights of the caller,
+-- who may ask for streams that are hidden from them.
 CREATE OR REPLACE FUNCTION weir_internal.erasure_waits(in_streams bigint[], in_grace double precision)
 RETURNS SETOF text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
     WITH kept AS (
         SELECT g.stream_id, g.path, g.garbage_since, s.stream_name

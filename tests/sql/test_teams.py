@@ -150,10 +150,19 @@ def test_a_team_erases_what_it_sees_says_so_and_leaves_the_signature_to_jobs(
     done = shop.erase("shop/orders", "asked", keys=["ann"], dry_run=False)
     assert (done["events"], done["signed"]) == (1, False)
     assert "of other teams" in [one["name"] for one in done["remains"]]
+    shop.create_reader_group("slow", ["shop/orders"], owner="team_shop")
+    with shop.reader("slow") as reading:
+        batch = next(iter(reading))
+        shop.erase("shop/orders", "asked", keys=["bob"], dry_run=False)
+        waits = """SELECT * FROM weir_internal.erasure_waits(
+            ARRAY(SELECT generate_series(1::bigint, 99)), 0)"""
+        assert "batch 1 of slow" in [row[0] for row in rows(shop.database, waits)]
+        assert rows(opened("bank_app").database, waits) == []
+        batch.commit()
     sweep(jobs.database, jobs.settings.warehouse, jobs.settings.grace_period)
-    assert len(sign_waiting(jobs.database, jobs.settings.grace_period)) == 1
+    assert len(sign_waiting(jobs.database, jobs.settings.grace_period)) == 2
     certificate = "SELECT state FROM weir.certificates"
-    assert [row.state for row in rows(shop.database, certificate)] == ["signed"]
+    assert [row.state for row in rows(shop.database, certificate)] == ["signed", "signed"]
     assert rows(opened("bank_app").database, certificate) == []
 
 
