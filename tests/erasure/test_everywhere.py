@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,16 @@ from tests.conftest import TestDatabase
 from tests.crash.fault_points import kill_at, moments_of
 from tests.raises import raises
 from tests.world.streams import at_once, rows, run, unique
+from weir.actions import ACTIONS
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
 from weir.erasure.certificate import sign_waiting
 from weir.erasure.everywhere import Everywhere, Wanted
+from weir.history.job_runs import RunId
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
+from weir.operations.action import Job
+from weir.operations.runner import by_hand, perform
 from weir.programs.store import StreamStore
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -218,6 +223,22 @@ def test_keys_or_a_condition_are_given_and_a_key_of_nobody_erases_nothing(
         store.erase(name, "asked", keys=[WHO], condition="n = 1")
     assert store.erase(name, "asked", keys=["nobody"], dry_run=False)["events"] == 0
     assert rows(store.database, "SELECT FROM weir.certificates") == []
+
+
+def test_a_run_that_is_cleared_returns_its_report_and_its_rows_have_no_key(
+    store: StreamStore, settings: Settings
+) -> None:
+    given = {"stream": filled(store), "reason": "asked", "keys": [WHO], "dry_run": False}
+
+    def ran(run: RunId) -> dict[str, Any]:
+        return perform(Job("erase", run, settings, store.database), ACTIONS["erase"], given)
+
+    first = by_hand("erase")
+    report = ran(first)
+    assert ran(replace(first, try_number=2)) == report
+    kept = rows(store.database, "SELECT arguments::text FROM weir.job_runs WHERE job = 'erase'")
+    assert len(kept) == 2
+    assert not [row for (row,) in kept if WHO in row]
 
 
 def test_two_erasures_at_once_are_both_done(store: StreamStore) -> None:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.read_plan import FileSlice
-from weir.erasure.asked import masked
 from weir.erasure.copies import Searched
 from weir.erasure.everywhere import Everywhere, Found, Measured, Wanted
 from weir.errors import InvalidInput, counted
@@ -72,6 +71,9 @@ class Erase:
         "Everything", "Erase even if the condition is true for every event of the stream.", False,
         section="More",
     )  # fmt: skip
+
+
+NOT_KEPT = "(not kept)"  # in the row of a run, in place of what is to be forgotten
 
 
 def _everywhere(job: Job, arguments: Erase) -> Everywhere:
@@ -127,8 +129,8 @@ def _loss(arguments: Erase, found: Measured) -> Loss:
 def run(job: Job, arguments: Erase) -> dict[str, Any]:
     """Erase from one stream and its copies. The row of the run forgets the keys first."""
     kept = {
-        **job.given, "keys": ["(not kept)"] * len(arguments.keys),
-        "condition": masked(arguments.condition),
+        **job.given, "keys": [NOT_KEPT for _ in arguments.keys],
+        "condition": arguments.condition and NOT_KEPT,
     }  # fmt: skip
     job.database.transaction(lambda c: replace_arguments(c, job.run, kept))
     whole = _everywhere(job, arguments)
