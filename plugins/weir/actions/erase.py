@@ -99,7 +99,7 @@ def measure(job: Job, arguments: Erase) -> Loss | None:
         return None  # another try continues what was approved
     found = whole.measure()
     _check_not_all(arguments, found)
-    return _loss(arguments, found) if found.events else None
+    return _loss(arguments, found) if found.something else None
 
 
 def _check_not_all(arguments: Erase, found: Measured) -> None:
@@ -119,11 +119,17 @@ def _loss(arguments: Erase, found: Measured) -> Loss:
     ]
     if arguments.condition and found.all_of_it:
         lines.append(f"that is every event of stream {arguments.stream}")
+    lines += [
+        f"would erase {counted(rows, 'row')} of adjunct store {name}"
+        for name, rows in found.stores.items()
+        if rows
+    ]
     none = [name for name, (events, _) in found.streams.items() if not events]
     lines += [f"would find nothing in {', '.join(none)}"] if none else []
     lines += [f"would leave {one.line()}" for one in found.remains]
     streams = {name: list(counts) for name, counts in found.streams.items()}
-    return Loss(lines, {"streams": streams, "remains": [one.__dict__ for one in found.remains]})
+    gone = {"streams": streams, "stores": found.stores}
+    return Loss(lines, {**gone, "remains": [one.__dict__ for one in found.remains]})
 
 
 def run(job: Job, arguments: Erase) -> dict[str, Any]:
@@ -136,7 +142,7 @@ def run(job: Job, arguments: Erase) -> dict[str, Any]:
     whole = _everywhere(job, arguments)
     if arguments.dry_run:
         found = whole.measure()
-        if not found.events:
+        if not found.something:
             job.say(_nothing(arguments))
         return _loss(arguments, found).said(job.say)
     if job.approved is not None and whole.request(job.request_id) is None:
@@ -144,7 +150,7 @@ def run(job: Job, arguments: Erase) -> dict[str, Any]:
     done = whole.erase(
         job.request_id, arguments.requested_by or str(job.run), arguments.reason, job.say
     )
-    if not done["events"]:
+    if not done["events"] and not done["stores"]:
         job.say(_nothing(arguments))
     return done | {"dry_run": False}
 
@@ -162,7 +168,7 @@ def said(arguments: Erase, report: dict[str, Any]) -> str:
     signed = (
         "the certificate is signed" if report["signed"] else "the certificate is not signed yet"
     )
-    if not report["events"]:
+    if not report["events"] and not report["stores"]:
         return _nothing(arguments)
     return f"{counted(report['events'], 'event')} are erased; {signed}"
 

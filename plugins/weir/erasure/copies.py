@@ -56,7 +56,6 @@ _STREAMS = text(
     )
     SELECT stream_id, stream_name, routing_key FROM below"""
 )
-_STORES = text("""SELECT name FROM adjunct_store WHERE stream_id = ANY(:streams) ORDER BY name""")
 _OUTPUTS = text(
     """SELECT DISTINCT 'Parquet output' AS what, p.root AS name, p.group_name AS of
     FROM parquet_output p JOIN reader_group_stream gs USING (group_id)
@@ -115,13 +114,6 @@ def _left_stream(name: str, why: str) -> Remaining:
 def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
     given = {"streams": streams}
     left = [
-        Remaining(
-            "adjunct store", row.name, "its versions have rows made of the events",
-            "until it is built anew from its stream and its older versions have expired",
-        )
-        for row in connection.execute(_STORES, given)
-    ]  # fmt: skip
-    left += [
         Remaining(
             row.what, row.name, f"reader group {row.of} has written to it, and it is not Weir's",
             "until its owner deletes the rows",

@@ -26,6 +26,7 @@ from weir.erasure.find import (
 from weir.erasure.find import events_in, in_column, in_rejected, places, plan, with_keys
 from weir.erasure.records import Asked, Offsets, files_with
 from weir.erasure.run import erase
+from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
 from weir.errors import InvalidInput, WeirError, counted
 from weir.front_ends import give
 from weir.model.names import StreamName
@@ -56,10 +57,11 @@ BySpark = Callable[[Searched, Sequence[FileSlice], list[Field]], Found]
 
 @dataclass(frozen=True)
 class Measured:
-    """What an erasure finds: of each stream how many events, in how many files; and what it
-    leaves."""
+    """What an erasure finds: of each stream how many events, in how many files; of each adjunct
+    store how many rows; and what it leaves."""
 
     streams: dict[str, tuple[int, int]]
+    stores: dict[str, int]
     remains: list[Remaining]
     all_of_it: bool  # whether it is every event of the stream
 
@@ -67,6 +69,11 @@ class Measured:
     def events(self) -> int:
         """How many events are found, of all streams."""
         return sum(events for events, _ in self.streams.values())
+
+    @property
+    def something(self) -> bool:
+        """Whether anything is found."""
+        return bool(self.events or any(self.stores.values()))
 
 
 class Everywhere:
@@ -83,12 +90,14 @@ class Everywhere:
         self._database, self._settings = database, settings
         self._wanted, self._by_spark = wanted, by_spark
 
-    def _searched(self) -> tuple[list[Searched], list[Remaining]]:
-        wanted = self._wanted
+    def _searched(self) -> tuple[list[Searched], list[Store], list[Remaining]]:
+        wanted, by_keys = self._wanted, bool(self._wanted.keys)
 
-        def found(connection: Connection) -> tuple[list[Searched], list[Remaining]]:
+        def found(connection: Connection) -> tuple[list[Searched], list[Store], list[Remaining]]:
             stream_id = read_stream(connection, wanted.stream).stream_id
-            return searched(connection, stream_id, wanted.subject, by_keys=bool(wanted.keys))
+            streams, left = searched(connection, stream_id, wanted.subject, by_keys=by_keys)
+            stores, more = searched_stores(connection, streams, by_keys=by_keys)
+            return streams, stores, more + left
 
         return self._database.snapshot(found)
 
@@ -110,7 +119,7 @@ class Everywhere:
         """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a
         condition that can't be computed."""
         streams: dict[str, tuple[int, int]] = {}
-        them, remains = self._searched()
+        them, stores, remains = self._searched()
         all_of_it = False
         for one in them:
             found = self._find(one)
@@ -120,7 +129,11 @@ class Everywhere:
             streams[str(one.name)] = (sum(len(at) for _, at in files), len(files))
             if one.name == self._wanted.stream:
                 all_of_it = self._is_all(one, found)
-        return Measured(streams, remains, all_of_it)
+        of_stores = {
+            one.name: rows_with(self._database, self._settings, one, self._wanted.keys)
+            for one in stores
+        }
+        return Measured(streams, of_stores, remains, all_of_it)
 
     def _is_all(self, one: Searched, found: Found) -> bool:
         events = self._database.snapshot(
@@ -148,7 +161,7 @@ class Everywhere:
         before = self.request(request_id)
         if before is None or before.searched is None:
             check_warehouse_ownership(database, self._settings.warehouse)
-            them, remains = self._searched()
+            them, stores, remains = self._searched()
             if before is None:
                 asked = as_recorded(secrets.token_bytes(16), wanted.keys, wanted.condition)
                 database.transaction(
@@ -163,6 +176,10 @@ class Everywhere:
                     done = erase(database, self._settings, one.name, what, partial(find, one))
                     if done.events:
                         say(f"{counted(done.events, 'event')} of stream {one.name} are erased")
+                for store in stores:
+                    rows = erase_rows(database, self._settings, store, wanted.keys, request_id)
+                    if rows:
+                        say(f"{counted(rows, 'row')} of adjunct store {store.name} are erased")
             except WeirError:
                 with suppress(WeirError):
                     database.transaction(lambda c: requests.forget(c, request_id))
@@ -183,7 +200,10 @@ class Everywhere:
         """Delete the files with the events, and sign."""
         done = self.request(request_id)
         if done is None:  # nothing was found, so nothing of it stays
-            return {"events": 0, "streams": {}, "remains": [], "signed": False, "waits_for": []}
+            return {
+                "events": 0, "streams": {}, "stores": {}, "remains": [], "signed": False,
+                "waits_for": [],
+            }  # fmt: skip
         grace = self._settings.grace_period
         waits: list[str] = []
         if done.certificate is None:
@@ -201,7 +221,8 @@ class Everywhere:
         assert done.searched is not None
         streams = {one["stream"]: one["events"] for one in done.searched}
         return {
-            "events": sum(streams.values()), "streams": streams, "remains": done.remains,
+            "events": sum(streams.values()), "streams": streams, "stores": done.stores,
+            "remains": done.remains,
             "signed": not waits, "waits_for": waits,
         }  # fmt: skip
 

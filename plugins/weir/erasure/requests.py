@@ -18,6 +18,7 @@ class Request(NamedTuple):
     requested_by: str
     reason: str
     asked: dict[str, Any]
+    stores: dict[str, int]
     searched: list[dict[str, Any]] | None
     remains: list[dict[str, Any]] | None
     certificate: dict[str, Any] | None
@@ -32,7 +33,8 @@ def find(connection: Connection, request_id: str) -> Request | None:
     """Return a request; None if it has not begun."""
     row = connection.execute(
         text(
-            """SELECT request_id, stream_id, requested_by, reason, asked, searched, remains,
+            """SELECT request_id, stream_id, requested_by, reason, asked, stores, searched,
+                remains,
                 certificate
             FROM erasure_request WHERE request_id = :id"""
         ),
@@ -91,8 +93,7 @@ def end(
             given,
         )
     }
-    if not erased:
-        forget(connection, request_id)
+    if not erased and forget(connection, request_id):
         return 0
     counted = [{**one, "events": erased.get(one["stream_id"], 0)} for one in searched]
     connection.execute(
@@ -109,15 +110,17 @@ def end(
     return sum(erased.values())
 
 
-def forget(connection: Connection, request_id: str) -> None:
-    """Delete a request by which nothing was erased."""
-    connection.execute(
+def forget(connection: Connection, request_id: str) -> bool:
+    """Delete a request by which nothing was erased, and return whether that is so."""
+    gone = connection.execute(
         text(
             """DELETE FROM erasure_request WHERE request_id = :id
+            AND stores = '{}'
             AND NOT EXISTS (SELECT FROM erasure WHERE asked ->> 'request' = :id)"""
         ),
         {"id": request_id},
     )
+    return bool(gone.rowcount)
 
 
 def waits_for(connection: Connection, streams: Sequence[int], grace: float) -> list[str]:
