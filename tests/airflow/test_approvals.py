@@ -15,7 +15,7 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import write_config
 from tests.world.streams import unique
 from weir.actions import ACTIONS, FORMS
-from weir.airflow import TruncateOperator
+from weir.airflow import EraseOperator, TruncateOperator
 from weir.airflow.approvals import is_excused
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
@@ -85,6 +85,33 @@ def test_an_approval_is_done_rejected_timed_out_or_void(
         report = task.approved(context(task), answer("Approve"), **kept)
         assert (report["events"], report["approved_by"]) == (2, "ann")
         store.append(stream, [{"n": 3}])
+        cleared = task.execute(context(task, 2))
+        assert cleared is not None
+        assert (cleared["events"], store.count(stream)) == (2, 1)
+
+
+def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
+    stream: str, settings: Settings, database: Database
+) -> None:
+    given = {"stream": stream, "reason": "asked", "keys": ["1"], "dry_run": False}
+    with DAG("mine", schedule=None):
+        task = EraseOperator(task_id=unique("t"), **given)
+    action = ACTIONS["erase"]
+    assert action.measure is not None
+    loss = action.measure(
+        Job("erase", by_hand("x"), settings, database), parse(FORMS["erase"], given)
+    )
+    assert loss is not None
+    assert loss.lines[0] == f"would erase 1 event of stream {stream}, in 1 file"
+    assert "would leave backups" in str(loss.lines)
+    facts = json.loads(json.dumps(loss.facts))  # as Airflow keeps them
+    with weir.open(settings=settings) as store:
+        store.append(stream, [{"n": 1}])
+        with pytest.raises(AirflowFailException, match="approval_void"):
+            task.approved(context(task), answer("Approve"), arguments=given, facts=facts)
+        facts["streams"][stream] = [2, 2]
+        report = task.approved(context(task), answer("Approve"), arguments=given, facts=facts)
+        assert (report["events"], report["signed"], report["approved_by"]) == (2, True, "ann")
         cleared = task.execute(context(task, 2))
         assert cleared is not None
         assert (cleared["events"], store.count(stream)) == (2, 1)
