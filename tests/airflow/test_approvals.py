@@ -93,7 +93,9 @@ def test_an_approval_is_done_rejected_timed_out_or_void(
 def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
     stream: str, settings: Settings, database: Database
 ) -> None:
-    given = {"stream": stream, "reason": "asked", "keys": ["1"], "dry_run": False}
+    given: dict[str, Any] = {
+        "stream": stream, "reason": "asked", "keys": ["1"], "dry_run": False,
+    }  # fmt: skip
     with DAG("mine", schedule=None):
         task = EraseOperator(task_id=unique("t"), **given)
     action = ACTIONS["erase"]
