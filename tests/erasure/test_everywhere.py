@@ -170,6 +170,7 @@ def test_it_waits_for_an_open_batch_and_ends_by_itself(
         done = store.erase(name, **ASKED)
         assert (done["events"], done["signed"]) == (8, False)
         assert done["waits_for"] == ["batch 1 of slow"]
+        assert "slow" in {one["name"] for one in done["remains"]}  # for what it writes later
         [waiting] = rows(store.database, "SELECT * FROM weir.certificates")
         assert (waiting.state, waiting.waits_for) == ("waits", ["batch 1 of slow"])
         assert WHO in batch.events["customer"].to_pylist(), "the batch reads what it began with"

@@ -95,6 +95,7 @@ def end(
     }
     if not erased and forget(connection, request_id):
         return 0
+    remains = [*_reading(connection, request_id, streams), *remains]
     counted = [{**one, "events": erased.get(one["stream_id"], 0)} for one in searched]
     connection.execute(
         text(
@@ -108,6 +109,29 @@ def end(
         },
     )  # fmt: skip
     return sum(erased.values())
+
+
+def _reading(connection: Connection, request_id: str, streams: Sequence[int]) -> list[Remaining]:
+    """Return the groups whose batches may have read the events before, and written since."""
+    rows = connection.execute(
+        text(
+            """SELECT g.name, string_agg(b.batch_id::text, ', ' ORDER BY b.batch_id) AS batches
+            FROM reader_group_stream gs JOIN reader_group g USING (group_id)
+            JOIN reader_batch b USING (group_id)
+            WHERE gs.stream_id = ANY(:streams) AND (b.state = 'open' OR b.committed_at >= (
+                SELECT r.asked_at FROM erasure_request r WHERE r.request_id = :id))
+            GROUP BY g.name ORDER BY g.name"""
+        ),
+        {"id": request_id, "streams": list(streams)},
+    )
+    return [
+        Remaining(
+            "what reader group", row.name,
+            f"wrote with batch {row.batches}, which was open when this ran, and may have read them",
+            "until that is erased, too",
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def forget(connection: Connection, request_id: str) -> bool:
