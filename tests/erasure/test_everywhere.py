@@ -201,6 +201,7 @@ def test_killed_at_any_moment_it_is_done_once_when_it_runs_again(
         whole = Everywhere(database, settings, wanted, lambda *_: {})
         return whole.erase(f"d/r/{name}", "me", "asked", lambda _line: None)
 
+    erasing(filled(store), store.database)  # the first one makes the key that signs
     moments = moments_of(test_database.dsn, partial(erasing, filled(store)), folder)
     for number, moment in some(enumerate(moments), *moments, least=2):
         name = filled(store)
