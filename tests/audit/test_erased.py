@@ -2,9 +2,11 @@
 
 import pytest
 
+import weir
 from tests.chance import random_for
 from tests.erasure.world import Erasing
 from tests.world.groups import Group
+from tests.world.streams import run
 from weir.audit.files import looking_at
 from weir.audit.run import audit
 from weir.database.connection import Database
@@ -31,3 +33,27 @@ def test_compactions_and_erasures_are_proven(
             done = audit(database, everything=everything, look=look)
             assert [one.what for one in done.counter_examples] == []
     assert world.lane.value("SELECT sum(events) FROM hole WHERE stream_id = :s") > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("certificate = jsonb_set(certificate, '{document,reason}', '\"another\"')", "not_signed"),
+        ("certificate = jsonb_set(certificate, '{signature}', '\"AAAA\"')", "not_signed"),
+        ("certificate = jsonb_set(certificate, '{key_number}', '7')", "not_signed"),
+        ("request_id = 'a run that erased nothing'", "differs"),
+    ],
+)
+def test_a_certificate_that_is_false_is_found(
+    database: Database, settings: Settings, fault: str, kind: str
+) -> None:
+    with weir.open(settings=settings) as store:
+        store.create_stream("shop/orders", "customer")
+        store.append("shop/orders", [{"customer": one} for one in ("ann", "bob")])
+        done = store.erase("shop/orders", "asked", keys=["ann"], dry_run=False)
+    assert done["signed"]
+    assert audit(database, everything=True).counter_examples == []
+    run(database, f"UPDATE erasure_request SET {fault}")
+    [found] = audit(database).counter_examples
+    assert found.kind == f"certificate_{kind}"
+    assert "shop/orders" in found.what

@@ -1,8 +1,4 @@
-"""What the audit asks of erasures: each offset without a row is a hole that an erasure declares.
-
-Certificates have their place here, too: a statement more, or a function that `ask`
-calls as it calls the one that looks at files.
-"""
+"""What the audit asks of erasures: each offset without a row is a hole that an erasure declares."""
 
 from weir.audit.ledger import SEGMENT
 

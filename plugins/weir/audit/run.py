@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from weir.audit import deliveries, receipts
 from weir.audit.batches import of_batches
+from weir.audit.certificates import false_certificates
 from weir.audit.erasures import of_erasures
 from weir.audit.ledger import ORDER, TILES, of_streams
 from weir.audit.sentences import CounterExample
@@ -108,6 +109,7 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
         {**one._mapping, "events": int(one.events), "at": one.at.isoformat()}
         for one in connection.execute(text(receipts.LOST))
     ]
+    done.counter_examples += false_certificates(connection)
     if look is not None:
         done.counter_examples += look(connection)
     return done
