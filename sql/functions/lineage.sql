@@ -141,8 +141,8 @@ AS $$
     JOIN weir_internal.stream s USING (stream_id)
     CROSS JOIN LATERAL weir_internal.commits_between(x.stream_id, x.clock, x.clock) i
     UNION ALL
-    SELECT 'wrote', o ->> 'kind', coalesce(o ->> 'table', (o ->> 'root') || '/' || (o ->> 'path')), NULL, NULL, NULL,
-           NULL
+    SELECT 'wrote', o ->> 'kind', CASE o ->> 'kind' WHEN 'table' THEN o ->> 'output'
+           ELSE (o ->> 'root') || '/' || (o ->> 'path') END, NULL, NULL, NULL, NULL
     FROM weir_internal.reader_batch r CROSS JOIN LATERAL jsonb_array_elements(r.outputs) o
     WHERE is_batch AND r.group_id = a AND r.batch_id = b AND o ->> 'kind' <> 'stream'
 $$;

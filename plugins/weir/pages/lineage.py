@@ -33,7 +33,7 @@ SELECT 'group', p.name, w.kind, w.name
 FROM unnest(CAST(:groups AS text[])) AS p (name)
 CROSS JOIN LATERAL (
     SELECT DISTINCT o ->> 'kind' AS kind,
-        coalesce(s.stream_name, o ->> 'table', o ->> 'root') AS name
+        coalesce(s.stream_name, o ->> 'root', o ->> 'output') AS name
     FROM (SELECT b.outputs FROM weir.batches b
           WHERE b.reader_group = p.name AND b.state = 'committed'
           ORDER BY b.committed_at DESC LIMIT 100) b

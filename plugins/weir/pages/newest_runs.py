@@ -53,7 +53,7 @@ CROSS JOIN LATERAL (
     SELECT min(m.reader_group) AS reader_group, count(*) AS batches,
         coalesce(sum(m.events), 0)::bigint AS events,
         array(SELECT DISTINCT (o ->> 'kind') || ' '
-                  || coalesce(s.stream_name, o ->> 'table', o ->> 'root')
+                  || coalesce(s.stream_name, o ->> 'root', o ->> 'output')
               FROM m o_m CROSS JOIN LATERAL jsonb_array_elements(o_m.outputs) o
               LEFT JOIN weir_internal.stream s ON o ->> 'kind' = 'stream'
                   AND s.stream_id = (o ->> 'stream_id')::bigint
