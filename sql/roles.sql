@@ -144,9 +144,10 @@ GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce
     weir_internal.progress_of
 TO weir_watcher;
 
--- These two run with the rights of weir_publisher, which needs CREATE for as long as it is given them.
+-- These run with the rights of weir_publisher, which needs CREATE for as long as it is given them.
 GRANT USAGE ON SCHEMA weir_staging TO weir_publisher;
 GRANT CREATE ON SCHEMA weir_internal TO weir_publisher;
 ALTER FUNCTION weir_internal.publish_staging OWNER TO weir_publisher;
 ALTER FUNCTION weir_internal.settle_constraints OWNER TO weir_publisher;
+ALTER FUNCTION weir_internal.erase_from_table OWNER TO weir_publisher;
 REVOKE CREATE ON SCHEMA weir_internal FROM weir_publisher;

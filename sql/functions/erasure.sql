@@ -74,3 +74,31 @@ AS $$
     SELECT coalesce(sum(c.events - c.events_before), 0)::bigint FROM counted c
 $$;
 COMMENT ON FUNCTION weir_internal.add_holes(bigint, bigint[], bigint[], int4multirange[]) IS 'Records erased offsets of a locked stream, per segment and 65,536 offsets; returns how many were not erased before.';
+
+-- It runs as weir_publisher, which may do to tables what people granted to it, and no more.
+CREATE OR REPLACE FUNCTION weir_internal.erase_from_table(in_table text, in_columns text[], in_keys text[], in_count_only boolean)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    target CONSTANT regclass := to_regclass(format('%I.%I', split_part(in_table, '.', 1), split_part(in_table, '.', 2)));
+    found text;
+    erased bigint;
+BEGIN
+    SELECT a.attname INTO found FROM pg_attribute a
+    WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname) = ANY (in_columns)
+    ORDER BY a.attnum LIMIT 1;
+    IF found IS NULL OR NOT has_table_privilege(target, 'SELECT')
+       OR NOT in_count_only AND NOT has_table_privilege(target, 'DELETE') THEN
+        RETURN NULL;
+    END IF;
+    IF in_count_only THEN
+        EXECUTE format('SELECT count(*) FROM %s WHERE %I::text OPERATOR(pg_catalog.=) ANY ($1)', target, found)
+        INTO erased USING in_keys;
+    ELSE
+        EXECUTE format('DELETE FROM %s WHERE %I::text OPERATOR(pg_catalog.=) ANY ($1)', target, found) USING in_keys;
+        GET DIAGNOSTICS erased = ROW_COUNT;
+    END IF;
+    RETURN erased;
+END $$;
+COMMENT ON FUNCTION weir_internal.erase_from_table(text, text[], text[], boolean) IS 'Deletes (or counts) the rows of a table in which the first of some columns (in lower case) has one of some texts; null if there is no such column, or no right to do that.';

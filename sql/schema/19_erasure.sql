@@ -57,6 +57,7 @@ CREATE TABLE weir_internal.erasure_request (
     asked jsonb NOT NULL,
     asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     stores jsonb NOT NULL DEFAULT '{}',
+    outputs jsonb NOT NULL DEFAULT '{}',
     searched jsonb,
     remains jsonb,
     done_at timestamptz,
@@ -74,6 +75,7 @@ COMMENT ON COLUMN weir_internal.erasure_request.stream_name IS 'scope/stream, wh
 COMMENT ON COLUMN weir_internal.erasure_request.requested_by IS 'Who asked for it.';
 COMMENT ON COLUMN weir_internal.erasure_request.reason IS 'Why, as they say.';
 COMMENT ON COLUMN weir_internal.erasure_request.stores IS 'Per adjunct store how many rows of its files were erased.';
+COMMENT ON COLUMN weir_internal.erasure_request.outputs IS 'Per output of a group how many rows were erased, in parts: by the hash of the path of a file, or of a table.';
 COMMENT ON COLUMN weir_internal.erasure_request.asked IS 'What was asked: the salted hash of each key with its salt, or a condition without its values; never a key.';
 COMMENT ON COLUMN weir_internal.erasure_request.asked_at IS 'When it began.';
 COMMENT ON COLUMN weir_internal.erasure_request.searched IS 'The streams that were searched: an array of {stream, stream_id, by, events}. Null until the events are out of their files.';

@@ -53,7 +53,12 @@ from weir.controller import (
 )
 from weir.controller.staged import announce
 from weir.database.connection import Database
+from weir.erasure import certificate
+from weir.erasure import find as finding
+from weir.erasure import outputs as erased_outputs
 from weir.erasure import run as erasing
+from weir.erasure import stores as erased_stores
+from weir.erasure.outputs import Written
 from weir.erasure.records import Asked
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.compaction import Small
@@ -122,6 +127,17 @@ def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
     watch(compaction.compact, settings, compaction.Budget(1, 1.0), [lane.name])
     watch(records.prune_compactions, 0.0)
     watch(erasing.erase, settings, lane.name, Asked("a test", "", {}), dict)
+    watch(finding.plan, lane.stream_id)
+    watch(erased_outputs.erase_output, Written("g", "o", "/", (), frozenset()), ["k"], "asked")
+    run(
+        watch.database,
+        """INSERT INTO erasure_request (request_id, stream_id, stream_name, requested_by, reason,
+            asked, searched, remains, done_at)
+        VALUES ('asked', :s, 's', 'me', '', '{}', '[]', '[]', now())""",
+        s=lane.stream_id,
+    )
+    assert watch(certificate.sign_if_gone, "asked", [lane.stream_id], 0.0) == []
+    watch(certificate.sign_waiting, 0.0)
     update.update_stream(watch.database, lane.name, {"publish": "iceberg"}, request_id="published")
     assert watch(publishing.publish, settings, [lane.name])[0]["snapshot"] == 1
     update.update_stream(watch.database, lane.name, {"publish": "none"}, request_id="not")
@@ -278,6 +294,9 @@ def keep_stores(watch: Watch, lane: Lane) -> None:
     settings = AdjunctConfiguration(keep_versions=1, history=1)
     for name in ("test/one", "test/other"):
         watch(stores.define_store, name, lane.name, settings, AdjunctDefinition(), request_id=name)
+    searched = erased_stores.Store("test/one", 1, lane.stream_id, None)
+    watch(erased_stores.rows_with, Settings(), searched, ["k"])
+    watch(erased_stores.erase_rows, Settings(), searched, ["k"], "asked")
     store = Store(watch.database, "test/one", lane)
     for _ in range(2):
         lane.append({lane.active()[0]: 5})

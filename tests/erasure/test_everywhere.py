@@ -282,3 +282,65 @@ def test_a_reader_can_neither_erase_nor_sign(
     )
     assert (rights.some, rights.changes) == ([], False)
     assert store.count(name) == 6
+
+
+def test_rows_of_parquet_outputs_and_of_tables_go_too(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    with psycopg2.connect(test_database.owner_dsn) as connection:
+        connection.cursor().execute(
+            """CREATE TABLE public.people (n bigint, customer text);
+            CREATE TABLE public.numbers (n bigint);
+            GRANT SELECT, INSERT, DELETE ON public.people, public.numbers TO weir_publisher"""
+        )
+    connection.close()
+    name = f"shop/{unique('orders')}"
+    store.create_stream(name, "customer", segments=2)
+    for n in range(2):
+        store.append(name, [{"customer": one, "n": n} for one in (WHO, "ann", WHO + "9")])
+    store.create_reader_group("writers", [name])
+    outputs = ("parquet:plain", "parquet:parts partition_by=customer", "table:public.people")
+    numbers = ("parquet:numbers", "table:public.numbers")
+    with store.reader("writers") as reader:
+        for batch in reader:
+            for output in outputs:
+                batch.write(output, batch.events.select(["n", "customer"]))
+            for output in numbers:
+                batch.write(output, batch.events.select(["n"]))
+            batch.commit()
+    made = rows(
+        store.database,
+        """SELECT t.* FROM reader_group g
+        CROSS JOIN LATERAL things_of(true, g.group_id, 1) t WHERE g.name = 'writers'""",
+    )
+    assert {"public.people", "public.numbers"} <= {value for row in made for value in row}
+    measured = store.erase(name, "asked", keys=[WHO])
+    gone = {"plain of writers": 2, "parts of writers": 2, "table public.people": 2}
+    assert measured["outputs"] == {**gone, "numbers of writers": 0}
+    done = store.erase(name, **ASKED)
+    assert (done["signed"], done["outputs"]) == (True, gone)
+    left = {(one["what"], one["name"]) for one in done["remains"]}
+    assert {("Parquet output", "numbers of writers"), ("table", "public.numbers")} <= left
+    assert not [one for one in left if "people" in one[1] or "plain" in one[1]]
+    roots = [Path(root) for root in settings.output_roots]
+    files = [path for root in roots for path in root.rglob("*") if path.is_file()]
+    names = re.compile(rf"customer={WHO}(/|$)")
+    assert not [path for path in files if names.search(str(path.parent))]
+    kept = [
+        row for path in files if path.suffix == ".parquet" and "plain" in str(path)
+        for row in pq.ParquetFile(path).read().to_pylist()
+    ]  # fmt: skip
+    assert sorted(row["customer"] for row in kept) == sorted(2 * ["ann", WHO + "9"])
+    with psycopg2.connect(test_database.owner_dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT customer FROM public.people ORDER BY customer")
+        assert cursor.fetchall() == [("ann",), ("ann",), (WHO + "9",), (WHO + "9",)]
+    connection.close()
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+    again = store.erase(name, **ASKED)
+    assert (again["events"], again["outputs"]) == (0, {})
+    next(
+        path for path in files if "numbers" in str(path) and path.suffix == ".parquet"
+    ).write_bytes(b"damaged")
+    with raises("output_not_erasable numbers writers"):
+        store.erase(name, "asked", keys=["ann"])

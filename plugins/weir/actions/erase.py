@@ -2,7 +2,8 @@
 
 **Parameters.** The stream, and which of its events: those of routing keys, or those that fulfil a
 condition over its columns. Why: the certificate says it. Streams that consumers wrote are searched
-for the keys in the column of the same name, or in *Subject*, and `<stream>.rejected` in its rows.
+for the keys in the column of the same name, or in *Subject*, and `<stream>.rejected` in its rows;
+so are adjunct stores, and the Parquet outputs and tables that consumers wrote.
 With *Dry run*, which is on at first, the run only counts the events, and lists what it would leave.
 Without it the task shows that, and waits until a person approves it (*Required Actions*). You
 cannot undo this.
@@ -59,8 +60,8 @@ class Erase:
     )  # fmt: skip
     subject: str = argument(
         "Subject",
-        "The column that has the keys in the streams that consumers made of this one. Empty: the "
-        "column with the name of its routing key.",
+        "The column that has the keys in the streams and outputs that consumers made of this "
+        "one. Empty: the column with the name of its routing key.",
         "", section="More", maxLength=300,
     )  # fmt: skip
     requested_by: str = argument(
@@ -124,11 +125,16 @@ def _loss(arguments: Erase, found: Measured) -> Loss:
         for name, rows in found.stores.items()
         if rows
     ]
+    lines += [
+        f"would erase {counted(rows, 'row')} of output {name}"
+        for name, rows in found.outputs.items()
+        if rows
+    ]
     none = [name for name, (events, _) in found.streams.items() if not events]
     lines += [f"would find nothing in {', '.join(none)}"] if none else []
     lines += [f"would leave {one.line()}" for one in found.remains]
     streams = {name: list(counts) for name, counts in found.streams.items()}
-    gone = {"streams": streams, "stores": found.stores}
+    gone = {"streams": streams, "stores": found.stores, "outputs": found.outputs}
     return Loss(lines, {**gone, "remains": [one.__dict__ for one in found.remains]})
 
 
@@ -150,7 +156,7 @@ def run(job: Job, arguments: Erase) -> dict[str, Any]:
     done = whole.erase(
         job.request_id, arguments.requested_by or str(job.run), arguments.reason, job.say
     )
-    if not done["events"] and not done["stores"]:
+    if not (done["events"] or done["stores"] or done["outputs"]):
         job.say(_nothing(arguments))
     return done | {"dry_run": False}
 
@@ -168,7 +174,7 @@ def said(arguments: Erase, report: dict[str, Any]) -> str:
     signed = (
         "the certificate is signed" if report["signed"] else "the certificate is not signed yet"
     )
-    if not report["events"] and not report["stores"]:
+    if not (report["events"] or report["stores"] or report["outputs"]):
         return _nothing(arguments)
     return f"{counted(report['events'], 'event')} are erased; {signed}"
 

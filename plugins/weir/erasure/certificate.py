@@ -18,7 +18,10 @@ _DOCUMENT = text(
         'request', r.request_id, 'stream', r.stream_name, 'requested_by', r.requested_by,
         'reason', r.reason, 'asked', r.asked, 'asked_at', {_UTC.format("r.asked_at")},
         'done_at', {_UTC.format("r.done_at")}, 'signed_at', {_UTC.format("clock_timestamp()")},
-        'searched', r.searched, 'stores', r.stores, 'remains', r.remains,
+        'searched', r.searched, 'stores', r.stores,
+        'outputs', (SELECT coalesce(jsonb_object_agg(o.key, (
+                SELECT sum(n.value::bigint) FROM jsonb_each_text(o.value) n)), '{{}}')
+            FROM jsonb_each(r.outputs) o), 'remains', r.remains,
         'erased', (SELECT coalesce(jsonb_agg(jsonb_build_object(
                 'erasure', e.erasure_number, 'stream', e.stream_name,
                 'erased_at', {_UTC.format("e.erased_at")}, 'events', e.events,

@@ -56,17 +56,6 @@ _STREAMS = text(
     )
     SELECT stream_id, stream_name, routing_key FROM below"""
 )
-_OUTPUTS = text(
-    """SELECT DISTINCT 'Parquet output' AS what, p.root AS name, p.group_name AS of
-    FROM parquet_output p JOIN reader_group_stream gs USING (group_id)
-    WHERE gs.stream_id = ANY(:streams)
-    UNION
-    SELECT DISTINCT 'table', o ->> 'table', b.group_name
-    FROM reader_batch b JOIN reader_group_stream gs USING (group_id)
-    CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
-    WHERE gs.stream_id = ANY(:streams) AND o ->> 'kind' = 'table'
-    ORDER BY 1, 2, 3"""
-)
 _PINS = text(
     """SELECT DISTINCT g.name FROM reader_group_pin p JOIN reader_group g USING (group_id)
     JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) ORDER BY 1"""
@@ -114,13 +103,6 @@ def _left_stream(name: str, why: str) -> Remaining:
 def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
     given = {"streams": streams}
     left = [
-        Remaining(
-            row.what, row.name, f"reader group {row.of} has written to it, and it is not Weir's",
-            "until its owner deletes the rows",
-        )
-        for row in connection.execute(_OUTPUTS, given)
-    ]  # fmt: skip
-    left += [
         Remaining(
             "pins of reader group", row.name, "they name routing keys", "until they are taken back"
         )

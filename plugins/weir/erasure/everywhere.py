@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlalchemy import Connection, text
@@ -24,6 +24,20 @@ from weir.erasure.find import (
     REJECTED as REJECTED_COLUMNS,
 )
 from weir.erasure.find import events_in, in_column, in_rejected, places, plan, with_keys
+from weir.erasure.outputs import (
+    BLIND,
+    FORBIDDEN,
+    Table,
+    Written,
+    erase_output,
+    erase_rows_of_table,
+    left_output,
+    left_table,
+    rows_in_table,
+    rows_with_keys,
+    searched_outputs,
+    searched_tables,
+)
 from weir.erasure.records import Asked, Offsets, files_with
 from weir.erasure.run import erase
 from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
@@ -58,10 +72,11 @@ BySpark = Callable[[Searched, Sequence[FileSlice], list[Field]], Found]
 @dataclass(frozen=True)
 class Measured:
     """What an erasure finds: of each stream how many events, in how many files; of each adjunct
-    store how many rows; and what it leaves."""
+    store and output how many rows; and what it leaves."""
 
     streams: dict[str, tuple[int, int]]
     stores: dict[str, int]
+    outputs: dict[str, int]
     remains: list[Remaining]
     all_of_it: bool  # whether it is every event of the stream
 
@@ -73,7 +88,17 @@ class Measured:
     @property
     def something(self) -> bool:
         """Whether anything is found."""
-        return bool(self.events or any(self.stores.values()))
+        return bool(self.events or any(self.stores.values()) or any(self.outputs.values()))
+
+
+class _Copies(NamedTuple):
+    """What an erasure searches, and what it leaves."""
+
+    streams: list[Searched]
+    stores: list[Store]
+    outputs: list[Written]
+    tables: list[Table]
+    remains: list[Remaining]
 
 
 class Everywhere:
@@ -90,14 +115,17 @@ class Everywhere:
         self._database, self._settings = database, settings
         self._wanted, self._by_spark = wanted, by_spark
 
-    def _searched(self) -> tuple[list[Searched], list[Store], list[Remaining]]:
+    def _searched(self) -> _Copies:
         wanted, by_keys = self._wanted, bool(self._wanted.keys)
 
-        def found(connection: Connection) -> tuple[list[Searched], list[Store], list[Remaining]]:
+        def found(connection: Connection) -> _Copies:
             stream_id = read_stream(connection, wanted.stream).stream_id
             streams, left = searched(connection, stream_id, wanted.subject, by_keys=by_keys)
             stores, more = searched_stores(connection, streams, by_keys=by_keys)
-            return streams, stores, more + left
+            outputs, unsearched = searched_outputs(connection, streams, by_keys=by_keys)
+            tables, untouched = searched_tables(connection, streams, by_keys=by_keys)
+            remains = [*more, *unsearched, *untouched, *left]
+            return _Copies(streams, stores, outputs, tables, remains)
 
         return self._database.snapshot(found)
 
@@ -119,7 +147,8 @@ class Everywhere:
         """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a
         condition that can't be computed."""
         streams: dict[str, tuple[int, int]] = {}
-        them, stores, remains = self._searched()
+        copies = self._searched()
+        them, remains = copies.streams, list(copies.remains)
         all_of_it = False
         for one in them:
             found = self._find(one)
@@ -131,9 +160,22 @@ class Everywhere:
                 all_of_it = self._is_all(one, found)
         of_stores = {
             one.name: rows_with(self._database, self._settings, one, self._wanted.keys)
-            for one in stores
+            for one in copies.stores
         }
-        return Measured(streams, of_stores, remains, all_of_it)
+        outputs: dict[str, int] = {}
+        for output in copies.outputs:
+            seen = rows_with_keys(output, self._wanted.keys)
+            outputs[f"{output.name} of {output.group}"] = seen.rows
+            remains += [left_output(output, BLIND)] if seen.blind else []
+        for table in copies.tables:
+            rows = self._database.transaction(
+                lambda c, t=table: rows_in_table(c, t, self._wanted.keys)  # type: ignore[misc]  # the loop's own
+            )
+            if rows is None:
+                remains.append(left_table(table.name, FORBIDDEN))
+            else:
+                outputs[f"table {table.name}"] = rows
+        return Measured(streams, of_stores, outputs, remains, all_of_it)
 
     def _is_all(self, one: Searched, found: Found) -> bool:
         events = self._database.snapshot(
@@ -161,7 +203,8 @@ class Everywhere:
         before = self.request(request_id)
         if before is None or before.searched is None:
             check_warehouse_ownership(database, self._settings.warehouse)
-            them, stores, remains = self._searched()
+            copies = self._searched()
+            them, remains = copies.streams, list(copies.remains)
             if before is None:
                 asked = as_recorded(secrets.token_bytes(16), wanted.keys, wanted.condition)
                 database.transaction(
@@ -176,10 +219,11 @@ class Everywhere:
                     done = erase(database, self._settings, one.name, what, partial(find, one))
                     if done.events:
                         say(f"{counted(done.events, 'event')} of stream {one.name} are erased")
-                for store in stores:
+                for store in copies.stores:
                     rows = erase_rows(database, self._settings, store, wanted.keys, request_id)
                     if rows:
                         say(f"{counted(rows, 'row')} of adjunct store {store.name} are erased")
+                remains += self._erase_outputs(copies, request_id, say)
             except WeirError:
                 with suppress(WeirError):
                     database.transaction(lambda c: requests.forget(c, request_id))
@@ -192,6 +236,26 @@ class Everywhere:
             )
         return self._ended(request_id, say)
 
+    def _erase_outputs(
+        self, copies: _Copies, request_id: str, say: Callable[[str], None]
+    ) -> list[Remaining]:
+        """Erase rows of Parquet outputs and tables. Returns what is left of them."""
+        keys, left = self._wanted.keys, list[Remaining]()
+        for output in copies.outputs:
+            seen = erase_output(self._database, output, keys, request_id)
+            if seen.rows:
+                what = f"{counted(seen.rows, 'row')} of output {output.name} of {output.group}"
+                say(f"{what} are erased")
+            left += [left_output(output, BLIND)] if seen.blind else []
+        for table in copies.tables:
+            rows = self._database.transaction(
+                lambda c, t=table: erase_rows_of_table(c, t, keys, request_id)  # type: ignore[misc]  # the loop's own
+            )
+            if rows:
+                say(f"{counted(rows, 'row')} of table {table.name} are erased")
+            left += [left_table(table.name, FORBIDDEN)] if rows is None else []
+        return left
+
     def request(self, request_id: str) -> requests.Request | None:
         """Return a request as it is recorded, if it has begun."""
         return self._database.transaction(lambda c: requests.find(c, request_id))
@@ -201,8 +265,8 @@ class Everywhere:
         done = self.request(request_id)
         if done is None:  # nothing was found, so nothing of it stays
             return {
-                "events": 0, "streams": {}, "stores": {}, "remains": [], "signed": False,
-                "waits_for": [],
+                "events": 0, "streams": {}, "stores": {}, "outputs": {}, "remains": [],
+                "signed": False, "waits_for": [],
             }  # fmt: skip
         grace = self._settings.grace_period
         waits: list[str] = []
@@ -222,6 +286,7 @@ class Everywhere:
         streams = {one["stream"]: one["events"] for one in done.searched}
         return {
             "events": sum(streams.values()), "streams": streams, "stores": done.stores,
+            "outputs": {name: sum(parts.values()) for name, parts in done.outputs.items()},
             "remains": done.remains,
             "signed": not waits, "waits_for": waits,
         }  # fmt: skip

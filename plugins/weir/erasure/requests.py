@@ -19,6 +19,7 @@ class Request(NamedTuple):
     reason: str
     asked: dict[str, Any]
     stores: dict[str, int]
+    outputs: dict[str, dict[str, int]]
     searched: list[dict[str, Any]] | None
     remains: list[dict[str, Any]] | None
     certificate: dict[str, Any] | None
@@ -33,7 +34,7 @@ def find(connection: Connection, request_id: str) -> Request | None:
     """Return a request; None if it has not begun."""
     row = connection.execute(
         text(
-            """SELECT request_id, stream_id, requested_by, reason, asked, stores, searched,
+            """SELECT request_id, stream_id, requested_by, reason, asked, stores, outputs, searched,
                 remains,
                 certificate
             FROM erasure_request WHERE request_id = :id"""
@@ -139,7 +140,7 @@ def forget(connection: Connection, request_id: str) -> bool:
     gone = connection.execute(
         text(
             """DELETE FROM erasure_request WHERE request_id = :id
-            AND stores = '{}'
+            AND stores = '{}' AND outputs = '{}'
             AND NOT EXISTS (SELECT FROM erasure WHERE asked ->> 'request' = :id)"""
         ),
         {"id": request_id},
