@@ -72,6 +72,13 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
         assert (wrong.status, len(wrong.err.splitlines())) == (2, 1), wrong.err
         assert "[condition_not_computable]" in wrong.err
 
+    erase = ["erase", "shop/orders", "--reason", "asked", "--condition", "order_id = 1"]
+    assert "would be erased" in weir(*erase).out
+    gone = weir(*erase, "--no-dry-run")
+    assert gone.status == 0, gone.err
+    left = weir("read", "shop/orders", "--where", "amount > 5", "--columns", "order_id", "--json")
+    assert [row["order_id"] for row in left.lines] == [3]
+
     assert weir("create", "shop/odd", "--routing-key", "key").status == 0
     append_odd(tmp_path)
     for words in (["tail", "shop/odd"], ["read", "shop/odd", "--where", "key = 'a'"]):

@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import Connection, text
 
 from weir.arrow.read import check_columns, read_slice
@@ -343,10 +344,11 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
     starts = [(part.segment_id, part.start_offset) for part in slices]
     for file, found in groupby(places, lambda row: bisect_right(starts, tuple(row)) - 1):
         whole = slices[file]
-        while rows := [row[1] - whole.start_offset for row in islice(found, _BATCH)]:
-            part = whole._replace(first_row=rows[0], end_row=rows[-1] + 1)
+        while offsets := [row[1] for row in islice(found, _BATCH)]:
+            first, last = offsets[0] - whole.start_offset, offsets[-1] - whole.start_offset
+            part = whole._replace(first_row=first, end_row=last + 1)
             read = read_slice(terminal.settings, part, fields, wanted)
-            yield from _rows(read.take([row - rows[0] for row in rows]))
+            yield from _rows(read.filter(pc.is_in(read["_offset"], pa.array(offsets, pa.int64()))))
 
 
 def _rows(found: pa.Table) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ def _old(file: Small) -> File:
     """Return what is to be known of an old file to read it."""
     return File(
         file.segment_id, file.start_offset, file.events, file.bytes, 0, (1 << 63) - 1,
-        file.schema_version, file.path, None, None, file.clock is None, 0.0, 1.0,
+        file.schema_version, file.path, None, None, file.clock is None, 0.0, 1.0, file.erased,
     )  # fmt: skip
 
 
@@ -80,4 +80,5 @@ def _file(new: Written) -> File:
         first.segment_id, first.start_offset, sum(old.events for old in new.old), new.bytes,
         new.first_seq, new.last_seq, first.schema_version, new.path, new.end_hash, None,
         clocks != {first.clock} or first.clock is None, 0.0, 1.0,
+        sum(old.erased for old in new.old) + new.erased,
     )  # fmt: skip
