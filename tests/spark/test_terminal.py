@@ -73,7 +73,7 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
         assert "[condition_not_computable]" in wrong.err
 
     erase = ["erase", "shop/orders", "--reason", "asked", "--condition", "order_id = 1"]
-    assert "would be erased" in weir(*erase).out
+    assert "1 event would be erased" in weir(*erase).err
     gone = weir(*erase, "--no-dry-run")
     assert gone.status == 0, gone.err
     left = weir("read", "shop/orders", "--where", "amount > 5", "--columns", "order_id", "--json")
