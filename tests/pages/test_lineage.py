@@ -40,7 +40,7 @@ def chain(database: Database) -> tuple[Lane, Group, Lane, Store]:
     reader.commit(batch)
     outputs = [
         {"kind": "stream", "stream_id": second.stream_id, "transaction_number": 1},
-        {"kind": "table", "table": "reports.totals"},
+        {"kind": "table", "output": "reports.totals"},
     ]
     run(database, "UPDATE reader_batch SET outputs = CAST(:o AS jsonb)", o=json.dumps(outputs))
     second.append(

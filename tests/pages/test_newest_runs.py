@@ -62,7 +62,7 @@ def test_a_run_says_what_it_read_wrote_and_said(client: TestClient, database: Da
     assert (read["reader_group"], read["batches"], read["read"]) == (group.name, 2, 10)
     assert (read["state"], read["map_index"], read["ended_at"]) == ("running", 0, None)
     outputs = [{"kind": "stream", "stream_id": out.stream_id, "transaction_number": 1}]
-    outputs += [{"kind": "table", "table": "a.b"}] * 2
+    outputs += [{"kind": "table", "output": "a.b"}] * 2
     run(
         database, "UPDATE reader_batch SET outputs = CAST(:o AS jsonb)", o=json.dumps(outputs)
     )  # fmt: skip
