@@ -75,7 +75,10 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.add_holes(bigint, bigint[], bigint[], int4multirange[]) IS 'Records erased offsets of a locked stream, per segment and 65,536 offsets; returns how many were not erased before.';
 
--- It runs as weir_publisher, which may do to tables what people granted to it, and no more.
+-- It runs as weir_publisher, which may do to tables what people granted to it, and no more. Nothing of the owner of a table
+-- may run by it, as what is deferred would run at the commit, with the rights of the jobs, and what follows in the
+-- transaction would find what a trigger has left behind: so a table with triggers, rules, policies, keys that cascade or
+-- a column of another's type is left. The lock keeps it as it was looked at.
 CREATE OR REPLACE FUNCTION weir_internal.erase_from_table(in_table text, in_columns text[], in_keys text[], in_count_only boolean)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -85,11 +88,27 @@ DECLARE
     found text;
     erased bigint;
 BEGIN
+    IF target IS NULL OR NOT has_table_privilege(target, 'SELECT') OR NOT has_table_privilege(target, 'DELETE')
+       OR (SELECT c.relkind NOT IN ('r', 'p') FROM pg_class c WHERE c.oid = target) THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', target);
     SELECT a.attname INTO found FROM pg_attribute a
+    JOIN pg_type t ON t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace
     WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname) = ANY (in_columns)
     ORDER BY a.attnum LIMIT 1;
-    IF found IS NULL OR NOT has_table_privilege(target, 'SELECT')
-       OR NOT in_count_only AND NOT has_table_privilege(target, 'DELETE') THEN
+    IF found IS NULL OR EXISTS (
+        WITH RECURSIVE below AS (
+            SELECT target::oid AS oid
+            UNION
+            SELECT i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.oid
+        )
+        SELECT FROM below b JOIN pg_class c USING (oid)
+        WHERE c.relkind NOT IN ('r', 'p') OR c.relrowsecurity
+           OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = b.oid AND NOT g.tgisinternal)
+           OR EXISTS (SELECT FROM pg_rewrite w WHERE w.ev_class = b.oid)
+           OR EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = b.oid AND k.contype = 'f'
+                      AND k.confdeltype NOT IN ('a', 'r'))) THEN
         RETURN NULL;
     END IF;
     IF in_count_only THEN
@@ -101,4 +120,4 @@ BEGIN
     END IF;
     RETURN erased;
 END $$;
-COMMENT ON FUNCTION weir_internal.erase_from_table(text, text[], text[], boolean) IS 'Deletes (or counts) the rows of a table in which the first of some columns (in lower case) has one of some texts; null if there is no such column, or no right to do that.';
+COMMENT ON FUNCTION weir_internal.erase_from_table(text, text[], text[], boolean) IS 'Deletes (or counts) the rows of a table in which the first of some columns (in lower case) has one of some texts; null if there is no such column, no right to do that, or if something of its owner would run.';
