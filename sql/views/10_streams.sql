@@ -5,7 +5,8 @@ CREATE OR REPLACE VIEW weir.streams AS
 SELECT s.stream_name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
        s.on_bad_rows, s.retention, s.current_epoch, s.head, weir_internal.tail_cut(s.stream_id) AS tail,
        weir_internal.clock_time(s.last_clock) AS last_clock,
-       tail_size.events + weir_internal.holes_till(s.stream_id, weir_internal.tail_cut(s.stream_id)) AS events_appended,
+       tail_size.events + (SELECT coalesce(sum(h.events), 0) FROM weir_internal.hole h
+           WHERE h.stream_id = s.stream_id)::bigint AS events_appended,
        tail_size.events - head_size.events AS events_retained,
        tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id, s.owner
 FROM weir_internal.stream s
