@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.controller.read_plan import FileSlice
+from weir.erasure.find import with_keys
 from weir.errors import InvalidInput
-from weir.model.key_space import STEPS, routing_steps
 from weir.model.schema import Field
 from weir.spark.reads.native import frame_of, scanning_session
 from weir.spark.users.expressions import check_expression, with_expression, with_value
@@ -28,9 +28,7 @@ def places_of_keys(
 ) -> dict[int, npt.NDArray[np.int64]]:
     """Return per segment the offsets, ascending, of the events that have one of some routing keys
     (as text). Opens the files only of segments that have such keys."""
-    steps = [routing_steps(key.encode()) / STEPS for key in keys]
-    slices = [s for s in slices if any(s.key_low <= at < s.key_high for at in steps)]
-    if not slices:
+    if not (slices := with_keys(slices, keys)):
         return {}
     resolving, what = scanning_session(spark), "routing key"
     frame = frame_of(spark, warehouse, stream_id, slices, fields, order="none")
