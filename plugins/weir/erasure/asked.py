@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+# Raw texts first, in which a backslash is itself. Of these, only columns and functions are kept.
 _COLUMN_OR_VALUE = re.compile(
-    r"""(`[^`]*`|[A-Za-z_]\w*)|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[0-9][\w.]*"""
+    r"""/\*[\s\S]*?\*/ | --[^\n]* | [rR](?:'[^']*' | "[^"]*") | (`[^`]*` | [A-Za-z_]\w*)
+    | '(?:[^'\\] | \\. | '')*' | "(?:[^"\\] | \\. | "")*" | [0-9][\w.]*""",
+    re.VERBOSE,
 )
 COST = {"n": 1 << 14, "r": 8, "p": 1}  # 16 MiB and 40 ms per key: to try all keys takes long
 
