@@ -21,6 +21,7 @@ from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
 from weir.erasure.copies import Remaining, Searched
 from weir.errors import Conflict
+from weir.model.key_space import routing_steps
 from weir.model.plain_column import plain_column
 from weir.model.schema import stored_name
 from weir.settings import Settings
@@ -28,6 +29,7 @@ from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.paths import adjunct_folder
 
 WAIT = 60.0  # seconds for a version that is being built
+_TEXTS = ("string", "byte", "short", "integer", "long", "date")  # types compared as texts
 _KEY, _HASH, _ROWS = "_weir_key", "_weir_hash", 65_536  # as weir.spark.adjuncts.files writes them
 
 
@@ -64,14 +66,15 @@ def searched_stores(
         stream = of_id[row.stream_id]
         key = row.key or stream.routing_key
         store = Store(row.name, row.store_id, row.stream_id, None)
-        columns = {one["name"].lower(): stored_name(one) for one in row.fields or ()}
+        columns = {one["name"].lower(): (stored_name(one), one["type"]) for one in row.fields or ()}
         column = columns.get((stream.column or "").lower())
+        texts = column is not None and column[1] in _TEXTS
         if not by_keys:
             left.append(_left(row.name, "a condition is about one stream only"))
         elif key == stream.routing_key or (plain_column(key) or "") == stream.column:
             found.append(store)
-        elif column is not None:
-            found.append(replace(store, column=column))
+        elif column is not None and texts:
+            found.append(replace(store, column=column[0]))
         else:
             left.append(_left(row.name, "neither its key nor a value of it has the keys"))
     return found, left
@@ -86,8 +89,8 @@ def _left(name: str, why: str) -> Remaining:
 
 def rows_with(database: Database, settings: Settings, store: Store, keys: Sequence[str]) -> int:
     """Return how many rows of a store's files have some keys."""
-    files = database.snapshot(lambda c: _files(c, store))
-    return sum(len(_found(settings, store, path, keys)[1]) for path in files)
+    files = database.snapshot(lambda c: _files(c, store, keys))
+    return sum(len(_rows(database, settings, store, path, keys)) for path in files)
 
 
 def erase_rows(
@@ -99,12 +102,17 @@ def erase_rows(
     Raises Conflict if a version is built all the time, or if the store changes again and again."""
     until = time.monotonic() + WAIT
     while True:
-        files = database.snapshot(lambda c: _files(c, store))
-        written = [_written(database, settings, store, path, keys) for path in files]
-        new = [one for one in written if one is not None]
-        swap = partial(_swap, store=store, files=frozenset(files), new=new, request_id=request_id)
-        if database.transaction(swap):
-            return sum(one.erased for one in new)
+        files, building = database.snapshot(
+            lambda c: (_files(c, store, keys), _is_building(c, store))
+        )
+        if not building:
+            written = [_written(database, settings, store, path, keys) for path in files]
+            new = [one for one in written if one is not None]
+            swap = partial(
+                _swap, store=store, keys=keys, files=files, new=new, request_id=request_id
+            )
+            if database.transaction(swap):
+                return sum(one.erased for one in new)
         if time.monotonic() >= until:
             raise Conflict(
                 "erasure_waits_for_store",
@@ -114,46 +122,70 @@ def erase_rows(
         time.sleep(1.0)
 
 
-def _files(connection: Connection, store: Store) -> list[str]:
-    given = {"a": store.store_id}
+def _files(connection: Connection, store: Store, keys: Sequence[str]) -> list[str]:
+    """Return the files that may have some keys: the database knows the hashes of theirs."""
+    hashes = [routing_steps(key.encode()) for key in keys] if store.column is None else None
     return list(
         connection.execute(
-            text("SELECT path FROM adjunct_file WHERE store_id = :a ORDER BY path"), given
+            text(
+                """SELECT f.path FROM adjunct_file f
+                WHERE f.store_id = :a AND (CAST(:hashes AS bigint[]) IS NULL OR EXISTS (
+                    SELECT FROM unnest(CAST(:hashes AS bigint[])) h
+                    WHERE h BETWEEN f.low AND f.high)) ORDER BY f.path"""
+            ),
+            {"a": store.store_id, "hashes": hashes},
         ).scalars()
     )
 
 
-def _found(
-    settings: Settings, store: Store, path: str, keys: Sequence[str]
-) -> tuple[pq.ParquetFile | None, list[int]]:
-    """Return a file, and which of its rows have some keys."""
+def _is_building(connection: Connection, store: Store) -> bool:
+    return bool(
+        connection.execute(
+            text(
+                """SELECT EXISTS (
+                    SELECT FROM adjunct_version WHERE store_id = :a AND state = 'building')"""
+            ),
+            {"a": store.store_id},
+        ).scalar_one()
+    )
+
+
+def _rows(
+    database: Database, settings: Settings, store: Store, path: str, keys: Sequence[str]
+) -> list[int]:
+    """Return which rows of a file have some keys."""
     system, base = filesystem(settings.warehouse)
-    with system.open_input_file(f"{base}/{path}") as source:
-        file = pq.ParquetFile(pa.BufferReader(source.read()))
     column = _KEY if store.column is None else store.column
-    if column not in file.schema_arrow.names:
-        return file, []
-    values = file.read([column])[column]
+    try:
+        with system.open_input_file(f"{base}/{path}") as source:
+            file = pq.ParquetFile(source)
+            if column not in file.schema_arrow.names:
+                return []
+            values = file.read([column])[column]
+    except (OSError, pa.ArrowInvalid) as error:
+        raise why_unread(database, settings.warehouse, path, error) from error
     if store.column is None:
         wanted = set(keys)
-        return file, [i for i, value in enumerate(values.to_pylist()) if key_text(value) in wanted]
-    if pa.types.is_nested(values.type):
-        return file, []
+        return [i for i, value in enumerate(values.to_pylist()) if key_text(value) in wanted]
     same = pc.is_in(values.cast(pa.string()), value_set=pa.array(keys, pa.string()))
-    return file, pc.indices_nonzero(pc.fill_null(same, False)).to_pylist()
+    found: list[int] = pc.indices_nonzero(pc.fill_null(same, False)).to_pylist()
+    return found
 
 
 def _written(
     database: Database, settings: Settings, store: Store, path: str, keys: Sequence[str]
 ) -> _New | None:
-    """Write a file without the rows of some keys; None if it has none, or is gone."""
+    """Write a file without the rows of some keys; None if it has none."""
+    rows = _rows(database, settings, store, path, keys)
+    if not rows:
+        return None
+    system, base = filesystem(settings.warehouse)
     try:
-        file, rows = _found(settings, store, path, keys)
+        with system.open_input_file(f"{base}/{path}") as source:
+            file = pq.ParquetFile(source)
+            whole, form = file.read(), form_of(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise why_unread(database, settings.warehouse, path, error) from error
-    if file is None or not rows:
-        return None
-    whole = file.read()
     kept = whole.filter(pa.array(~np.isin(np.arange(whole.num_rows), rows)))
     if not kept.num_rows:
         return _New(path, None, 0, 0, 0, 0, len(rows))
@@ -165,13 +197,11 @@ def _written(
             {"path": new},
         )
     )
-    system, base = filesystem(settings.warehouse)
     try:
         with system.open_output_stream(f"{base}/{new}") as sink:
             pq.write_table(
                 kept, sink, row_group_size=_ROWS, write_page_checksum=True,
-                use_dictionary=[n for n in kept.column_names if n != _HASH],
-                **options(form_of(file)),
+                use_dictionary=[n for n in kept.column_names if n != _HASH], **options(form),
             )  # fmt: skip
             size = sink.tell()
     except OSError as error:
@@ -183,20 +213,13 @@ def _written(
 
 
 def _swap(
-    connection: Connection, store: Store, files: frozenset[str], new: Sequence[_New],
-    request_id: str,
+    connection: Connection, store: Store, keys: Sequence[str], files: Sequence[str],
+    new: Sequence[_New], request_id: str,
 ) -> bool:  # fmt: skip
-    """Put new files in the place of old ones. Returns False if a version is being built, or if the
-    store has other files by now: then nothing is changed."""
+    """Put new files in the place of old ones. Returns False if a version is being built, or if
+    other files may have the keys by now: then nothing is changed."""
     lock_store(connection, store.store_id)
-    given: dict[str, Any] = {"a": store.store_id}
-    building = connection.execute(
-        text(
-            "SELECT EXISTS (SELECT FROM adjunct_version WHERE store_id = :a AND state = 'building')"
-        ),
-        given,
-    ).scalar_one()
-    if building or frozenset(_files(connection, store)) != files:
+    if _is_building(connection, store) or _files(connection, store, keys) != files:
         return False
     written = [one.path for one in new if one.path]
     known = connection.execute(
@@ -211,7 +234,8 @@ def _swap(
             f"files of adjunct store {store.name} were swept while they were written, so no row of "
             "the store was erased; run this again.",
         )
-    given |= {
+    given: dict[str, Any] = {
+        "a": store.store_id,
         "s": store.stream_id, "request": request_id, "folder": adjunct_folder(store.store_id),
         "name": store.name,
         "rows": sum(one.erased for one in new),
