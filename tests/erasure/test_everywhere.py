@@ -4,11 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg2
 import pyarrow.parquet as pq
@@ -23,6 +25,8 @@ from tests.world.streams import at_once, rows, run, unique
 from weir.actions import ACTIONS
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
+from weir.erasure import outputs
+from weir.erasure.asked import masked
 from weir.erasure.certificate import sign_waiting
 from weir.erasure.everywhere import Everywhere, Wanted
 from weir.history.job_runs import RunId
@@ -291,7 +295,15 @@ def test_rows_of_parquet_outputs_and_of_tables_go_too(
         connection.cursor().execute(
             """CREATE TABLE public.people (n bigint, customer text);
             CREATE TABLE public.numbers (n bigint);
-            GRANT SELECT, INSERT, DELETE ON public.people, public.numbers TO weir_publisher"""
+            CREATE TABLE public.watched (n bigint, customer text);
+            CREATE TABLE public.ruled (n bigint, customer text);
+            CREATE FUNCTION public.after() RETURNS trigger LANGUAGE plpgsql
+                AS 'BEGIN RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER later AFTER DELETE ON public.watched
+                INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.after();
+            CREATE RULE also AS ON DELETE TO public.ruled DO ALSO SELECT 1;
+            GRANT SELECT, INSERT, DELETE ON public.people, public.numbers, public.watched,
+                public.ruled TO weir_publisher"""
         )
     connection.close()
     name = f"shop/{unique('orders')}"
@@ -299,11 +311,12 @@ def test_rows_of_parquet_outputs_and_of_tables_go_too(
     for n in range(2):
         store.append(name, [{"customer": one, "n": n} for one in (WHO, "ann", WHO + "9")])
     store.create_reader_group("writers", [name])
-    outputs = ("parquet:plain", "parquet:parts partition_by=customer", "table:public.people")
+    written = ("parquet:plain", "parquet:parts partition_by=customer", "table:public.people",
+               "table:public.watched", "table:public.ruled")  # fmt: skip
     numbers = ("parquet:numbers", "table:public.numbers")
     with store.reader("writers") as reader:
         for batch in reader:
-            for output in outputs:
+            for output in written:
                 batch.write(output, batch.events.select(["n", "customer"]))
             for output in numbers:
                 batch.write(output, batch.events.select(["n"]))
@@ -320,7 +333,8 @@ def test_rows_of_parquet_outputs_and_of_tables_go_too(
     done = store.erase(name, **ASKED)
     assert (done["signed"], done["outputs"]) == (True, gone)
     left = {(one["what"], one["name"]) for one in done["remains"]}
-    assert {("Parquet output", "numbers of writers"), ("table", "public.numbers")} <= left
+    tables = {("table", f"public.{one}") for one in ("numbers", "watched", "ruled")}
+    assert {("Parquet output", "numbers of writers"), *tables} <= left
     assert not [one for one in left if "people" in one[1] or "plain" in one[1]]
     roots = [Path(root) for root in settings.output_roots]
     files = [path for root in roots for path in root.rglob("*") if path.is_file()]
@@ -336,7 +350,9 @@ def test_rows_of_parquet_outputs_and_of_tables_go_too(
         cursor.execute("SELECT customer FROM public.people ORDER BY customer")
         assert cursor.fetchall() == [("ann",), ("ann",), (WHO + "9",), (WHO + "9",)]
     connection.close()
-    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+    assert set(where_it_is(WHO, settings, test_database.owner_dsn)) == {
+        "public.watched", "public.ruled"
+    }  # fmt: skip
     again = store.erase(name, **ASKED)
     assert (again["events"], again["outputs"]) == (0, {})
     next(
@@ -344,3 +360,47 @@ def test_rows_of_parquet_outputs_and_of_tables_go_too(
     ).write_bytes(b"damaged")
     with raises("output_not_erasable numbers writers"):
         store.erase(name, "asked", keys=["ann"])
+
+
+def test_erasures_at_once_bring_back_no_row_of_an_output(
+    store: StreamStore, settings: Settings
+) -> None:
+    store.create_stream("shop/orders", "customer")
+    names = [f"c{n}" for n in range(6)]
+    store.append("shop/orders", [{"customer": one} for one in names])
+    store.create_reader_group("writers", ["shop/orders"])
+    with store.reader("writers") as reader:
+        for batch in reader:
+            batch.write("parquet:plain", batch.events.select(["customer"]))
+            batch.commit()
+    looking = outputs._rows
+
+    def slowly(*given: Any) -> Any:
+        found = looking(*given)
+        time.sleep(0.3)
+        return found
+
+    [made] = rows(store.database, "SELECT * FROM parquet_output")
+    one = outputs.Written("writers", "plain", made.root, (made.path,), frozenset({"customer"}))
+    erase = partial(outputs.erase_output, store.database, one, request_id="nobody's")
+    with patch.object(outputs, "_rows", slowly):
+        done = at_once(*(partial(erase, keys=[gone]) for gone in names[:3]))
+    assert [seen.rows for seen in done] == [1, 1, 1], done
+    root = made.root
+    kept = [
+        row["customer"] for path in Path(root).rglob("*.parquet")
+        for row in pq.ParquetFile(path).read().to_pylist()
+    ]  # fmt: skip
+    assert sorted(kept) == names[3:]
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("who = 'w2' AND n > 2", "who = ? AND n > ?"),
+        (r"a = r'x\' or `b c` = 'secret'", "a = ? or `b c` = ?"),
+        ("a = 'it\\'s' /* ann */ or b in (\"x\") -- bob", "a = ? ? or b in (?) ?"),
+    ],
+)
+def test_no_value_of_a_condition_is_recorded(condition: str, kept: str) -> None:
+    assert masked(condition) == kept

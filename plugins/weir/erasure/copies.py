@@ -1,12 +1,13 @@
 """Where copies of a stream's events are: what consumers made of them, and what they are published
 as. Which of them an erasure finds by keys, and which it only names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, text
 
 from weir.arrow.schema import to_read
 from weir.controller.streams import schema_by_id
+from weir.erasure.find import has_texts
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
 
@@ -23,6 +24,10 @@ class Searched:
     routing_key: str
     by: str
     column: str | None
+
+    def with_keys_in(self, subject: str) -> "Searched":
+        """Return it as what was made of it is searched: by the column `subject` if given."""
+        return replace(self, column=subject) if subject else self
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,8 @@ def searched(
     rows = [own, *sorted((r for r in rows if r is not own), key=lambda r: str(r.stream_name))]
     for row in rows:
         name = stream_name(row.stream_name)
-        there = {n.lower(): n for n in to_read(schema_by_id(connection, row.stream_id)).names}
+        schema = to_read(schema_by_id(connection, row.stream_id))
+        there = {n.lower(): n for n in schema.names}
         plain = there.get((plain_column(row.routing_key) or "").lower())
         given = (name, row.stream_id, row.routing_key)
         of_name = there.get((column or "").lower())
@@ -85,8 +91,11 @@ def searched(
             left.append(_left_stream(row.stream_name, "a condition is about one stream only"))
         elif row.stream_name.endswith(".rejected"):
             found.append(Searched(*given, REJECTED, column or ""))
-        elif of_name is not None:
+        elif of_name is not None and has_texts(schema.field(of_name).type):
             found.append(Searched(*given, COLUMN, of_name))
+        elif of_name is not None:
+            why = f"its column {of_name} has neither texts, whole numbers nor dates"
+            left.append(_left_stream(row.stream_name, why))
         else:
             why = f"it has no column {column}" if column else "no column is named that has the keys"
             left.append(_left_stream(row.stream_name, why))

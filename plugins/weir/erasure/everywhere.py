@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from sqlalchemy import Connection, text
 
 from weir.arrow.schema import to_read
@@ -23,7 +22,15 @@ from weir.erasure.copies import KEY, REJECTED, Remaining, Searched, searched
 from weir.erasure.find import (
     REJECTED as REJECTED_COLUMNS,
 )
-from weir.erasure.find import events_in, in_column, in_rejected, places, plan, with_keys
+from weir.erasure.find import (
+    events_in,
+    has_texts,
+    in_column,
+    in_rejected,
+    places,
+    plan,
+    with_keys,
+)
 from weir.erasure.outputs import (
     BLIND,
     FORBIDDEN,
@@ -121,9 +128,10 @@ class Everywhere:
         def found(connection: Connection) -> _Copies:
             stream_id = read_stream(connection, wanted.stream).stream_id
             streams, left = searched(connection, stream_id, wanted.subject, by_keys=by_keys)
-            stores, more = searched_stores(connection, streams, by_keys=by_keys)
-            outputs, unsearched = searched_outputs(connection, streams, by_keys=by_keys)
-            tables, untouched = searched_tables(connection, streams, by_keys=by_keys)
+            known = [one.with_keys_in(wanted.subject) for one in streams]
+            stores, more = searched_stores(connection, known, by_keys=by_keys)
+            outputs, unsearched = searched_outputs(connection, known, by_keys=by_keys)
+            tables, untouched = searched_tables(connection, known, by_keys=by_keys)
             remains = [*more, *unsearched, *untouched, *left]
             return _Copies(streams, stores, outputs, tables, remains)
 
@@ -138,7 +146,7 @@ class Everywhere:
             match = in_rejected(one.column or "", wanted.keys)
             return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
         slices = with_keys(slices, wanted.keys) if one.by == KEY else slices
-        if one.column is None or (one.by == KEY and not _same_text(one.column, fields)):
+        if one.column is None or (one.by == KEY and not _has_texts(one.column, fields)):
             return self._by_spark(one, slices, fields)
         match = in_column(one.column, wanted.keys)
         return places(self._settings, slices, fields, [one.column], match)
@@ -312,10 +320,5 @@ _PUBLISHED = text(
 )
 
 
-def _same_text(column: str, fields: list[Field]) -> bool:
-    """Return whether pyarrow writes the values of a column as the routing key has them."""
-    kind = to_read(fields).field(column).type
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
-        or pa.types.is_date32(kind)
-    )  # fmt: skip
+def _has_texts(column: str, fields: list[Field]) -> bool:
+    return has_texts(to_read(fields).field(column).type)

@@ -52,6 +52,14 @@ def places(
     return {segment: np.sort(np.concatenate(some)) for segment, some in found.items()}
 
 
+def has_texts(kind: pa.DataType) -> bool:
+    """Return whether pyarrow writes the values of a type as a routing key has them."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+        or pa.types.is_date32(kind)
+    )  # fmt: skip
+
+
 def in_column(column: str, keys: Sequence[str]) -> Matching:
     """Return what matches rows whose column, as text, is one of some keys."""
     wanted = pa.array(keys, pa.string())

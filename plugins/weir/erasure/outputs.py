@@ -6,26 +6,32 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection, text
 
-from weir.compaction.forms import form_of, options
+from weir.compaction.forms import Form, form_of, options
 from weir.database.connection import Database
 from weir.erasure.copies import Remaining, Searched
+from weir.erasure.find import has_texts
 from weir.errors import Unavailable
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import filesystem, replaces
 
 # Why something of them is left.
 BLIND = "some of its files have no column that has the keys"
-FORBIDDEN = "it has no column that has the keys, or weir_publisher may not delete its rows"
+FORBIDDEN = (
+    "it has no column that has the keys, weir_publisher may not delete its rows, or that would run "
+    "triggers or rules"
+)
 
 
 @dataclass(frozen=True)
@@ -131,41 +137,64 @@ def left_output(one: Written, why: str) -> Remaining:
 
 class Looked:
     """What was seen in an output: how many rows have the keys, and whether some files have no
-    column that could."""
+    column that could say it."""
 
     def __init__(self) -> None:
         self.rows, self.blind = 0, False
+
+    def add(self, rows: npt.NDArray[np.int64] | None) -> None:
+        """Add what was seen in a file."""
+        self.blind = self.blind or rows is None
+        self.rows += 0 if rows is None else len(rows)
 
 
 def rows_with_keys(one: Written, keys: Sequence[str]) -> Looked:
     """Return how many rows of an output have some keys. Raises Unavailable."""
     seen = Looked()
     with _saying_which(one):
-        for _path, _file, gone in _files(one, keys, seen):
-            seen.rows += len(gone)
+        for folder, path in _files(one):
+            seen.add(_rows(one, folder, path, keys))
     return seen
 
 
 def erase_output(database: Database, one: Written, keys: Sequence[str], request_id: str) -> Looked:
     """Erase the rows with some keys, file after file. Whoever reads a file meanwhile has the old
     one or the new one. Raises Unavailable if a file can't be read or replaced."""
-    system, base = filesystem(one.root)
     seen = Looked()
     with _saying_which(one):
-        for path, file, gone in _files(one, keys, seen):
-            seen.rows += len(gone)
+        for folder, path in _files(one):
+            rows = _rows(one, folder, path, keys)
+            seen.add(rows)
+            if rows is None or not len(rows):
+                continue
             # First, and by the file: so a run that is killed and runs again counts it once.
             noted = hashlib.sha256(path.encode()).hexdigest()[:16]
             given = {"id": request_id, "name": f"{one.name} of {one.group}",
-                     "noted": json.dumps({noted: len(gone)})}  # fmt: skip
+                     "noted": json.dumps({noted: len(rows)})}  # fmt: skip
             database.transaction(lambda c, g=given: c.execute(_NOTED, g))  # type: ignore[misc]  # the loop's own
-            if len(gone) == file.metadata.num_rows:
-                failed = delete_here([(one.root, path.removeprefix(f"{base}/"))])
-                if failed:
-                    raise OSError(next(iter(failed.values())))
-            else:
-                _replace(system, path, file, gone)
+            database.transaction(partial(_erase_file, one=one, folder=folder, path=path, keys=keys))
     return seen
+
+
+def _erase_file(
+    connection: Connection, one: Written, folder: str, path: str, keys: Sequence[str]
+) -> None:
+    """Write a file without the rows of some keys. Of two erasures at once, one looks at it when the
+    other has replaced it: else it would bring back what the other has erased."""
+    given = {"group": one.group, "name": one.name, "root": one.root, "path": folder}
+    connection.execute(_LOCK, given)
+    rows = _rows(one, folder, path, keys)
+    if rows is None or not len(rows):
+        return
+    system, base = filesystem(one.root)
+    with system.open_input_file(path) as source:
+        file = pq.ParquetFile(source)
+        whole, form = file.read(), form_of(file)
+    if len(rows) < whole.num_rows:
+        _replace(system, path, whole.filter(pa.array(~np.isin(np.arange(whole.num_rows), rows))),
+                 form)  # fmt: skip
+    elif failed := delete_here([(one.root, path.removeprefix(f"{base}/"))]):
+        raise OSError(next(iter(failed.values())))
 
 
 @contextlib.contextmanager
@@ -181,36 +210,38 @@ def _saying_which(one: Written) -> Iterator[None]:
         ) from error
 
 
-def _files(
-    one: Written, keys: Sequence[str], seen: Looked
-) -> Iterator[tuple[str, "pq.ParquetFile", "np.ndarray[tuple[int], np.dtype[np.int64]]"]]:
-    """Yield the files that have rows with some keys: the path, the file, and which rows."""
+def _files(one: Written) -> Iterator[tuple[str, str]]:
+    """Yield the files of an output: the folder that counts, and the path."""
     system, base = filesystem(one.root)
-    wanted = pa.array(list(keys), pa.string())
     for folder in one.folders:
         selector = fs.FileSelector(
             f"{base}/{folder}".rstrip("/"), recursive=True, allow_not_found=True
         )
         for info in system.get_file_info(selector):
-            if info.type != fs.FileType.File or not info.path.endswith(".parquet"):
-                continue
-            with system.open_input_file(info.path) as source:
-                file = pq.ParquetFile(pa.BufferReader(source.read()))
-            below = _values(info.path[len(base) + len(folder) :])
+            if info.type == fs.FileType.File and info.path.endswith(".parquet"):
+                yield folder, info.path
+
+
+def _rows(
+    one: Written, folder: str, path: str, keys: Sequence[str]
+) -> npt.NDArray[np.int64] | None:
+    """Return which rows of a file have some keys; None if it has no column that can say it."""
+    system, base = filesystem(one.root)
+    below = _values(path[len(f"{base}/{folder}") :])
+    try:
+        with system.open_input_file(path) as source:
+            file = pq.ParquetFile(source)
             if value := next((below[c] for c in one.columns if c in below), None):
-                rows = file.metadata.num_rows if value in set(keys) else 0
-                if rows:
-                    yield info.path, file, np.arange(rows)
-                continue
+                return np.arange(file.metadata.num_rows if value in set(keys) else 0)
             names = {n.lower(): n for n in file.schema_arrow.names}
-            column = next((names[c] for c in one.columns if c in names), None)
-            if column is None or pa.types.is_nested(file.schema_arrow.field(column).type):
-                seen.blind = True
-                continue
-            same = pc.is_in(file.read([column])[column].cast(pa.string()), value_set=wanted)
-            gone = pc.indices_nonzero(pc.fill_null(same, False)).to_numpy()
-            if len(gone):
-                yield info.path, file, gone
+            column = next((names[c] for c in sorted(one.columns) if c in names), None)
+            if column is None or not has_texts(file.schema_arrow.field(column).type):
+                return None
+            values = file.read([column])[column].cast(pa.string())
+    except FileNotFoundError:  # another erasure deleted it
+        return np.arange(0)
+    same = pc.is_in(values, value_set=pa.array(list(keys), pa.string()))
+    return np.flatnonzero(pc.fill_null(same, False).to_numpy())
 
 
 def _values(path: str) -> dict[str, str]:
@@ -219,15 +250,13 @@ def _values(path: str) -> dict[str, str]:
     return {unquote(name).lower(): unquote(value) for name, _, value in parts}
 
 
-def _replace(system: fs.FileSystem, path: str, file: pq.ParquetFile, gone: "np.ndarray") -> None:
-    whole = file.read()
-    kept = whole.filter(pa.array(~np.isin(np.arange(whole.num_rows), gone)))
+def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> None:
     folder, _, name = path.rpartition("/")
     at_once = replaces(system)
     new = path if at_once else f"{folder}/.{name}.{uuid.uuid4().hex}"  # which no reader looks at
     try:
         with system.open_output_stream(new) as sink:
-            pq.write_table(kept, sink, **options(form_of(file)))
+            pq.write_table(kept, sink, **options(form))
         if not at_once:
             with contextlib.suppress(FileNotFoundError):  # Hadoop's, of the old bytes
                 system.delete_file(f"{folder}/.{name}.crc")
@@ -247,6 +276,10 @@ _OUTPUTS = text(
     WHERE p.group_id IN (SELECT gs.group_id FROM reader_group_stream gs
                          WHERE gs.stream_id = ANY(:streams))
     GROUP BY p.group_id, p.group_name, p.output, p.root ORDER BY 1, 2, 3"""
+)
+_LOCK = text(
+    """SELECT FROM parquet_output WHERE group_name = :group AND output = :name AND root = :root
+        AND path = :path FOR NO KEY UPDATE"""
 )
 _TABLES = text(
     """SELECT o ->> 'output' AS name, array_agg(DISTINCT gs.stream_id) AS streams
