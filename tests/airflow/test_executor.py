@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from weir.airflow.executor import LocalExecutor
 
@@ -14,15 +15,22 @@ executor = ExecutorLoader.get_default_executor()
 known = set(sys.modules)
 executor.start()
 (worker,) = executor.workers
-print("pyarrow" in known, "libarrow.so" in Path(f"/proc/{worker}/maps").read_text())
+loaded = "libarrow.so" in Path(f"/proc/{worker}/maps").read_text()
+Path(sys.argv[1]).write_text(f"{'pyarrow' in known} {loaded}")
 executor.end()
 """
 
 
-def test_processes_of_tasks_begin_with_what_an_append_needs() -> None:
+def test_processes_of_tasks_begin_with_what_an_append_needs(tmp_path: Path) -> None:
     named = f"{LocalExecutor.__module__}.{LocalExecutor.__name__}"
     environ = os.environ | {"AIRFLOW__CORE__EXECUTOR": named, "AIRFLOW__CORE__PARALLELISM": "1"}
+    answer = tmp_path / "answer"
     told = subprocess.run(
-        [sys.executable, "-c", WORKERS], env=environ, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", WORKERS, str(answer)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
-    assert "False True" in told.stdout.splitlines(), told.stdout + told.stderr
+    assert answer.exists(), told.stdout + told.stderr
+    assert answer.read_text() == "False True"  # the workers write to the same standard output
