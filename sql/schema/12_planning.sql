@@ -35,6 +35,13 @@ ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
 -- Nor of the group's name.
 ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
 ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;
+-- Nor of values that an erasure forgets: a sample of them would outlive it.
+ALTER TABLE weir_internal.hot_key ALTER COLUMN routing_key SET STATISTICS 0;
+ALTER TABLE weir_internal.request ALTER COLUMN result SET STATISTICS 0;
+ALTER TABLE weir_internal.job_run ALTER COLUMN arguments SET STATISTICS 0;
+ALTER TABLE weir_internal.job_run ALTER COLUMN progress SET STATISTICS 0;
+ALTER TABLE weir_internal.job_run ALTER COLUMN report SET STATISTICS 0;
+ALTER TABLE weir_internal.job_run ALTER COLUMN error SET STATISTICS 0;
 
 -- Without a key, a publication FOR ALL TABLES would forbid to delete from them.
 ALTER TABLE weir_internal.capture_queue REPLICA IDENTITY FULL;

@@ -5,6 +5,7 @@ CREATE TABLE weir_internal.placement (
     group_id bigint NOT NULL,
     stream_id bigint NOT NULL,
     number integer NOT NULL CHECK (number > 0),
+    group_name text NOT NULL,
     cause text NOT NULL CHECK (cause IN ('entered', 'reset', 'skipped', 'moved')),
     left_at jsonb,
     cut jsonb NOT NULL,
@@ -16,6 +17,7 @@ COMMENT ON TABLE weir_internal.placement IS 'Where a reader group was put other 
 COMMENT ON COLUMN weir_internal.placement.group_id IS 'The group, which may have been deleted.';
 COMMENT ON COLUMN weir_internal.placement.stream_id IS 'The stream.';
 COMMENT ON COLUMN weir_internal.placement.number IS '1, 2, 3 ... per group and stream.';
+COMMENT ON COLUMN weir_internal.placement.group_name IS 'Its name, which never changes.';
 COMMENT ON COLUMN weir_internal.placement.cause IS 'entered: the group began to read the stream; reset: a person moved it; skipped: events were truncated before it read them; moved: a version of its adjunct store has read everything up to the cut, or its consumer is not given the stream''s events.';
 COMMENT ON COLUMN weir_internal.placement.left_at IS 'The position that it left; null where it began.';
 COMMENT ON COLUMN weir_internal.placement.cut IS 'The position that it got.';

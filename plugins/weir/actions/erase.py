@@ -43,8 +43,8 @@ class Erase:
         minLength=1, maxLength=2000, examples=["request for erasure, ticket 4711"],
     )  # fmt: skip
     keys: list[str] = argument(
-        "Keys", "The routing keys whose events are erased, one per line.", [],
-        items={"type": "string", "minLength": 1, "maxLength": 2000}, maxItems=1000,
+        "Keys", "The routing keys whose events are erased, one per line, with their blanks.", [],
+        items={"type": "string", "minLength": 1, "maxLength": 2000, "exact": True}, maxItems=1000,
     )  # fmt: skip
     dry_run: bool = argument(
         "Dry run",

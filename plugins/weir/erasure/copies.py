@@ -44,8 +44,9 @@ class Remaining:
         return f"{self.what} {self.name}: {self.why}; {self.until}"
 
 
-# A stream, the streams that its groups have written to, and theirs. By the writers' names: batches
-# are pruned, the transactions of what can be read are not.
+# A stream, the streams that its groups have written to, and theirs. By the writers: batches are
+# pruned, and groups are deleted or read other streams; where they were put, and the transactions of
+# what can be read, are kept.
 _STREAMS = text(
     """WITH RECURSIVE below AS (
         SELECT s.stream_id, s.stream_name, s.routing_key FROM stream s WHERE s.stream_id = :s
@@ -54,16 +55,24 @@ _STREAMS = text(
         CROSS JOIN LATERAL (
             SELECT s.stream_id, s.stream_name, s.routing_key FROM stream s
             WHERE s.state <> 'deleted' AND (s.stream_name = o.stream_name || '.rejected' OR EXISTS (
-                SELECT FROM reader_group_stream gs JOIN reader_group g USING (group_id)
-                JOIN transaction t ON t.stream_name = s.stream_name
-                    AND t.writer_id = 'group ' || g.name
-                WHERE gs.stream_id = o.stream_id AND t.state = 'committed'))) n
+                SELECT FROM placement p JOIN transaction t ON t.stream_name = s.stream_name
+                    AND t.writer_id = 'group ' || p.group_name
+                    AND starts_with(t.batch_id, p.group_id || '.')
+                WHERE p.stream_id = o.stream_id AND p.number = 1 AND t.state = 'committed'))) n
     )
     SELECT stream_id, stream_name, routing_key FROM below"""
 )
 _PINS = text(
     """SELECT DISTINCT g.name FROM reader_group_pin p JOIN reader_group g USING (group_id)
     JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) ORDER BY 1"""
+)
+# Those of adjunct stores write to these only.
+_DELETED = text(
+    """SELECT DISTINCT p.group_name FROM placement p
+    WHERE p.stream_id = ANY(:streams) AND p.number = 1 AND p.group_name NOT LIKE '%/%'
+        AND NOT EXISTS (SELECT FROM reader_group g WHERE g.group_id = p.group_id)
+        AND EXISTS (SELECT FROM delivered_range d
+            WHERE d.group_id = p.group_id AND d.stream_id = p.stream_id) ORDER BY 1"""
 )
 
 
@@ -117,6 +126,13 @@ def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
         )
         for row in connection.execute(_PINS, given)
     ]
+    left += [
+        Remaining(
+            "Parquet outputs and tables", f"of reader group {row.group_name}",
+            "it is deleted, and they are not listed any more", "until their owners delete the rows",
+        )
+        for row in connection.execute(_DELETED, given)
+    ]  # fmt: skip
     if connection.execute(text("SELECT NOT sees_all(current_user)")).scalar_one():
         left.append(HIDDEN)
     return left + ALWAYS
@@ -144,7 +160,7 @@ ALWAYS = [
         "until these are erased, too",
     ),
     Remaining(
-        "messages", "of runs that failed on a row", "they may quote a value",
+        "reports", "of runs that scaled, tried a policy or failed on a row", "they may have a key",
         "until their rows in weir.job_runs are pruned (job_history)",
     ),
     Remaining(

@@ -75,17 +75,20 @@ REJECTED = ("row", "text")
 
 def in_rejected(column: str, keys: Sequence[str]) -> Matching:
     """Return what matches rejected rows of some keys: those that have one in the column, where they
-    are JSON with it; else those in which one stands as a word of its own."""
-    wanted = set(keys)
-    word = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, keys))})(?!\w)")
+    are JSON with it; else those in which one stands as a word of its own, as it is or as JSON and
+    CSV write it."""
+    wanted, column = set(keys), column.lower()
+    spelt = {one for key in keys for one in _spellings(key)}
+    word = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(spelt)))})(?!\w)")
 
     def is_meant(row: str | None, fault: str | None) -> bool:
         try:
             read = json.loads(row or "")
         except ValueError:
             read = None
-        if isinstance(read, dict) and read.get(column) is not None:
-            return str(read[column]) in wanted
+        of_name = {name.lower(): it for name, it in read.items()} if isinstance(read, dict) else {}
+        if (value := of_name.get(column)) is not None:
+            return (value if isinstance(value, str) else json.dumps(value)) in wanted
         return any(word.search(text) for text in (row, fault) if text)
 
     def matching(rows: pa.Table) -> pa.Array:
@@ -93,6 +96,11 @@ def in_rejected(column: str, keys: Sequence[str]) -> Matching:
         return pa.array([is_meant(*one) for one in both], pa.bool_())
 
     return matching
+
+
+def _spellings(key: str) -> set[str]:
+    escaped = (json.dumps(key, ensure_ascii=ascii)[1:-1] for ascii in (True, False))
+    return {key, key.replace('"', '""'), *escaped}
 
 
 def events_in(found: Mapping[int, Offsets]) -> int:

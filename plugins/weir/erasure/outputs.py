@@ -270,11 +270,10 @@ def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> No
 
 _OUTPUTS = text(
     """SELECT p.group_name, p.output, p.root, array_agg(p.path ORDER BY p.number) AS folders,
-        (SELECT array_agg(gs.stream_id) FROM reader_group_stream gs
-         WHERE gs.group_id = p.group_id AND gs.stream_id = ANY(:streams)) AS streams
+        (SELECT array_agg(r.stream_id) FROM placement r
+         WHERE r.group_id = p.group_id AND r.number = 1 AND r.stream_id = ANY(:streams)) AS streams
     FROM parquet_output p
-    WHERE p.group_id IN (SELECT gs.group_id FROM reader_group_stream gs
-                         WHERE gs.stream_id = ANY(:streams))
+    WHERE p.group_id IN (SELECT r.group_id FROM placement r WHERE r.stream_id = ANY(:streams))
     GROUP BY p.group_id, p.group_name, p.output, p.root ORDER BY 1, 2, 3"""
 )
 _LOCK = text(
@@ -282,10 +281,11 @@ _LOCK = text(
         AND path = :path FOR NO KEY UPDATE"""
 )
 _TABLES = text(
-    """SELECT o ->> 'output' AS name, array_agg(DISTINCT gs.stream_id) AS streams
-    FROM reader_batch b JOIN reader_group_stream gs USING (group_id)
+    """SELECT o ->> 'output' AS name, array_agg(DISTINCT r.stream_id) AS streams
+    FROM placement r JOIN reader_batch b USING (group_id)
     CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
-    WHERE gs.stream_id = ANY(:streams) AND o ->> 'kind' = 'table' GROUP BY 1 ORDER BY 1"""
+    WHERE r.stream_id = ANY(:streams) AND r.number = 1 AND o ->> 'kind' = 'table'
+    GROUP BY 1 ORDER BY 1"""
 )
 _COUNTED = text(
     """UPDATE erasure_request SET outputs = outputs || jsonb_build_object(CAST(:name AS text),

@@ -117,10 +117,11 @@ def _reading(connection: Connection, request_id: str, streams: Sequence[int]) ->
     rows = connection.execute(
         text(
             """SELECT g.name, string_agg(b.batch_id::text, ', ' ORDER BY b.batch_id) AS batches
-            FROM reader_group_stream gs JOIN reader_group g USING (group_id)
+            FROM placement r JOIN reader_group g USING (group_id)
             JOIN reader_batch b USING (group_id)
-            WHERE gs.stream_id = ANY(:streams) AND (b.state = 'open' OR b.committed_at >= (
-                SELECT r.asked_at FROM erasure_request r WHERE r.request_id = :id))
+            WHERE r.stream_id = ANY(:streams) AND r.number = 1 AND (b.state = 'open'
+                OR b.committed_at >= (
+                    SELECT e.asked_at FROM erasure_request e WHERE e.request_id = :id))
             GROUP BY g.name ORDER BY g.name"""
         ),
         {"id": request_id, "streams": list(streams)},

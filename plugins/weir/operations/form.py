@@ -271,12 +271,12 @@ def _is_text(schema: dict[str, Any]) -> bool:
 
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
     """Return what a person means by the content of a field: without the blanks around it, a list
-    without its blank lines, and with numbers where a line is one.
-    """
+    without its blank lines, and with numbers where a line is one; an `exact` line as it is."""
     if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
-        lines = [one.strip() if isinstance(one, str) else one for one in value]
+        strip = not schema["items"].get("exact")
+        lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
         lines = [one for one in lines if one != ""]
         if schema["items"]["type"] == "number":
             return [_number(one) for one in lines]

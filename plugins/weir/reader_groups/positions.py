@@ -48,10 +48,11 @@ def placed(cuts: str, cause: str) -> str:
     `cuts`: as in `placing`. `cause`: see the table. Moves that follow one another are one row, as a
     run may make one for each stream.
     """
-    return f"""INSERT INTO placement AS p (group_id, stream_id, number, cause, left_at, cut)
-            SELECT :g, c.stream_id, CASE WHEN l.cause = '{cause}' AND l.cause = 'moved'
-                   THEN l.number ELSE coalesce(l.number, 0) + 1 END, '{cause}',
-                   group_cut(:g, c.stream_id), c.cut
+    return f"""INSERT INTO placement AS p (group_id, stream_id, group_name, number, cause, left_at,
+                cut)
+            SELECT :g, c.stream_id, (SELECT name FROM reader_group WHERE group_id = :g),
+                   CASE WHEN l.cause = '{cause}' AND l.cause = 'moved' THEN l.number
+                   ELSE coalesce(l.number, 0) + 1 END, '{cause}', group_cut(:g, c.stream_id), c.cut
             FROM {cuts} c LEFT JOIN LATERAL (
                 SELECT o.number, CASE WHEN NOT EXISTS (
                     SELECT FROM delivered_range d WHERE d.group_id = :g
