@@ -93,10 +93,9 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', target);
-    SELECT a.attname INTO found FROM pg_attribute a
+    SELECT string_agg(format('%I::text OPERATOR(pg_catalog.=) ANY ($1)', a.attname), ' OR ') INTO found FROM pg_attribute a
     JOIN pg_type t ON t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace
-    WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname) = ANY (in_columns)
-    ORDER BY a.attnum LIMIT 1;
+    WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname) = ANY (in_columns);
     IF found IS NULL OR EXISTS (
         WITH RECURSIVE below AS (
             SELECT target::oid AS oid
@@ -112,12 +111,11 @@ BEGIN
         RETURN NULL;
     END IF;
     IF in_count_only THEN
-        EXECUTE format('SELECT count(*) FROM %s WHERE %I::text OPERATOR(pg_catalog.=) ANY ($1)', target, found)
-        INTO erased USING in_keys;
+        EXECUTE format('SELECT count(*) FROM %s WHERE %s', target, found) INTO erased USING in_keys;
     ELSE
-        EXECUTE format('DELETE FROM %s WHERE %I::text OPERATOR(pg_catalog.=) ANY ($1)', target, found) USING in_keys;
+        EXECUTE format('DELETE FROM %s WHERE %s', target, found) USING in_keys;
         GET DIAGNOSTICS erased = ROW_COUNT;
     END IF;
     RETURN erased;
 END $$;
-COMMENT ON FUNCTION weir_internal.erase_from_table(text, text[], text[], boolean) IS 'Deletes (or counts) the rows of a table in which the first of some columns (in lower case) has one of some texts; null if there is no such column, no right to do that, or if something of its owner would run.';
+COMMENT ON FUNCTION weir_internal.erase_from_table(text, text[], text[], boolean) IS 'Deletes (or counts) the rows of a table in which one of some columns (in lower case) has one of some texts; null if there is no such column, no right to do that, or if something of its owner would run.';

@@ -166,11 +166,12 @@ SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1
            WHERE gs.group_id = g.group_id AND gs.end_cut IS NULL AND s.state = 'active')
        THEN false
        ELSE coalesce((SELECT bool_and(l.at_end) FROM weir.lag l WHERE l.reader_group = g.name), false)
-       END AS at_end, g.aligned, g.max_ahead * interval '1 second' AS max_ahead, g.owner
+       END AS at_end, g.aligned, g.max_ahead * interval '1 second' AS max_ahead, g.owner, g.subject
 FROM weir_internal.reader_group g;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';
 COMMENT ON COLUMN weir.reader_groups.time_out IS 'How long a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
 COMMENT ON COLUMN weir.reader_groups.max_ahead IS 'No batch goes further than this beyond the oldest event that other readers have not read; null: no limit.';
+COMMENT ON COLUMN weir.reader_groups.subject IS 'The column of what its consumers write that has the routing keys of what they read, for erasures; empty: the one of the same name.';
 COMMENT ON COLUMN weir.reader_groups.streams IS 'The streams that it reads.';
 COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
 COMMENT ON COLUMN weir.reader_groups.open_batches IS 'How many of its batches are open.';

@@ -47,7 +47,7 @@ WRITTEN: dict[str, tuple[Any, Any]] = {
     "retention_every": ("none", None), "scaling": ("byte_rate", "byte_rate"),
     "target_rate": (7, 7), "scale_factor": (3, 3), "max_segments": ("16", 16),
     "scale_cooldown": ("none", 0), "event_time": (" none ", None), "tags": (["-"], ()),
-    "owner": ("none", None), "publish": ("iceberg", "iceberg"),
+    "owner": ("none", None), "publish": ("iceberg", "iceberg"), "subject": ("-", ""),
     "subscriber": ("no", False), "on_gap": (None, None), "release": ("manual", "manual"),
     "time_out": ("none", None), "max_outstanding": (5, 5), "aligned": ("yes", True),
     "max_ahead": ("2 h", 7_200), "layout": ("partitioned", "partitioned"),

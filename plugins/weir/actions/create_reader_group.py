@@ -58,6 +58,7 @@ class CreateReaderGroup:
     aligned: bool = SETTINGS["aligned"].created("Order")
     max_ahead: str = SETTINGS["max_ahead"].created("Order")
     owner: str = SETTINGS["owner"].created("More")
+    subject: str = SETTINGS["subject"].created("More")
     allow_loss: bool = loss_argument()
     allow_truncated: bool = truncated_argument("More")
 

@@ -46,6 +46,7 @@ class UpdateReaderGroup:
     aligned: str = SETTINGS["aligned"].changed("Reading")
     max_ahead: str = SETTINGS["max_ahead"].changed("Reading")
     owner: str = SETTINGS["owner"].changed("More")
+    subject: str = SETTINGS["subject"].changed("More")
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},

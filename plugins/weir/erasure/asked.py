@@ -20,6 +20,16 @@ def hash_of_key(key: str, salt: bytes) -> str:
     return hashlib.scrypt(key.encode(), salt=salt, dklen=32, **COST).hex()
 
 
+def is_asked(asked: dict[str, Any], keys: Sequence[str], condition: str) -> bool:
+    """Return whether what was recorded is about these keys, or this condition, and no others."""
+    salt, hashes = bytes.fromhex(asked["salt"]), set(asked.get("keys", ()))
+    if len(hashes) != len(set(keys)) or bool(condition) != ("condition_hash" in asked):
+        return False
+    if condition:
+        return bool(asked["condition_hash"] == hash_of_key(condition, salt))
+    return all(hash_of_key(key, salt) in hashes for key in keys)  # mostly not even the first one
+
+
 def masked(condition: str) -> str:
     """Return a condition with ? for each of its values."""
     return _COLUMN_OR_VALUE.sub(lambda found: found[1] or "?", condition)

@@ -1,8 +1,10 @@
 """Where copies of a stream's events are: what consumers made of them, and what they are published
 as. Which of them an erasure finds by keys, and which it only names."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlalchemy import Connection, text
 
 from weir.arrow.schema import to_read
@@ -16,18 +18,17 @@ KEY, COLUMN, REJECTED = "routing key", "column", "rejected rows"
 
 @dataclass(frozen=True)
 class Searched:
-    """A stream that an erasure searches, and `by` what: its routing key, a `column` that has the
-    keys, or the text of rejected rows."""
+    """A stream that an erasure searches, and `by` what: its routing key, columns that have the
+    keys, or the text of rejected rows. `columns`: those of it, or of these rows, that have the
+    keys; none if its routing key is an expression. `made`: the columns that have them in what was
+    made of it, unless the reader group that made it declares its `subject`."""
 
     name: StreamName
     stream_id: int
     routing_key: str
     by: str
-    column: str | None
-
-    def with_keys_in(self, subject: str) -> "Searched":
-        """Return it as what was made of it is searched: by the column `subject` if given."""
-        return replace(self, column=subject) if subject else self
+    columns: tuple[str, ...]
+    made: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,24 +45,32 @@ class Remaining:
         return f"{self.what} {self.name}: {self.why}; {self.until}"
 
 
-# A stream, the streams that its groups have written to, and theirs. By the writers: batches are
-# pruned, and groups are deleted or read other streams; where they were put, and the transactions of
-# what can be read, are kept.
+# A stream, the streams that its groups have written to, and theirs, with the columns that have the
+# keys there. By the writers: batches are pruned, and groups are deleted or read other streams;
+# where they were put, and the transactions of what can be read, are kept.
 _STREAMS = text(
     """WITH RECURSIVE below AS (
-        SELECT s.stream_id, s.stream_name, s.routing_key FROM stream s WHERE s.stream_id = :s
+        SELECT s.stream_id, s.stream_name, s.routing_key, lower(:own) AS key_column
+        FROM stream s WHERE s.stream_id = :s
         UNION
-        SELECT n.stream_id, n.stream_name, n.routing_key FROM below o
+        SELECT n.stream_id, n.stream_name, n.routing_key, n.key_column FROM below o
         CROSS JOIN LATERAL (
-            SELECT s.stream_id, s.stream_name, s.routing_key FROM stream s
-            WHERE s.state <> 'deleted' AND (s.stream_name = o.stream_name || '.rejected' OR EXISTS (
-                SELECT FROM placement p JOIN transaction t ON t.stream_name = s.stream_name
-                    AND t.writer_id = 'group ' || p.group_name
-                    AND starts_with(t.batch_id, p.group_id || '.')
-                WHERE p.stream_id = o.stream_id AND p.number = 1 AND t.state = 'committed'))) n
+            SELECT s.stream_id, s.stream_name, s.routing_key, o.key_column FROM stream s
+            WHERE s.state <> 'deleted' AND s.stream_name = o.stream_name || '.rejected'
+            UNION
+            SELECT s.stream_id, s.stream_name, s.routing_key, lower(coalesce(
+                nullif(g.subject, ''), nullif(:subject, ''), o.key_column))
+            FROM placement p LEFT JOIN reader_group g USING (group_id) CROSS JOIN stream s
+            WHERE p.stream_id = o.stream_id AND p.number = 1 AND s.state <> 'deleted' AND EXISTS (
+                SELECT FROM transaction t WHERE t.stream_name = s.stream_name
+                AND t.writer_id = 'group ' || p.group_name
+                AND starts_with(t.batch_id, p.group_id || '.') AND t.state = 'committed')) n
     )
-    SELECT stream_id, stream_name, routing_key FROM below"""
+    SELECT stream_id, stream_name, routing_key, array_agg(key_column ORDER BY key_column)
+        AS columns
+    FROM below GROUP BY stream_id, stream_name, routing_key"""
 )
+_OWN = text("SELECT stream_name, routing_key FROM stream WHERE stream_id = :s")
 _PINS = text(
     """SELECT DISTINCT g.name FROM reader_group_pin p JOIN reader_group g USING (group_id)
     JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) ORDER BY 1"""
@@ -80,35 +89,49 @@ def searched(
     connection: Connection, stream_id: int, subject: str, *, by_keys: bool
 ) -> tuple[list[Searched], list[Remaining]]:
     """Return the streams that an erasure of keys of a stream searches, that stream first, and the
-    copies that it leaves. `subject`: the column that has the keys in the streams that were made of
-    it; empty: of the name of its routing key. A condition finds events of its own stream only."""
-    rows = connection.execute(_STREAMS, {"s": stream_id}).all()
-    own = next(row for row in rows if row.stream_id == stream_id)
-    column = subject or plain_column(own.routing_key)
-    found, left = list[Searched](), list[Remaining]()
-    rows = [own, *sorted((r for r in rows if r is not own), key=lambda r: str(r.stream_name))]
-    for row in rows:
-        name = stream_name(row.stream_name)
-        schema = to_read(schema_by_id(connection, row.stream_id))
-        there = {n.lower(): n for n in schema.names}
-        plain = there.get((plain_column(row.routing_key) or "").lower())
-        given = (name, row.stream_id, row.routing_key)
-        of_name = there.get((column or "").lower())
-        if row is own:
-            found.append(Searched(*given, KEY, plain))
-        elif not by_keys:
+    copies that it leaves. `subject`: the column that has the keys in what was made of it, where the
+    group that made it declares none; empty: the one of the same name. A condition finds events of
+    its own stream only."""
+    own = connection.execute(_OWN, {"s": stream_id}).one()
+    plain = plain_column(own.routing_key)
+    given = {"s": stream_id, "own": plain, "subject": subject}
+    rows = connection.execute(_STREAMS, given).all()
+    made = (subject,) if subject else (plain,) if plain else ()
+    found = [Searched(stream_name(own.stream_name), stream_id, own.routing_key, KEY,
+                      (plain,) if plain else (), made)]  # fmt: skip
+    left = list[Remaining]()
+    for row in sorted(rows, key=lambda r: str(r.stream_name)):
+        if row.stream_id == stream_id:
+            continue
+        if not by_keys:
             left.append(_left_stream(row.stream_name, "a condition is about one stream only"))
-        elif row.stream_name.endswith(".rejected"):
-            found.append(Searched(*given, REJECTED, column or ""))
-        elif of_name is not None and has_texts(schema.field(of_name).type):
-            found.append(Searched(*given, COLUMN, of_name))
-        elif of_name is not None:
-            why = f"its column {of_name} has neither texts, whole numbers nor dates"
-            left.append(_left_stream(row.stream_name, why))
-        else:
-            why = f"it has no column {column}" if column else "no column is named that has the keys"
-            left.append(_left_stream(row.stream_name, why))
+            continue
+        columns = [column for column in row.columns if column is not None]
+        by = REJECTED
+        if not row.stream_name.endswith(".rejected"):
+            by = COLUMN
+            columns, why = _with_keys(to_read(schema_by_id(connection, row.stream_id)), columns)
+            left += [_left_stream(row.stream_name, one) for one in why]
+        if by == REJECTED or columns:
+            name = stream_name(row.stream_name)
+            made = (subject,) if subject else tuple(columns)
+            found.append(Searched(name, row.stream_id, row.routing_key, by, tuple(columns), made))
     return found, left + _others(connection, [row.stream_id for row in rows])
+
+
+def _with_keys(schema: pa.Schema, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return which columns of a copy have keys, of those that should, and what is wrong with the
+    others."""
+    there = {name.lower(): name for name in schema.names}
+    found, wrong = [], [] if columns else ["no column is named that has the keys"]
+    for column in columns:
+        if (name := there.get(column)) is None:
+            wrong.append(f"it has no column {column}")
+        elif not has_texts(schema.field(name).type):
+            wrong.append(f"its column {name} has neither texts, whole numbers nor dates")
+        else:
+            found.append(name)
+    return found, wrong
 
 
 def _left_stream(name: str, why: str) -> Remaining:

@@ -2,6 +2,7 @@
 delete the files, then sign. Each step may be killed; the same request continues."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.read_plan import FileSlice
 from weir.database.connection import Database
 from weir.erasure import requests
-from weir.erasure.asked import as_recorded
+from weir.erasure.asked import as_recorded, is_asked
 from weir.erasure.certificate import sign_if_gone
 from weir.erasure.copies import KEY, REJECTED, Remaining, Searched, searched
 from weir.erasure.find import (
@@ -25,7 +26,7 @@ from weir.erasure.find import (
 from weir.erasure.find import (
     events_in,
     has_texts,
-    in_column,
+    in_columns,
     in_rejected,
     places,
     plan,
@@ -62,7 +63,7 @@ Found = Mapping[int, Offsets]
 @dataclass(frozen=True)
 class Wanted:
     """What is to be erased: the events of some routing keys of a stream, or those that fulfil a
-    condition. `subject`: the column that has the keys in streams that were made of it."""
+    condition. `subject`: the column that has the keys in what was made of it."""
 
     stream: StreamName
     keys: tuple[str, ...] = ()
@@ -128,10 +129,9 @@ class Everywhere:
         def found(connection: Connection) -> _Copies:
             stream_id = read_stream(connection, wanted.stream).stream_id
             streams, left = searched(connection, stream_id, wanted.subject, by_keys=by_keys)
-            known = [one.with_keys_in(wanted.subject) for one in streams]
-            stores, more = searched_stores(connection, known, by_keys=by_keys)
-            outputs, unsearched = searched_outputs(connection, known, by_keys=by_keys)
-            tables, untouched = searched_tables(connection, known, by_keys=by_keys)
+            stores, more = searched_stores(connection, streams, by_keys=by_keys)
+            outputs, unsearched = searched_outputs(connection, streams, by_keys=by_keys)
+            tables, untouched = searched_tables(connection, streams, by_keys=by_keys)
             remains = [*more, *unsearched, *untouched, *left]
             return _Copies(streams, stores, outputs, tables, remains)
 
@@ -145,13 +145,13 @@ class Everywhere:
         if wanted.condition:
             return self._by_spark(one, slices, fields)
         if one.by == REJECTED:
-            match = in_rejected(one.column or "", wanted.keys)
+            match = in_rejected(one.columns, wanted.keys)
             return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
         slices = with_keys(slices, wanted.keys) if one.by == KEY else slices
-        if one.column is None or (one.by == KEY and not _has_texts(one.column, fields)):
+        if one.by == KEY and not all(_has_texts(column, fields) for column in one.columns or [""]):
             return self._by_spark(one, slices, fields)
-        match = in_column(one.column, wanted.keys)
-        return places(self._settings, slices, fields, [one.column], match)
+        match = in_columns(one.columns, wanted.keys)
+        return places(self._settings, slices, fields, one.columns, match)
 
     def measure(self) -> Measured:
         """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a
@@ -168,10 +168,11 @@ class Everywhere:
             streams[str(one.name)] = (sum(len(at) for _, at in files), len(files))
             if one.name == self._wanted.stream:
                 all_of_it = self._is_all(one, found)
-        of_stores = {
-            one.name: rows_with(self._database, self._settings, one, self._wanted.keys)
-            for one in copies.stores
-        }
+        of_stores = Counter[str]()
+        for store in copies.stores:
+            of_stores[store.name] += rows_with(
+                self._database, self._settings, store, self._wanted.keys
+            )
         outputs: dict[str, int] = {}
         for output in copies.outputs:
             seen = rows_with_keys(output, self._wanted.keys)
@@ -208,9 +209,11 @@ class Everywhere:
         self, request_id: str, by: str, reason: str, say: Callable[[str], None]
     ) -> dict[str, Any]:
         """Erase, and return the report. The same request returns it again, and continues what was
-        interrupted. Raises as `weir.erasure.run.erase`."""
+        interrupted; so does another one for the same, with the same reason. Raises as
+        `weir.erasure.run.erase`."""
         database, wanted = self._database, self._wanted
-        before = self.request(request_id)
+        before = self.request(request_id) or self._interrupted(reason)
+        request_id = before.request_id if before else request_id
         if before is None or before.searched is None:
             check_warehouse_ownership(database, self._settings.warehouse)
             copies = self._searched()
@@ -269,6 +272,19 @@ class Everywhere:
     def request(self, request_id: str) -> requests.Request | None:
         """Return a request as it is recorded, if it has begun."""
         return self._database.transaction(lambda c: requests.find(c, request_id))
+
+    def _interrupted(self, reason: str) -> requests.Request | None:
+        """Return a request for the same, with the same reason, that has not come to its end."""
+        wanted = self._wanted
+
+        def known(connection: Connection) -> list[requests.Request]:
+            stream_id = read_stream(connection, wanted.stream).stream_id
+            return requests.interrupted(connection, stream_id, reason)
+
+        for one in self._database.snapshot(known):
+            if is_asked(one.asked, wanted.keys, wanted.condition):
+                return one
+        return None
 
     def _ended(self, request_id: str, say: Callable[[str], None]) -> dict[str, Any]:
         """Delete the files with the events, and sign."""

@@ -1,5 +1,6 @@
 """Find the events of routing keys with pyarrow, where a column has the keys."""
 
+import functools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -60,12 +61,13 @@ def has_texts(kind: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def in_column(column: str, keys: Sequence[str]) -> Matching:
-    """Return what matches rows whose column, as text, is one of some keys."""
+def in_columns(columns: Sequence[str], keys: Sequence[str]) -> Matching:
+    """Return what matches rows of which a column, as text, is one of some keys."""
     wanted = pa.array(keys, pa.string())
 
     def matching(rows: pa.Table) -> pa.Array:
-        return pc.fill_null(pc.is_in(rows[column].cast(pa.string()), value_set=wanted), False)
+        same = (pc.is_in(rows[name].cast(pa.string()), value_set=wanted) for name in columns)
+        return functools.reduce(pc.or_, (pc.fill_null(one, False) for one in same))
 
     return matching
 
@@ -73,11 +75,11 @@ def in_column(column: str, keys: Sequence[str]) -> Matching:
 REJECTED = ("row", "text")
 
 
-def in_rejected(column: str, keys: Sequence[str]) -> Matching:
-    """Return what matches rejected rows of some keys: those that have one in the column, where they
+def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
+    """Return what matches rejected rows of some keys: those that have one in a column, where they
     are JSON with it; else those in which one stands as a word of its own, as it is or as JSON and
     CSV write it."""
-    wanted, column = set(keys), column.lower()
+    wanted, names = set(keys), {column.lower() for column in columns}
     spelt = {one for key in keys for one in _spellings(key)}
     word = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(spelt)))})(?!\w)")
 
@@ -87,8 +89,9 @@ def in_rejected(column: str, keys: Sequence[str]) -> Matching:
         except ValueError:
             read = None
         of_name = {name.lower(): it for name, it in read.items()} if isinstance(read, dict) else {}
-        if (value := of_name.get(column)) is not None:
-            return (value if isinstance(value, str) else json.dumps(value)) in wanted
+        if values := [of_name[name] for name in names if of_name.get(name) is not None]:
+            texts = (it if isinstance(it, str) else json.dumps(it) for it in values)
+            return any(one in wanted for one in texts)
         return any(word.search(text) for text in (row, fault) if text)
 
     def matching(rows: pa.Table) -> pa.Array:

@@ -4,16 +4,15 @@ import contextlib
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection, text
@@ -21,7 +20,7 @@ from sqlalchemy import Connection, text
 from weir.compaction.forms import Form, form_of, options
 from weir.database.connection import Database
 from weir.erasure.copies import Remaining, Searched
-from weir.erasure.find import has_texts
+from weir.erasure.find import has_texts, in_columns
 from weir.errors import Unavailable
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import filesystem, replaces
@@ -58,10 +57,10 @@ def searched_outputs(
 ) -> tuple[list[Written], list[Remaining]]:
     """Return the Parquet outputs of the groups that read some streams: those that an erasure of
     keys searches, and those that it leaves."""
-    columns = {one.stream_id: one.column.lower() for one in streams if one.column}
+    made = {one.stream_id: one.made for one in streams}
     found, left = list[Written](), list[Remaining]()
-    for row in connection.execute(_OUTPUTS, {"streams": [one.stream_id for one in streams]}):
-        known = frozenset(columns[s] for s in row.streams if s in columns)
+    for row in connection.execute(_OUTPUTS, {"streams": list(made)}):
+        known = frozenset(_columns(row, made))
         one = Written(row.group_name, row.output, row.root, tuple(row.folders), known)
         if by_keys and known:
             found.append(one)
@@ -76,16 +75,24 @@ def searched_tables(
 ) -> tuple[list[Table], list[Remaining]]:
     """Return the tables that groups which read some streams have written to, as far as the batches
     that name them are kept: those that an erasure of keys searches, and those that it leaves."""
-    columns = {one.stream_id: one.column.lower() for one in streams if one.column}
+    made = {one.stream_id: one.made for one in streams}
     found, left = list[Table](), list[Remaining]()
-    for row in connection.execute(_TABLES, {"streams": [one.stream_id for one in streams]}):
-        known = sorted({columns[s] for s in row.streams if s in columns})
+    of_table = dict[str, set[str]]()
+    for row in connection.execute(_TABLES, {"streams": list(made)}):
+        of_table.setdefault(row.name, set()).update(_columns(row, made))
+    for name, known in of_table.items():
         if by_keys and known:
-            found.append(Table(row.name, tuple(known)))
+            found.append(Table(name, tuple(sorted(known))))
         else:
             why = "a condition is about one stream only" if known else "no column has the keys"
-            left.append(left_table(row.name, why))
+            left.append(left_table(name, why))
     return found, left
+
+
+def _columns(row: Any, made: Mapping[int, Sequence[str]]) -> set[str]:
+    """Return the columns that have the keys in what a group made of some streams."""
+    given = [row.subject] if row.subject else [c for s in row.streams for c in made[s]]
+    return {column.lower() for column in given}
 
 
 def left_table(name: str, why: str) -> Remaining:
@@ -231,17 +238,20 @@ def _rows(
     try:
         with system.open_input_file(path) as source:
             file = pq.ParquetFile(source)
-            if value := next((below[c] for c in one.columns if c in below), None):
-                return np.arange(file.metadata.num_rows if value in set(keys) else 0)
-            names = {n.lower(): n for n in file.schema_arrow.names}
-            column = next((names[c] for c in sorted(one.columns) if c in names), None)
-            if column is None or not has_texts(file.schema_arrow.field(column).type):
-                return None
-            values = file.read([column])[column].cast(pa.string())
+            folders = {below[column] for column in one.columns if column in below}
+            if folders & set(keys):
+                return np.arange(file.metadata.num_rows)
+            columns = [
+                field.name
+                for field in file.schema_arrow
+                if field.name.lower() in one.columns and has_texts(field.type)
+            ]
+            if not columns:
+                return np.arange(0) if folders else None
+            rows = file.read(columns)
     except FileNotFoundError:  # another erasure deleted it
         return np.arange(0)
-    same = pc.is_in(values, value_set=pa.array(list(keys), pa.string()))
-    return np.flatnonzero(pc.fill_null(same, False).to_numpy())
+    return np.flatnonzero(in_columns(columns, keys)(rows).to_numpy())
 
 
 def _values(path: str) -> dict[str, str]:
@@ -270,22 +280,23 @@ def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> No
 
 _OUTPUTS = text(
     """SELECT p.group_name, p.output, p.root, array_agg(p.path ORDER BY p.number) AS folders,
-        (SELECT array_agg(r.stream_id) FROM placement r
-         WHERE r.group_id = p.group_id AND r.number = 1 AND r.stream_id = ANY(:streams)) AS streams
-    FROM parquet_output p
-    WHERE p.group_id IN (SELECT r.group_id FROM placement r WHERE r.stream_id = ANY(:streams))
-    GROUP BY p.group_id, p.group_name, p.output, p.root ORDER BY 1, 2, 3"""
+        g.subject, g.streams
+    FROM parquet_output p JOIN (
+        SELECT g.group_id, g.subject, array_agg(DISTINCT l.stream_id) AS streams
+        FROM placement l JOIN reader_group g USING (group_id)
+        WHERE l.stream_id = ANY(:streams) GROUP BY g.group_id) g USING (group_id)
+    GROUP BY p.group_id, p.group_name, p.output, p.root, g.subject, g.streams ORDER BY 1, 2, 3"""
 )
 _LOCK = text(
     """SELECT FROM parquet_output WHERE group_name = :group AND output = :name AND root = :root
         AND path = :path FOR NO KEY UPDATE"""
 )
 _TABLES = text(
-    """SELECT o ->> 'output' AS name, array_agg(DISTINCT r.stream_id) AS streams
-    FROM placement r JOIN reader_batch b USING (group_id)
+    """SELECT o ->> 'output' AS name, g.subject, array_agg(DISTINCT l.stream_id) AS streams
+    FROM placement l JOIN reader_batch b USING (group_id) LEFT JOIN reader_group g USING (group_id)
     CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
-    WHERE r.stream_id = ANY(:streams) AND r.number = 1 AND o ->> 'kind' = 'table'
-    GROUP BY 1 ORDER BY 1"""
+    WHERE l.stream_id = ANY(:streams) AND l.number = 1 AND o ->> 'kind' = 'table'
+    GROUP BY 1, 2 ORDER BY 1, 2"""
 )
 _COUNTED = text(
     """UPDATE erasure_request SET outputs = outputs || jsonb_build_object(CAST(:name AS text),

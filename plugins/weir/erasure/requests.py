@@ -30,18 +30,25 @@ class Request(NamedTuple):
         return [one["stream_id"] for one in self.searched or ()]
 
 
+_REQUEST = f"SELECT {', '.join(Request._fields)} FROM erasure_request"  # noqa: S608 - constants
+
+
 def find(connection: Connection, request_id: str) -> Request | None:
     """Return a request; None if it has not begun."""
-    row = connection.execute(
-        text(
-            """SELECT request_id, stream_id, requested_by, reason, asked, stores, outputs, searched,
-                remains,
-                certificate
-            FROM erasure_request WHERE request_id = :id"""
-        ),
-        {"id": request_id},
-    ).one_or_none()
+    found = text(f"{_REQUEST} WHERE request_id = :id")
+    row = connection.execute(found, {"id": request_id}).one_or_none()
     return None if row is None else Request(*row)
+
+
+def interrupted(connection: Connection, stream_id: int, reason: str) -> list[Request]:
+    """Return the requests for a stream with a reason that have not come to their end, the newest
+    first; at most ten."""
+    found = text(
+        f"""{_REQUEST} WHERE stream_id = :stream AND reason = :reason AND done_at IS NULL
+        ORDER BY asked_at DESC LIMIT 10"""
+    )
+    rows = connection.execute(found, {"stream": stream_id, "reason": reason})
+    return [Request(*row) for row in rows]
 
 
 def begin(

@@ -19,7 +19,7 @@ from weir.adjunct.stores import lock_store
 from weir.compaction.forms import form_of, options
 from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
-from weir.erasure.copies import Remaining, Searched
+from weir.erasure.copies import KEY, Remaining, Searched
 from weir.errors import Conflict
 from weir.model.key_space import routing_steps
 from weir.model.plain_column import plain_column
@@ -66,16 +66,19 @@ def searched_stores(
         stream = of_id[row.stream_id]
         key = row.key or stream.routing_key
         store = Store(row.name, row.store_id, row.stream_id, None)
-        columns = {one["name"].lower(): (stored_name(one), one["type"]) for one in row.fields or ()}
-        column = columns.get((stream.column or "").lower())
-        texts = column is not None and column[1] in _TEXTS
+        names = {name.lower() for name in (*stream.columns, *stream.made)}
+        by_key = key == stream.routing_key and stream.by == KEY
+        columns = [
+            stored_name(one)
+            for one in row.fields or ()
+            if one["name"].lower() in names and one["type"] in _TEXTS
+        ]
         if not by_keys:
             left.append(_left(row.name, "a condition is about one stream only"))
-        elif key == stream.routing_key or (plain_column(key) or "") == stream.column:
-            found.append(store)
-        elif column is not None and texts:
-            found.append(replace(store, column=column[0]))
-        else:
+            continue
+        of_key = by_key or (plain_column(key) or "").lower() in names
+        found += [store] if of_key else [replace(store, column=column) for column in columns]
+        if not (of_key or columns):
             left.append(_left(row.name, "neither its key nor a value of it has the keys"))
     return found, left
 

@@ -23,7 +23,8 @@ class GroupConfiguration:
     `aligned`: whether each batch holds, of all streams, everything up to one clock and nothing
     after it. `max_ahead`: seconds by which no batch goes beyond what other readers have not read;
     None: no such limit. `owner`: the role of the database whose members read with it and change it;
-    None: everybody.
+    None: everybody. `subject`: the column of what its consumers write that has the routing keys of
+    what they read, by which an erasure finds copies; empty: the one of the same name.
     """
 
     subscriber: bool = True
@@ -34,6 +35,7 @@ class GroupConfiguration:
     aligned: bool = False
     max_ahead: int | None = None
     owner: str | None = None
+    subject: str = ""
 
     def check(self) -> None:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""

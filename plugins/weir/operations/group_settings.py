@@ -64,4 +64,10 @@ SETTINGS: dict[str, Setting] = {
         "(the section Teams of docs/operations.md).",
         if_empty="nobody, so that everybody does", removed_by=NONE, schema={"maxLength": 63},
     ),
+    "subject": Setting(
+        "Subject",
+        "The column of the streams, files and tables that its consumers write which has the "
+        "routing keys of the events that they read, such as customer: by it an erasure finds them.",
+        if_empty="the column of the same name", schema={"maxLength": 300},
+    ),
 }  # fmt: skip

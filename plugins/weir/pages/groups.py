@@ -26,7 +26,8 @@ SELECT (SELECT count(*) FROM found) AS total,
           ORDER BY f.reader_group LIMIT :limit + 1) AS names"""
 _GROUPS = """
 SELECT reader_group, subscriber, release, time_out, created_at, moved_at AS active_at, readers,
-    open_batches, checkpoint, checkpoint_at, at_end, aligned, max_ahead, max_outstanding, on_gap
+    open_batches, checkpoint, checkpoint_at, at_end, aligned, max_ahead, max_outstanding, on_gap,
+    subject
 FROM weir.reader_groups WHERE reader_group = ANY(:names)"""
 _LAG = """SELECT reader_group, stream, unread_events, unread_bytes, lost_events, behind_since
 FROM weir.lag WHERE reader_group = ANY(:names) ORDER BY unread_events DESC, stream"""
@@ -84,6 +85,7 @@ class GroupFacts(BaseModel):
     max_ahead: timedelta | None
     max_outstanding: int | None
     on_gap: str
+    subject: str
     streams: list[StreamLag]
     alerts: list[Alert]
     health: Health

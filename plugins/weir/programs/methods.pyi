@@ -186,6 +186,7 @@ class Actions(Acting):
         aligned: bool = False,
         max_ahead: str = "",
         owner: str = "",
+        subject: str = "",
         allow_loss: bool = False,
         allow_truncated: bool = False,
     ) -> dict[str, Any]:
@@ -234,6 +235,7 @@ class Actions(Acting):
         aligned: Literal["unchanged", "yes", "no"] = "unchanged",
         max_ahead: str = "",
         owner: str = "",
+        subject: str = "",
         streams: list[str] = ...,
         start: str = "head",
         pins: list[str] = ...,
