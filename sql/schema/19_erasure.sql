@@ -78,7 +78,7 @@ COMMENT ON COLUMN weir_internal.erasure_request.stores IS 'Per adjunct store how
 COMMENT ON COLUMN weir_internal.erasure_request.outputs IS 'Per output of a group how many rows were erased, in parts: by the hash of the path of a file, or of a table.';
 COMMENT ON COLUMN weir_internal.erasure_request.asked IS 'What was asked: the salted hash of each key with its salt, or a condition without its values; never a key.';
 COMMENT ON COLUMN weir_internal.erasure_request.asked_at IS 'When it began.';
-COMMENT ON COLUMN weir_internal.erasure_request.searched IS 'The streams that were searched: an array of {stream, stream_id, by, events}. Null until the events are out of their files.';
+COMMENT ON COLUMN weir_internal.erasure_request.searched IS 'The streams that were searched: an array of {stream, stream_id, by, columns, events}. Null until the events are out of their files.';
 COMMENT ON COLUMN weir_internal.erasure_request.remains IS 'Where copies may be that it did not erase: an array of {what, name, why, until}.';
 COMMENT ON COLUMN weir_internal.erasure_request.done_at IS 'When the events were out of the files of all streams.';
 COMMENT ON COLUMN weir_internal.erasure_request.certificate IS 'The signed certificate; null while files with the events are left.';

@@ -77,6 +77,27 @@ def test_what_a_group_made_is_searched_by_the_subject_that_it_declares(
     assert done["outputs"] == {"clients of first": 1, "table public.clients": 1}
     assert where_it_is(WHO, settings, test_database.owner_dsn) == []
     assert [store.count(f"{name}{end}") for end in ("", "-2", "-3")] == [1, 1, 1]
+    [signed] = rows(
+        store.database, "SELECT certificate -> 'document' AS said FROM weir.certificates"
+    )
+    by = {one["stream"]: (one["by"], *one["columns"]) for one in signed.said["searched"]}
+    assert by[f"{name}-3"] == ("column", "person")
+    assert by[name] == ("routing key", "customer")
+
+
+def test_a_store_of_a_copy_is_not_searched_by_the_key_of_the_copy(store: StreamStore) -> None:
+    name = f"shop/{unique('orders')}"
+    store.create_stream(name, "customer")
+    store.create_stream(f"{name}-2", "product")
+    store.append(name, [{"customer": "17", "n": "4"}])
+    names = {"customer": "customer", "product": "n"}
+    copied(store, "first", name, {f"stream:{name}-2": names})
+    of_products, of_customers = (f"shop/{unique(what)}" for what in ("products", "customers"))
+    store.define_adjunct_store(of_products, f"{name}-2")
+    store.define_adjunct_store(of_customers, f"{name}-2", key="customer")
+    found = store.erase(name, "asked", keys=["17"])
+    assert found["stores"] == {of_customers: 0}
+    assert of_products in {one["name"] for one in found["remains"]}
 
 
 def test_what_two_groups_wrote_to_one_stream_is_searched_by_the_subjects_of_both(

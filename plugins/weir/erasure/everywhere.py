@@ -242,8 +242,12 @@ class Everywhere:
                     database.transaction(lambda c: requests.forget(c, request_id))
                 raise
             listed = [
-                {"stream": str(one.name), "stream_id": one.stream_id, "by": one.by} for one in them
-            ]
+                {
+                    "stream": str(one.name), "stream_id": one.stream_id, "by": one.by,
+                    "columns": one.columns,
+                }
+                for one in them
+            ]  # fmt: skip
             database.transaction(
                 lambda c: requests.end(c, request_id, listed, remains, wanted.keys)
             )
