@@ -89,3 +89,21 @@ def test_postgres_keeps_no_sample_of_keys_among_its_statistics(
         )
         assert cursor.fetchall() == []
     connection.close()
+
+
+def test_a_store_or_output_of_a_copy_is_searched_by_the_column_that_has_the_keys_or_listed(
+    store: StreamStore,
+) -> None:
+    name = filled(store)
+    stores = {"by-product": f"{name}-by-n", "by-customer": name, "plain": f"{name}-plain"}
+    for one, stream in stores.items():
+        store.define_adjunct_store(f"shop/{one}", stream)
+    store.create_reader_group("plain", [f"{name}-plain"])
+    with store.reader("plain") as reader:
+        for batch in reader:
+            batch.write("parquet:plain", batch.events.select(["n"]))
+            batch.commit()
+    said = store.erase(name, "asked", keys=[WHO])
+    assert set(said["stores"]) == {"shop/by-customer"}, "a product is no customer"
+    left = {one["name"] for one in said["remains"]}
+    assert {"shop/by-product", "shop/plain", "plain of plain"} <= left

@@ -13,7 +13,7 @@ from weir.erasure.find import has_texts
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
 
-KEY, COLUMN, REJECTED = "routing key", "column", "rejected rows"
+KEY, COLUMN, REJECTED, NOTHING = "routing key", "column", "rejected rows", "nothing"
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Searched:
     """A stream that an erasure searches, and `by` what: its routing key, columns that have the
     keys, or the text of rejected rows. `columns`: those of it, or of these rows, that have the
     keys; none if its routing key is an expression. `made`: the columns that have them in what was
-    made of it, unless the reader group that made it declares its `subject`."""
+    made of it, unless the reader group that made it declares its `subject`. By nothing: it leaves
+    the stream, and looks for what was made of it."""
 
     name: StreamName
     stream_id: int
@@ -88,10 +89,10 @@ _DELETED = text(
 def searched(
     connection: Connection, stream_id: int, subject: str, *, by_keys: bool
 ) -> tuple[list[Searched], list[Remaining]]:
-    """Return the streams that an erasure of keys of a stream searches, that stream first, and the
-    copies that it leaves. `subject`: the column that has the keys in what was made of it, where the
-    group that made it declares none; empty: the one of the same name. A condition finds events of
-    its own stream only."""
+    """Return a stream and those that were made of it, each with what an erasure of keys searches it
+    by, and the copies that it leaves. `subject`: the column that has the keys in what was made of
+    it, where the group that made it declares none; empty: the one of the same name. A condition
+    finds events of its own stream only."""
     own = connection.execute(_OWN, {"s": stream_id}).one()
     plain = plain_column(own.routing_key)
     given = {"s": stream_id, "own": plain, "subject": subject}
@@ -103,8 +104,10 @@ def searched(
     for row in sorted(rows, key=lambda r: str(r.stream_name)):
         if row.stream_id == stream_id:
             continue
+        known = (stream_name(row.stream_name), row.stream_id, row.routing_key)
         if not by_keys:
             left.append(_left_stream(row.stream_name, "a condition is about one stream only"))
+            found.append(Searched(*known, NOTHING, (), ()))
             continue
         columns = [column for column in row.columns if column is not None]
         by = REJECTED
@@ -112,10 +115,9 @@ def searched(
             by = COLUMN
             columns, why = _with_keys(to_read(schema_by_id(connection, row.stream_id)), columns)
             left += [_left_stream(row.stream_name, one) for one in why]
-        if by == REJECTED or columns:
-            name = stream_name(row.stream_name)
-            made = (subject,) if subject else tuple(columns)
-            found.append(Searched(name, row.stream_id, row.routing_key, by, tuple(columns), made))
+        made = (subject,) if subject else tuple(columns)
+        by = by if by == REJECTED or columns else NOTHING
+        found.append(Searched(*known, by, tuple(columns), made))
     return found, left + _others(connection, [row.stream_id for row in rows])
 
 

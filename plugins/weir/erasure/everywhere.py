@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.erasure import requests
 from weir.erasure.asked import as_recorded, is_asked
 from weir.erasure.certificate import sign_if_gone
-from weir.erasure.copies import KEY, REJECTED, Remaining, Searched, searched
+from weir.erasure.copies import KEY, NOTHING, REJECTED, Remaining, Searched, searched
 from weir.erasure.find import (
     REJECTED as REJECTED_COLUMNS,
 )
@@ -133,6 +133,7 @@ class Everywhere:
             outputs, unsearched = searched_outputs(connection, streams, by_keys=by_keys)
             tables, untouched = searched_tables(connection, streams, by_keys=by_keys)
             remains = [*more, *unsearched, *untouched, *left]
+            streams = [one for one in streams if one.by != NOTHING]
             return _Copies(streams, stores, outputs, tables, remains)
 
         return self._database.snapshot(found)
