@@ -1,7 +1,7 @@
 """What the audit asks of batches: they follow one another without gap or overlap, are what their
 groups were given, and each of their outputs counts once. Batches are kept for `job_history`."""
 
-from weir.audit.ledger import SEGMENT, chain
+from weir.audit.ledger import SEGMENT, covered, once
 
 _NEW = """(SELECT r.* FROM reader_group g CROSS JOIN LATERAL (
             SELECT * FROM reader_batch b WHERE b.group_name = g.name
@@ -19,31 +19,29 @@ def _inputs(everything: bool) -> str:
     rows = "batch_input" if everything else _BOUNDS.format(_NEW)
     return f"""WITH input AS (
         SELECT i.*, d.from_offset AS first, d.to_offset AS past, d.first_batch
-        FROM {rows} i JOIN reader_group g USING (group_id)
-        JOIN stream s ON s.stream_id = i.stream_id AND s.state <> 'deleted'
-        LEFT JOIN delivered_range d ON d.group_id = i.group_id AND d.stream_id = i.stream_id
+        FROM {rows} i LEFT JOIN delivered_range d ON d.group_id = i.group_id AND d.stream_id = i.stream_id
             AND d.segment_id = i.segment_id AND i.batch_id BETWEEN d.first_batch AND d.last_batch
             AND i.from_offset >= d.from_offset AND i.from_offset < d.to_offset
     ), have AS (
         SELECT group_id, stream_id, segment_id, first, past, first_batch,
                min(from_offset) AS lo, max(to_offset) AS hi, min(batch_id) AS batch_id,
                sum(to_offset - from_offset) AS size,
-               bit_xor({chain("from_offset", "to_offset")}) AS whole
+               {covered("from_offset", "to_offset")} AS whole
         FROM input GROUP BY group_id, stream_id, segment_id, first, past, first_batch
     )
     SELECT CASE WHEN h.first IS NULL THEN 'batch_not_delivered'
                 WHEN h.size > h.hi - h.lo THEN 'batches_overlap' ELSE 'batch_missing' END AS kind,
            s.stream_name AS stream, g.name AS reader_group, {SEGMENT.format("h.segment_id")}
                AS segment,
-           CASE WHEN h.hi < h.past AND h.whole = {chain("h.lo", "h.hi")} THEN h.hi
+           CASE WHEN h.hi < h.past AND h.whole = {once("h.lo", "h.hi")} THEN h.hi
                 WHEN h.batch_id = h.first_batch AND h.lo > h.first THEN h.first ELSE h.lo END AS a,
-           CASE WHEN h.hi < h.past AND h.whole = {chain("h.lo", "h.hi")} THEN h.past
+           CASE WHEN h.hi < h.past AND h.whole = {once("h.lo", "h.hi")} THEN h.past
                 WHEN h.batch_id = h.first_batch AND h.lo > h.first THEN h.lo ELSE h.hi END AS b,
            h.batch_id::text AS name
     FROM have h JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
-    WHERE h.first IS NULL OR h.whole <> {chain("h.lo", "h.hi")} OR h.size <> h.hi - h.lo
+    WHERE s.state <> 'deleted' AND (h.first IS NULL OR h.whole <> {once("h.lo", "h.hi")} OR h.size <> h.hi - h.lo
        OR h.hi <> h.past OR h.batch_id = h.first_batch
-           AND h.lo <> h.first LIMIT 100"""  # noqa: S608
+           AND h.lo <> h.first) LIMIT 100"""  # noqa: S608
 
 
 # In both directions, by a sum per group that differs if any row does.
@@ -99,11 +97,11 @@ def _outputs(everything: bool) -> str:
 
 
 # The appends of batches say which group and batch they are of.
-_APPENDS = """SELECT 'append_unknown' AS kind, t.stream_name AS stream, r.group_name
+_APPENDS = """WITH t AS MATERIALIZED ({0})
+    SELECT 'append_unknown' AS kind, t.stream_name AS stream, r.group_name
     AS reader_group,
            NULL AS segment, r.batch_id AS a, NULL::bigint AS b, t.transaction_number::text AS name
-    FROM {0} t
-    JOIN reader_batch r ON r.group_id = split_part(t.batch_id, '.', 1)::bigint
+    FROM t JOIN reader_batch r ON r.group_id = split_part(t.batch_id, '.', 1)::bigint
         AND r.batch_id = split_part(t.batch_id, '.', 2)::bigint
     WHERE r.state <> 'committed' OR NOT r.outputs @> jsonb_build_array(jsonb_build_object(
         'kind', 'stream', 'stream_id', t.stream_id, 'transaction_number', t.transaction_number))
@@ -111,17 +109,17 @@ _APPENDS = """SELECT 'append_unknown' AS kind, t.stream_name AS stream, r.group_
 _OF_GROUPS = r"""t.state = 'committed' AND starts_with(t.writer_id, 'group ')
           AND t.batch_id ~ '\A[0-9]{1,18}\.[0-9]{1,18}\Z'"""
 _APPENDS_ALL = _APPENDS.format(
-    f"(SELECT * FROM transaction t WHERE {_OF_GROUPS} OFFSET 0)"  # noqa: S608
+    f"SELECT t.* FROM transaction t WHERE {_OF_GROUPS}"  # noqa: S608
 )
 _APPENDS_NEW = _APPENDS.format(
-    f"""(SELECT t.* FROM stream s JOIN audited_stream a USING (stream_id)
+    f"""SELECT t.* FROM stream s JOIN audited_stream a USING (stream_id)
         CROSS JOIN LATERAL (
             SELECT * FROM transaction x WHERE x.stream_name = s.stream_name
               AND ('epoch'::timestamp + x.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
                   >= ('epoch'::timestamp + a.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
               AND x.clock > a.clock AND x.stream_id = s.stream_id) t
         WHERE s.state <> 'deleted' AND s.last_clock > a.clock
-            AND {_OF_GROUPS} OFFSET 0)"""  # noqa: S608
+            AND {_OF_GROUPS}"""  # noqa: S608
 )
 
 

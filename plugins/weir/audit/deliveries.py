@@ -1,7 +1,7 @@
 """What the audit asks of reader groups: since it was put somewhere, each group was given every
 offset up to its position once, and passed over no other than those that were truncated."""
 
-from weir.audit.ledger import ENTRIES, KEPT, SEGMENT, chain
+from weir.audit.ledger import ENTRIES, KEPT, SEGMENT, covered, once
 
 # A stay is what a group read between two placements: from the cut at which it was put to where it
 # left, or where it is. `passed` is up to which offset a cut has passed a segment: the oldest entry
@@ -26,7 +26,8 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
             UNION ALL
             SELECT y.group_id, y.stream_id, y.number, 'released', c.segment_id, c.past
             FROM stay y JOIN reader_group_stream gs USING (group_id, stream_id)
-            CROSS JOIN LATERAL {ENTRIES.format("gs.released_cut")} c WHERE y.now
+            CROSS JOIN LATERAL {ENTRIES.format("gs.released_cut")} c
+            WHERE y.now AND y.stream_id IN (SELECT stream_id FROM truncation)
         ) e JOIN seg g USING (stream_id, segment_id)
     ), side AS MATERIALIZED (
         SELECT e.group_id, e.stream_id, e.number, e.side, f.first
@@ -34,12 +35,13 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
                            FROM entry WHERE side = 'from' GROUP BY group_id, stream_id, number) f
             USING (group_id, stream_id, number)
         GROUP BY e.group_id, e.stream_id, e.number, e.side, f.first
-    ), asked AS (
+    ), asked AS MATERIALIZED (
         SELECT i.group_id, i.stream_id, i.number, i.side, g.segment_id, g.key_low, g.ends
         FROM side i JOIN seg g ON g.stream_id = i.stream_id AND g.segment_id >= i.first
-        LEFT JOIN entry e ON e.group_id = i.group_id AND e.stream_id = i.stream_id
+        WHERE NOT EXISTS (
+            SELECT FROM entry e WHERE e.group_id = i.group_id AND e.stream_id = i.stream_id
             AND e.number = i.number AND e.side = i.side AND e.segment_id = g.segment_id
-        WHERE e.past IS NULL
+            AND e.past IS NOT NULL)
     ), passed AS MATERIALIZED (
         SELECT e.group_id, e.stream_id, e.number, e.side, e.segment_id, e.past
         FROM entry e WHERE e.past IS NOT NULL
@@ -64,13 +66,13 @@ _STAYED = f"""WITH {_STAYS}, have AS (
         SELECT d.group_id, d.stream_id, d.segment_id, d.placement AS number,
                min(d.from_offset) AS lo, max(d.to_offset) AS hi, sum(d.events) AS events,
                sum(d.to_offset - d.from_offset) AS size,
-               bit_xor({chain("d.from_offset", "d.to_offset")}) AS whole
+               {covered("d.from_offset", "d.to_offset")} AS whole
         FROM delivered_range d GROUP BY d.group_id, d.stream_id, d.segment_id, d.placement
     ), wrong AS (
         SELECT group_id, stream_id, number, segment_id, n.first, n.past, h.lo, h.hi,
                CASE WHEN h.events > h.size OR h.size > h.hi - h.lo THEN 'delivered_twice'
                     WHEN h.events < h.size THEN 'delivered_sum'
-                    WHEN h.whole <> {chain("h.lo", "h.hi")} THEN 'not_delivered'
+                    WHEN h.whole <> {once("h.lo", "h.hi")} THEN 'not_delivered'
                     WHEN n.past > k.ends THEN 'position_beyond_tail'
                     WHEN n.past > n.first AND h.lo IS NULL THEN 'not_delivered'
                     WHEN h.lo < n.first THEN 'delivered_before_start'
@@ -85,6 +87,7 @@ _STAYED = f"""WITH {_STAYS}, have AS (
         JOIN kept k USING (stream_id, segment_id)
         JOIN reader_group_stream gs USING (group_id, stream_id)
         JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
+        WHERE y.cause = 'skipped' OR y.now AND k.kept_from > 0
     ), went AS MATERIALIZED (
         SELECT r.*, t.subscribers, t.truncated_at
         FROM truncated_range r JOIN truncation t USING (stream_id, number)

@@ -17,19 +17,20 @@ _SUM = f"""SELECT 'hole_sum' AS kind, s.stream_name AS stream, NULL AS reader_gr
     WHERE h.events <> (SELECT coalesce(sum(upper(m) - lower(m)), 0) FROM unnest(h.offsets) m)
        OR lower(h.offsets) < 0 OR upper(h.offsets) > 65536 LIMIT 20"""  # noqa: S608
 
-_WRONG = f"""SELECT 'hole_not_declared' AS kind, s.stream_name AS stream, NULL AS reader_group,
+_WRONG = f"""WITH f AS MATERIALIZED ({{0}})
+    SELECT 'hole_not_declared' AS kind, s.stream_name AS stream, NULL AS reader_group,
            NULL AS segment, n.holes AS a, f.erased AS b, f.path AS name
-    FROM {{0}} f JOIN stream s USING (stream_id)
+    FROM f JOIN stream s USING (stream_id)
     CROSS JOIN LATERAL {HOLES.format("f", "f.start_offset", "(f.start_offset + f.events)")} n
     WHERE n.holes <> f.erased LIMIT 100"""  # noqa: S608
 _FILES_ALL = _WRONG.format(
-    """(SELECT * FROM data_file WHERE erased > 0
-        OR stream_id IN (SELECT stream_id FROM hole) OFFSET 0)"""
+    """SELECT stream_id, segment_id, start_offset, events, erased, path FROM data_file
+        WHERE erased > 0 OR stream_id = ANY (ARRAY(SELECT DISTINCT stream_id FROM hole))"""
 )
 _FILES_OF_HOLES = _WRONG.format(
-    """(SELECT d.* FROM (SELECT DISTINCT stream_id FROM hole) h
+    """SELECT d.* FROM (SELECT DISTINCT stream_id FROM hole) h
         CROSS JOIN LATERAL (
-            SELECT * FROM data_file o WHERE o.stream_id = h.stream_id OFFSET 0) d)"""
+            SELECT * FROM data_file o WHERE o.stream_id = h.stream_id OFFSET 0) d"""
 )
 
 _ERASURES = f"""SELECT 'hole_without_erasure' AS kind, s.stream_name AS stream, NULL

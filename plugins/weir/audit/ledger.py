@@ -11,14 +11,19 @@ ENTRIES = """(
             FROM jsonb_each({0}) e)"""
 
 
-def chain(first: str, past: str) -> str:
-    """Return SQL for a number of a range such that the numbers of ranges that follow one another
-    without gap or overlap, combined by XOR, are the number of the whole.
+def covered(first: str, past: str, of: str = "0") -> str:
+    """Return SQL that sums over ranges: a number for each end, less one for each beginning.
 
-    Of ranges with distinct beginnings the reverse is true, too: each end must be the beginning of
-    another one, and the last beginning has only the last end left. So no row must be sorted.
+    If the ranges have each offset between two once, that is `once` of the two, and else hardly
+    ever: as many ranges have an offset as begin up to it less those that end up to it. So no row
+    must be sorted. `of`: what the ranges are ranges of, if ranges of many are summed together.
     """
-    return f"(hashint8extended({first}, 0) # hashint8extended({past}, 0))"
+    return f"(sum(hashint8extended({past}, {of})) - sum(hashint8extended({first}, {of})))"
+
+
+def once(first: str, past: str, of: str = "0") -> str:
+    """Return SQL for the number that `covered` must come to for ranges between two offsets."""
+    return f"(hashint8extended({past}, {of})::numeric - hashint8extended({first}, {of}))"
 
 
 # Per segment where it ends, and up to which offset the head has passed it: an entry of the head
@@ -88,6 +93,32 @@ _FILES: dict[str, Any] = {
 }
 
 
+_OF = "hashint8extended({0}.segment_id, {0}.stream_id)"
+
+
+def _held(source: dict[str, Any], word: str) -> str:
+    """Return a WITH clause that says of all segments together whether their rows have each offset
+    once: by one sum over all rows, without a group for each segment."""
+    sums = " UNION ALL ".join(
+        f"SELECT {covered('r.start_offset', 'r.past', _OF.format('r'))} AS whole FROM {one} r"  # noqa: S608
+        for one in source["all"]
+    )
+    firsts = " UNION ALL ".join(
+        f"""(SELECT start_offset, past FROM {one} r WHERE r.stream_id = k.stream_id
+            AND r.segment_id = k.segment_id ORDER BY start_offset LIMIT 1)"""  # noqa: S608
+        for one in source["all"]
+    )
+    return f"""held AS MATERIALIZED (
+        SELECT coalesce(bool_and(CASE WHEN f.start_offset IS NULL THEN k.ends <= k.kept_from
+                ELSE (f.start_offset <= k.kept_from OR k.ends <= k.kept_from)
+                     AND NOT ('{word}' = 'file' AND f.past <= k.kept_from) END), true)
+            AND coalesce(sum({once("f.start_offset", "k.ends", _OF.format("k"))}), 0)
+                = coalesce((SELECT sum(whole) FROM ({sums}) r), 0) AS held
+        FROM kept k LEFT JOIN LATERAL (
+            SELECT * FROM ({firsts}) o ORDER BY start_offset LIMIT 1) f ON true
+    )"""  # noqa: S608 - constants
+
+
 def _covers(source: dict[str, Any], word: str, everything: bool) -> str:
     """Return the statement that finds segments whose rows do not have each offset from the head to
     the end once."""
@@ -98,18 +129,20 @@ def _covers(source: dict[str, Any], word: str, everything: bool) -> str:
     ]  # fmt: skip
     # A table by itself, so that several processes read it.
     part = """SELECT stream_id, segment_id, min(start_offset) AS lo, max(past) AS hi,
-                   min(past) AS first_past, bit_xor({0}) AS whole
+                   min(past) AS first_past, {0} AS whole
             FROM {1} r GROUP BY stream_id, segment_id"""
-    rows = " UNION ALL ".join(part.format(chain("start_offset", "past"), one) for one in parts)
-    return f"""WITH {KEPT}, {_ALL if everything else _FRESH}, have AS (
+    rows = " UNION ALL ".join(part.format(covered("start_offset", "past"), one) for one in parts)
+    first = f"{_held(source, word)}, {_ALL}" if everything else _FRESH
+    return f"""WITH {KEPT}, {first}, have AS (
         SELECT stream_id, segment_id, min(lo) AS lo, max(hi) AS hi, min(first_past) AS first_past,
-               bit_xor(whole) AS whole
+               sum(whole) AS whole
         FROM ({rows}) r GROUP BY stream_id, segment_id
     ), wrong AS (
-        SELECT l.*, h.lo, h.hi, h.first_past, h.whole <> {chain("h.lo", "h.hi")} AS broken
+        SELECT l.*, h.lo, h.hi, h.first_past, h.whole <> {once("h.lo", "h.hi")} AS broken
         FROM looked l LEFT JOIN have h USING (stream_id, segment_id)
-        WHERE CASE WHEN h.lo IS NULL THEN l.ends > l.kept_from
-            ELSE h.whole <> {chain("h.lo", "h.hi")} OR h.hi <> l.ends
+        WHERE {"NOT (SELECT held FROM held) AND" if everything else ""}
+            CASE WHEN h.lo IS NULL THEN l.ends > l.kept_from
+            ELSE h.whole <> {once("h.lo", "h.hi")} OR h.hi <> l.ends
                  OR h.lo > greatest(l.kept_from, l.since) AND l.ends > l.kept_from
                  OR '{word}' = 'file' AND h.first_past <= l.kept_from END
         LIMIT 100
@@ -165,7 +198,12 @@ _FROM = """truncated AS NOT MATERIALIZED (
         WHERE s.state <> 'deleted' {2} GROUP BY s.stream_id)"""
 
 
+_WEIGHT_OF_ALL = """sum((hashint8extended({0}.transaction_number, hashint8extended(
+            {0}.clock, {0}.stream_id)) & 2147483647) * {0}.events)"""
+
+
 def _whole(everything: bool) -> str:
+    held = ""
     if everything:
         begin = _FROM.format("-1", "", "")
         sums = " UNION ALL ".join(
@@ -176,6 +214,14 @@ def _whole(everything: bool) -> str:
         )
         append = """transaction x JOIN truncated b ON b.stream_id = x.stream_id
             WHERE x.state = 'committed' AND x.clock > b.clock"""
+        of_all = " UNION ALL ".join(
+            f"""SELECT {_WEIGHT_OF_ALL.format("e")} AS weight
+            FROM {one} e JOIN truncated b ON b.stream_id = e.stream_id WHERE e.clock > b.clock"""  # noqa: S608
+            for one in ("time_index", _PACKED.format("packed_commits c"))
+        )
+        held = f"""held AS MATERIALIZED (
+            SELECT coalesce((SELECT sum(weight) FROM ({of_all}) e), 0)
+                 = coalesce((SELECT {_WEIGHT_OF_ALL.format("x")} FROM {append}), 0) AS held), """  # noqa: S608
     else:
         begin = _FROM.format(
             "coalesce(max(a.clock), -1)", "LEFT JOIN audited_stream a USING (stream_id)",
@@ -195,7 +241,7 @@ def _whole(everything: bool) -> str:
                   >= ('epoch'::timestamp + (b.clock - 1) * interval '1 microsecond')
                      AT TIME ZONE 'UTC'
               AND x.clock > b.clock) x WHERE x.stream_id = b.stream_id AND x.state = 'committed'"""
-    return f"""WITH {begin}, entry AS (
+    return f"""WITH {begin}, {held}entry AS (
         SELECT stream_id, sum(events) AS events, sum(weight) AS weight
         FROM ({sums}) e GROUP BY stream_id
     ), append AS (
@@ -203,8 +249,9 @@ def _whole(everything: bool) -> str:
     ), wrong AS (
         SELECT b.stream_id, b.clock FROM truncated b LEFT JOIN entry e USING (stream_id)
         LEFT JOIN append x USING (stream_id)
-        WHERE coalesce(e.weight, 0) <> coalesce(x.weight, 0)
-           OR coalesce(e.events, 0) <> coalesce(x.events, 0) LIMIT 20
+        WHERE {"NOT (SELECT held FROM held) AND" if held else ""}
+            (coalesce(e.weight, 0) <> coalesce(x.weight, 0)
+             OR coalesce(e.events, 0) <> coalesce(x.events, 0)) LIMIT 20
     )
     SELECT CASE WHEN d.recorded IS NULL THEN 'commit_unknown' ELSE 'commit_not_whole' END AS kind,
            s.stream_name AS stream, NULL AS reader_group, NULL AS segment, d.found AS a,

@@ -1,22 +1,22 @@
 """What the audit asks of receipts: each offset below a head has one, and no other."""
 
 from weir.audit.erasures import HOLES
-from weir.audit.ledger import KEPT, SEGMENT, chain
+from weir.audit.ledger import KEPT, SEGMENT, covered, once
 
 # The segment of a range may be pruned: then it ended where its last range ends.
 _RANGES = f"""WITH {KEPT}, have AS (
         SELECT stream_id, segment_id, min(from_offset) AS lo, max(to_offset) AS hi,
-               bit_xor({chain("from_offset", "to_offset")}) AS whole
+               {covered("from_offset", "to_offset")} AS whole
         FROM truncated_range GROUP BY stream_id, segment_id
     ), wrong AS (
         SELECT coalesce(k.stream_id, h.stream_id) AS stream_id,
                coalesce(k.segment_id, h.segment_id) AS segment_id,
-               k.kept_from, h.lo, h.hi, h.whole <> {chain("h.lo", "h.hi")} AS broken
+               k.kept_from, h.lo, h.hi, h.whole <> {once("h.lo", "h.hi")} AS broken
         FROM have h FULL JOIN (SELECT * FROM kept WHERE kept_from > 0) k USING (stream_id,
             segment_id)
         LEFT JOIN segment g ON g.stream_id = h.stream_id AND g.segment_id = h.segment_id
         WHERE CASE WHEN h.lo IS NULL THEN true
-            ELSE h.lo > 0 OR h.whole <> {chain("h.lo", "h.hi")}
+            ELSE h.lo > 0 OR h.whole <> {once("h.lo", "h.hi")}
                  OR h.hi <> k.kept_from OR k.kept_from IS NULL AND g.stream_id IS NOT NULL END
         LIMIT 100
     )

@@ -21,6 +21,7 @@ from weir.errors import Incomplete, counted
 # hashes, in memory; and a table of which only new rows are asked, by its indexes.
 _SETTINGS = """SELECT set_config('work_mem', '128MB', true), set_config('jit', 'off', true),
     set_config('max_parallel_workers_per_gather', '4', true),
+    set_config('min_parallel_table_scan_size', '1MB', true),
     set_config('enable_mergejoin', 'off', true), set_config('enable_nestloop', '{0}', true),
     set_config('enable_seqscan', '{1}', true)"""
 _OF_ALL_ROWS, _OF_NEW_ROWS = _SETTINGS.format("off", "on"), _SETTINGS.format("on", "off")
