@@ -8,7 +8,9 @@ from tests.world.streams import Lane, staged, unique
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.model.key_space import KeyRange
+from weir.model.segment import segment_name
 from weir.reader_groups.groups.lifecycle import delete_reader_group, fork_reader_group
+from weir.reader_groups.groups.readers import reader_offline
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
@@ -66,7 +68,7 @@ def read_some(group: Group, events: int, out: Lane | None = None) -> None:
 
 def lived(database: Database) -> World:
     """Return a world of two streams with scales, truncations, resets, skips, forks, stores, aligned
-    groups, and one that was deleted and made anew."""
+    groups, a reader taken offline in its batch, and a stream that was deleted and made anew."""
     gone = Lane.made(database, name="test/again")
     gone.append({"0.0": 3})
     Group.made(gone).reader().read_all()
@@ -108,4 +110,9 @@ def lived(database: Database) -> World:
     short.reader().read_all()
     delete_reader_group(database, short.name, request_id=unique("delete"))
     aligned.reader()
+    away = Group.made(lane, subscriber=False)
+    bound = away.reader().must_open().bounds[0]
+    at = f"{segment_name(bound.segment_id)}={bound.start + 1}"
+    reader_offline(database, away.name, "reader", at, request_id=unique("offline"))
+    away.reader().read_all()
     return World(database, lane, out, group, slow, store)

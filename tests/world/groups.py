@@ -60,8 +60,8 @@ class Group:
     lanes: tuple[Lane, ...]
 
     @classmethod
-    def made(cls, *lanes: Lane, **options: Any) -> "Group":
-        name = unique("group")
+    def made(cls, *lanes: Lane, name: str = "", **options: Any) -> "Group":
+        name = name or unique("group")
         create_reader_group(
             lanes[0].database, name, [lane.name for lane in lanes], request_id=unique("create"),
             **options,

@@ -21,7 +21,7 @@ from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import read_text
 from weir.reader_groups.locks import LockedGroup, lock_group
 from weir.reader_groups.outputs.records import discard_outputs
-from weir.reader_groups.positions import advance
+from weir.reader_groups.positions import advance, placed
 from weir.reader_groups.starting_points import by_stream
 
 # The condition that a reader's lease has expired; `:lease` is the configured one, in seconds.
@@ -166,6 +166,22 @@ def readers_of(connection: Connection, group: str) -> list[str]:
     return list(found.scalars())
 
 
+# No batch read what a person says is read: the group is put behind it.
+_PUT = text(
+    placed(
+        """(SELECT s AS stream_id, group_cut(:g, s) AS cut
+            FROM unnest(CAST(:streams AS bigint[])) s)""",
+        "reset",
+    )
+)
+_PUT_AT = text(
+    """UPDATE placement p SET cut = group_cut(:g, p.stream_id)
+    FROM (SELECT stream_id, max(number) AS number FROM placement
+          WHERE group_id = :g AND stream_id = ANY(:streams) GROUP BY stream_id) l
+    WHERE p.group_id = :g AND p.stream_id = l.stream_id AND p.number = l.number"""
+)
+
+
 def reader_offline(
     database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
 ) -> dict[str, Any]:
@@ -241,7 +257,10 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
         ),
         {"g": group.group_id, "r": reader_id},
     )
+    streams = {"g": group.group_id, "streams": sorted({bound.stream_id for bound in read})}
+    connection.execute(_PUT, streams)
     advance(connection, group, read, reader_id)
+    connection.execute(_PUT_AT, streams)
 
 
 def _read_until(
