@@ -16,9 +16,10 @@ _TABLES = """transaction time_index packed_commits data_file reader_batch batch_
 
 def _ledger(setting: Setting, commits: int) -> Database:
     """Return a database of so many commits, of a file each, which all groups have read."""
+    deep = commits // STREAMS // SEGMENTS
     return setting.filled(
         f"ledger_{commits}", _LEDGER, streams=STREAMS, segments=SEGMENTS, groups=GROUPS,
-        each=commits // STREAMS, deep=commits // STREAMS // SEGMENTS,
+        each=commits // STREAMS, step=max(1, deep // 10), parts=min(10, deep),
     )  # fmt: skip
 
 
@@ -69,8 +70,8 @@ def incremental(setting: Setting) -> Figure:
 
 FIGURES = {"audit/ledger": ledger, "audit/incremental": incremental}
 
-# Commit n of a stream is event n / segments of segment n % segments. A group reads a stream in ten
-# batches.
+# Commit n of a stream is event n / segments of segment n % segments. A group has read a stream in
+# ten batches at most.
 _LEDGER = """
 INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retention,
     next_segment_number, next_transaction_number, last_clock, head)
@@ -92,20 +93,21 @@ SELECT group_id, stream_id, head, head FROM reader_group, stream;
 INSERT INTO placement (group_id, stream_id, number, cause, cut)
 SELECT group_id, stream_id, 1, 'entered', head FROM reader_group, stream;
 INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
-SELECT group_id, stream_id, segment_id, 'unassigned', :deep / 10 * 10 FROM reader_group, segment;
+SELECT group_id, stream_id, segment_id, 'unassigned', :step * :parts FROM reader_group, segment;
 INSERT INTO delivered_range (group_id, stream_id, segment_id, placement, from_offset, to_offset,
     events, first_batch, last_batch, first_at, last_at)
-SELECT group_id, stream_id, segment_id, 1, 0, :deep / 10 * 10, :deep / 10 * 10,
-       (stream_id - 1) * 10 + 1, stream_id * 10, now(), now()
-FROM reader_group, segment WHERE :deep >= 10;
+SELECT group_id, stream_id, segment_id, 1, 0, :step * :parts, :step * :parts,
+       (stream_id - 1) * 10 + 1, (stream_id - 1) * 10 + :parts, now(), now()
+FROM reader_group, segment;
 INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state, bounds, events,
     bytes, opened_at, committed_at, ended_at, outputs)
 SELECT group_id, g.name, (stream_id - 1) * 10 + 1 + b, 'dag/run/task', 1, 'committed', (
         SELECT jsonb_agg(jsonb_build_object('stream', stream_id, 'segment', k,
-            'from', b * (:deep / 10), 'to', (b + 1) * (:deep / 10)))
+            'from', b * :step, 'to', (b + 1) * :step))
         FROM generate_series(0, :segments - 1) k),
-    :deep / 10 * :segments, 10, now(), now(), now(), '[]'
-FROM reader_group g, stream, generate_series(0, 9) b WHERE :deep >= 10;
+    :step * :segments, 10, now() - interval '1 day', now() - interval '1 day',
+    now() - interval '1 day', '[]'
+FROM reader_group g, stream, generate_series(0, :parts - 1) b;
 INSERT INTO batch_input (stream_id, segment_id, from_offset, to_offset, size_class, group_id,
     batch_id)
 SELECT i.*, b.group_id, b.batch_id FROM reader_batch b CROSS JOIN LATERAL inputs_of(b.bounds) i;

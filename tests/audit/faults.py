@@ -63,6 +63,11 @@ FAULTS: list[tuple[str, str, str]] = [
     ("keys that no segment has", "keys_without_segment",
      """UPDATE segment SET key_high = key_high - 0.01 WHERE (stream_id, segment_id) = (
         SELECT stream_id, segment_id FROM segment_tail WHERE stream_id = :s LIMIT 1)"""),
+    ("a stream that only counts as deleted", "stream_kept",
+     """UPDATE stream SET state = 'deleted', sealed_clock = last_clock WHERE stream_id = :s"""),
+    ("an audit that counts as done", "proven_beyond",
+     """INSERT INTO audited_stream SELECT stream_id, last_clock + 1 FROM stream WHERE stream_id = :s
+        ON CONFLICT (stream_id) DO UPDATE SET clock = excluded.clock"""),
     # Receipts.
     ("a receipt missing", "receipt_missing", f"DELETE FROM truncated_range WHERE {_RECEIPT}"),
     ("a part of a receipt missing", "receipt_missing",
@@ -140,6 +145,9 @@ FAULTS: list[tuple[str, str, str]] = [
      """UPDATE reader_group_segment SET next_offset = 0 WHERE group_id = :g AND segment_id IN (
             SELECT segment_id FROM truncated_range WHERE stream_id = :s AND number = (
                 SELECT max(number) FROM truncation WHERE stream_id = :s))"""),
+    ("a loss that was skipped and is not said", "lost_without_a_word",
+     """UPDATE truncation SET subscribers = jsonb_set(subscribers, ARRAY[g.name, 'lost'], '0')
+        FROM reader_group g WHERE g.group_id = :w AND stream_id = :s AND subscribers ? g.name"""),
     ("a released position moved back", "released_moved_back",
      """UPDATE reader_group_stream SET released_cut = start_cut WHERE group_id = :g"""),
     ("a store that is elsewhere", "store_position",

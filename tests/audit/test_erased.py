@@ -35,6 +35,24 @@ def test_compactions_and_erasures_are_proven(
     assert world.lane.value("SELECT sum(events) FROM hole WHERE stream_id = :s") > 0
 
 
+def test_what_was_erased_before_it_went_unread_was_not_lost(
+    database: Database, settings: Settings
+) -> None:
+    world = Erasing.made(database, settings, random_for("erased unread"), segments=1)
+    slow = Group.made(world.lane, on_gap="skip")
+    world.append()
+    [erased] = world.lane.tail().values()
+    world.erase(*(f"k{n}" for n in range(13)))
+    world.append()
+    world.lane.truncate(f"0.0={erased}")
+    assert audit(database, everything=True).counter_examples == []
+    slow.reader().read_all()
+    assert audit(database, everything=True).counter_examples == []
+    run(database, "UPDATE hole SET events = events - 1, offsets = offsets - '{[0, 1)}'")
+    kinds = {one.kind for one in audit(database, everything=True).counter_examples}
+    assert "lost_without_a_word" in kinds
+
+
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.installation import Installation, setting
+from weir.audit.run import audit
 from weir.controller import queries
 from weir.controller.seal import seal_stream
 from weir.model.names import StreamName
@@ -121,6 +122,7 @@ def test_a_micro_batch_that_fails_is_repeated_with_the_same_events_and_counts_on
     assert query.run() == list(range(110))
     assert query.given == 110 + 2 * len(before)
     assert lag(weir, group) == 0
+    assert audit(weir.database, everything=True).counter_examples == []
     attempts = weir.query("SELECT attempt FROM reader_batch ORDER BY batch_id LIMIT 1")
     assert attempts == [(3,)]
 
@@ -177,6 +179,7 @@ def test_a_query_with_an_old_checkpoint_is_refused_and_changes_nothing(
     ):
         query.run()
     assert Query(weir, group, tmp_path / "new").run() == list(range(120))
+    assert audit(weir.database, everything=True).counter_examples == []
 
 
 def kept(weir: Installation, stream: StreamName) -> int:
@@ -217,6 +220,8 @@ def test_a_query_says_which_events_it_lost_and_which_stream_it_cannot_read(
     update_reader_group(weir.database, group, on_gap="skip", request_id="skips")
     put(weir, stream, 120, 5)
     assert query.run() == [*range(100), *range(120, 125)]
+    for everything in (False, True):
+        assert audit(weir.database, everything=everything).counter_examples == []
     seal_stream(weir.database, stream, request_id="seal")
     delete_stream(weir.database, stream, unread_too=True, request_id="delete")
     weir.create()

@@ -19,8 +19,9 @@ def _inputs(everything: bool) -> str:
     rows = "batch_input" if everything else _BOUNDS.format(_NEW)
     return f"""WITH input AS (
         SELECT i.*, d.from_offset AS first, d.to_offset AS past, d.first_batch
-        FROM {rows} i LEFT JOIN delivered_range d ON d.group_id = i.group_id AND d.stream_id = i.stream_id
-            AND d.segment_id = i.segment_id AND i.batch_id BETWEEN d.first_batch AND d.last_batch
+        FROM {rows} i LEFT JOIN delivered_range d
+            ON d.group_id = i.group_id AND d.stream_id = i.stream_id AND d.segment_id = i.segment_id
+            AND i.batch_id BETWEEN d.first_batch AND d.last_batch
             AND i.from_offset >= d.from_offset AND i.from_offset < d.to_offset
     ), have AS (
         SELECT group_id, stream_id, segment_id, first, past, first_batch,
@@ -39,9 +40,10 @@ def _inputs(everything: bool) -> str:
                 WHEN h.batch_id = h.first_batch AND h.lo > h.first THEN h.lo ELSE h.hi END AS b,
            h.batch_id::text AS name
     FROM have h JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
-    WHERE s.state <> 'deleted' AND (h.first IS NULL OR h.whole <> {once("h.lo", "h.hi")} OR h.size <> h.hi - h.lo
-       OR h.hi <> h.past OR h.batch_id = h.first_batch
-           AND h.lo <> h.first) LIMIT 100"""  # noqa: S608
+    WHERE s.state <> 'deleted' AND (
+        h.first IS NULL OR h.whole <> {once("h.lo", "h.hi")} OR h.size <> h.hi - h.lo
+        OR h.hi <> h.past OR h.batch_id = h.first_batch AND h.lo <> h.first)
+    LIMIT 100"""  # noqa: S608
 
 
 # In both directions, by a sum per group that differs if any row does.
@@ -117,8 +119,8 @@ _APPENDS_NEW = _APPENDS.format(
             SELECT * FROM transaction x WHERE x.stream_name = s.stream_name
               AND ('epoch'::timestamp + x.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
                   >= ('epoch'::timestamp + a.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
-              AND x.clock > a.clock AND x.stream_id = s.stream_id) t
-        WHERE s.state <> 'deleted' AND s.last_clock > a.clock
+              AND x.clock > a.clock OFFSET 0) t
+        WHERE t.stream_id = s.stream_id AND s.state <> 'deleted' AND s.last_clock > a.clock
             AND {_OF_GROUPS}"""  # noqa: S608
 )
 

@@ -1,6 +1,7 @@
 """What the audit asks of reader groups: since it was put somewhere, each group was given every
 offset up to its position once, and passed over no other than those that were truncated."""
 
+from weir.audit.erasures import HOLES
 from weir.audit.ledger import ENTRIES, KEPT, SEGMENT, covered, once
 
 # A stay is what a group read between two placements: from the cut at which it was put to where it
@@ -30,11 +31,9 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
             WHERE y.now AND y.stream_id IN (SELECT stream_id FROM truncation)
         ) e JOIN seg g USING (stream_id, segment_id)
     ), side AS MATERIALIZED (
-        SELECT e.group_id, e.stream_id, e.number, e.side, f.first
-        FROM entry e JOIN (SELECT group_id, stream_id, number, min(segment_id) AS first
-                           FROM entry WHERE side = 'from' GROUP BY group_id, stream_id, number) f
-            USING (group_id, stream_id, number)
-        GROUP BY e.group_id, e.stream_id, e.number, e.side, f.first
+        SELECT group_id, stream_id, number, side, min(min(segment_id) FILTER (
+                   WHERE side = 'from')) OVER (PARTITION BY group_id, stream_id, number) AS first
+        FROM entry GROUP BY group_id, stream_id, number, side
     ), asked AS MATERIALIZED (
         SELECT i.group_id, i.stream_id, i.number, i.side, g.segment_id, g.key_low, g.ends
         FROM side i JOIN seg g ON g.stream_id = i.stream_id AND g.segment_id >= i.first
@@ -61,7 +60,7 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
     )"""  # noqa: S608 - constants
 
 # A group passes over what it has not read only if it is gone; and what is gone unread is named in
-# the receipt, unless the group has an end before it.
+# the receipt, unless it was erased before, or the group has an end before it.
 _STAYED = f"""WITH {_STAYS}, have AS (
         SELECT d.group_id, d.stream_id, d.segment_id, d.placement AS number,
                min(d.from_offset) AS lo, max(d.to_offset) AS hi, sum(d.events) AS events,
@@ -129,13 +128,28 @@ _STAYED = f"""WITH {_STAYS}, have AS (
     WHERE n.cause = 'skipped' AND n.first > greatest(coalesce(b.past, n.first), n.kept_from)
     UNION ALL
     SELECT 'lost_without_a_word', n.stream_name, n.name, {SEGMENT.format("n.segment_id")},
-           greatest(n.past, r.from_offset), least(n.kept_from, r.to_offset), r.number::text
-    FROM named n JOIN went r ON r.stream_id = n.stream_id AND r.segment_id = n.segment_id
-    JOIN placed p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
-    WHERE n.now AND n.past < n.kept_from AND n.end_cut IS NULL
-      AND r.to_offset > greatest(n.past, n.first) AND p.placed_at <= r.truncated_at
-      AND r.subscribers -> n.name -> 'group_id' = to_jsonb(n.group_id)
-      AND r.subscribers -> n.name -> 'lost' = '0'
+           n.from_offset, n.to_offset, n.receipt::text
+    FROM (
+        SELECT n.*, r.number AS receipt, r.subscribers, greatest(n.past, r.from_offset)
+                   AS from_offset, least(n.kept_from, r.to_offset) AS to_offset
+        FROM named n JOIN went r ON r.stream_id = n.stream_id AND r.segment_id = n.segment_id
+        JOIN placed p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
+        WHERE n.now AND n.past < n.kept_from AND r.to_offset > greatest(n.past, n.first)
+          AND p.placed_at <= r.truncated_at
+        UNION ALL
+        SELECT n.*, r.number, r.subscribers, greatest(b.past, r.from_offset),
+               least(n.first, r.to_offset)
+        FROM named n JOIN need b ON b.group_id = n.group_id AND b.stream_id = n.stream_id
+            AND b.number = n.number - 1 AND b.segment_id = n.segment_id
+        JOIN placement p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
+            AND p.number = b.number
+        JOIN went r ON r.stream_id = n.stream_id AND r.segment_id = n.segment_id
+        WHERE n.cause = 'skipped' AND r.to_offset > b.past AND r.from_offset < n.first
+          AND p.placed_at <= r.truncated_at
+    ) n CROSS JOIN LATERAL {HOLES.format("n", "n.from_offset", "n.to_offset")} h
+    WHERE n.end_cut IS NULL AND h.holes < n.to_offset - n.from_offset
+      AND n.subscribers -> n.name -> 'group_id' = to_jsonb(n.group_id)
+      AND n.subscribers -> n.name -> 'lost' = '0'
     UNION ALL
     SELECT 'released_moved_back', n.stream_name, n.name, {SEGMENT.format("n.segment_id")},
            coalesce(n.released, 0), r.to_offset, r.number::text

@@ -240,7 +240,8 @@ def _whole(everything: bool) -> str:
               AND ('epoch'::timestamp + x.clock * interval '1 microsecond') AT TIME ZONE 'UTC'
                   >= ('epoch'::timestamp + (b.clock - 1) * interval '1 microsecond')
                      AT TIME ZONE 'UTC'
-              AND x.clock > b.clock) x WHERE x.stream_id = b.stream_id AND x.state = 'committed'"""
+              AND x.clock > b.clock OFFSET 0) x
+            WHERE x.stream_id = b.stream_id AND x.state = 'committed'"""
     return f"""WITH {begin}, {held}entry AS (
         SELECT stream_id, sum(events) AS events, sum(weight) AS weight
         FROM ({sums}) e GROUP BY stream_id
@@ -293,6 +294,15 @@ TILES = f"""SELECT 'keys_without_segment' AS kind, s.stream_name AS stream, NULL
     JOIN stream s USING (stream_id)
     WHERE w.key_low <> coalesce(w.before, 0) OR w.after IS NULL
         AND w.key_high <> 1 LIMIT 20"""  # noqa: S608
+
+# Rows by which an audit would look at less.
+STATES = """SELECT 'stream_kept' AS kind, s.stream_name AS stream, NULL AS reader_group,
+           NULL AS segment, count(*) AS a, NULL::bigint AS b, NULL AS name
+    FROM stream s JOIN segment g USING (stream_id) WHERE s.state = 'deleted' GROUP BY s.stream_name
+    UNION ALL
+    SELECT 'proven_beyond', s.stream_name, NULL, NULL, a.clock, s.last_clock, NULL
+    FROM audited_stream a JOIN stream s USING (stream_id)
+    WHERE s.state <> 'deleted' AND a.clock > s.last_clock LIMIT 20"""
 
 
 def of_streams(everything: bool) -> list[str]:

@@ -75,5 +75,5 @@ LOST = """SELECT t.stream_name AS stream, g.key AS reader_group,
     sum((g.value ->> 'lost')::bigint) AS events,
            (array_agg(t.rule ORDER BY t.number DESC))[1] AS rule, max(t.truncated_at) AS at
     FROM truncation t CROSS JOIN LATERAL jsonb_each(t.subscribers) g
-    WHERE t.lost <> '{}' AND (g.value ->> 'lost')::bigint > 0
+    WHERE t.subscribers <> '{}' AND (g.value ->> 'lost')::bigint > 0
     GROUP BY t.stream_name, g.key ORDER BY 1, 2"""

@@ -18,6 +18,8 @@ SENTENCES = {
     "file_beyond_tail": f"files of stream {{stream}} have {_OFFSETS}, which lie beyond its tail",
     "file_below_head": f"a file of stream {{stream}} with {_OFFSETS} lies wholly below the head, and no truncation took it",
     "keys_without_segment": "the active segments of stream {stream} do not cover all keys once: look at segment {segment} and what is before it, at {name}",
+    "stream_kept": "stream {stream} counts as deleted, so nothing of it is audited, and {a:,} of its segments are there",
+    "proven_beyond": "the audits of stream {stream} count as done up to the clock {a}, which is later than its last one, {b}",
     # Receipts.
     "receipt_missing": f"{_OFFSETS} of stream {{stream}} are below the head, and no receipt has them",
     "receipt_twice": f"two receipts of stream {{stream}} have {_OFFSETS}",
