@@ -12,7 +12,7 @@ import weir
 from tests.conftest import TestDatabase
 from tests.erasure.test_everywhere import ASKED, WHO, where_it_is
 from tests.raises import raises
-from tests.world.streams import rows, unique
+from tests.world.streams import rows, run, unique
 from weir.programs.store import StreamStore
 from weir.settings import Settings
 
@@ -114,6 +114,32 @@ def test_what_two_groups_wrote_to_one_stream_is_searched_by_the_subjects_of_both
     assert store.erase(name, **ASKED)["streams"] == {name: 1, f"{name}-2": 2}
     assert where_it_is(WHO, settings, test_database.owner_dsn) == []
     assert store.count(f"{name}-2") == 2
+
+
+def test_what_a_program_of_a_group_wrote_and_the_files_that_were_appended_are_listed_as_left(
+    store: StreamStore,
+) -> None:
+    name = f"shop/{unique('orders')}"
+    store.create_stream(name, "customer")
+    store.append(name, [{"customer": WHO}])
+    run(store.database, """INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
+        SELECT stream_id, 'a.csv', transaction_number, 1 FROM transaction
+        WHERE stream_name = :name""", name=name)  # fmt: skip
+    store.create_reader_group("program", [name])
+    store.create_reader_group("copies", [name])
+    store.create_reader_group("idle", [name])
+    for group in ("program", "copies"):
+        with store.reader(group) as reader:
+            for batch in reader:
+                if group == "copies":
+                    batch.write("parquet:copies", batch.events.select(["customer"]))
+                batch.commit()
+    left = store.erase(name, "asked", keys=[WHO])["remains"]
+    assert [one["name"] for one in left if one["what"] == "what reader group"] == ["program"]
+    [files] = [one for one in left if one["what"] == "input files"]
+    assert (files["name"], files["why"].split(";")[0]) == (
+        f"of {name}", "1 file below the input roots, such as a.csv",
+    )  # fmt: skip
 
 
 def test_whoever_asks_for_the_same_again_continues_a_request_that_was_interrupted(

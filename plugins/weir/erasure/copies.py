@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from weir.arrow.schema import to_read
 from weir.controller.streams import schema_by_id
 from weir.erasure.find import has_texts
+from weir.errors import counted
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
 
@@ -84,6 +85,24 @@ _DELETED = text(
         AND EXISTS (SELECT FROM delivered_range d
             WHERE d.group_id = p.group_id AND d.stream_id = p.stream_id) ORDER BY 1"""
 )
+# Groups whose batches name nothing that was written: neither here, nor in a list of files.
+_UNSEEN = text(
+    """SELECT g.name FROM reader_group g
+    WHERE strpos(g.name, '/') = 0 AND EXISTS (
+            SELECT FROM placement p JOIN delivered_range d USING (group_id, stream_id)
+            WHERE p.group_id = g.group_id AND p.stream_id = ANY(:streams))
+        AND NOT EXISTS (SELECT FROM parquet_output o WHERE o.group_id = g.group_id)
+        AND NOT EXISTS (SELECT FROM transaction t WHERE t.writer_id = 'group ' || g.name
+            AND t.stream_name IN (SELECT s.stream_name FROM stream s WHERE s.state <> 'deleted'))
+        AND NOT EXISTS (SELECT FROM reader_batch b WHERE b.group_id = g.group_id
+            AND b.state = 'committed' AND jsonb_array_length(b.outputs) > 0)
+    ORDER BY 1"""
+)
+_INPUTS = text(
+    """SELECT s.stream_name, count(*) AS files, min(i.path) AS first
+    FROM transaction_input i JOIN stream s USING (stream_id)
+    WHERE i.stream_id = ANY(:streams) GROUP BY 1 ORDER BY 1"""
+)
 
 
 def searched(
@@ -157,6 +176,20 @@ def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
             "it is deleted, and they are not listed any more", "until their owners delete the rows",
         )
         for row in connection.execute(_DELETED, given)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            "what reader group", row.name, "gave to a program or a query, which wrote where Weir "
+            "does not see it", "until its owner deletes it",
+        )
+        for row in connection.execute(_UNSEEN, given)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            "input files", f"of {row.stream_name}", f"{counted(row.files, 'file')} below the input "
+            f"roots, such as {row.first}; Weir only reads them", "until their owners delete them",
+        )
+        for row in connection.execute(_INPUTS, given)
     ]  # fmt: skip
     if connection.execute(text("SELECT NOT sees_all(current_user)")).scalar_one():
         left.append(HIDDEN)
