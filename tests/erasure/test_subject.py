@@ -122,7 +122,8 @@ def test_what_a_program_of_a_group_wrote_and_the_files_that_were_appended_are_li
     name = f"shop/{unique('orders')}"
     store.create_stream(name, "customer")
     store.append(name, [{"customer": WHO}])
-    run(store.database, """INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
+    run(store.database, """INSERT INTO transaction_input
+        (stream_id, path, transaction_number, bytes)
         SELECT stream_id, 'a.csv', transaction_number, 1 FROM transaction
         WHERE stream_name = :name""", name=name)  # fmt: skip
     store.create_reader_group("program", [name])
