@@ -90,8 +90,8 @@ INSERT INTO reader_group (name, subscriber, on_gap)
 SELECT 'g' || i, true, 'fail' FROM generate_series(1, :groups) i;
 INSERT INTO reader_group_stream (group_id, stream_id, start_cut, released_cut)
 SELECT group_id, stream_id, head, head FROM reader_group, stream;
-INSERT INTO placement (group_id, stream_id, number, cause, cut)
-SELECT group_id, stream_id, 1, 'entered', head FROM reader_group, stream;
+INSERT INTO placement (group_id, group_name, stream_id, number, cause, cut)
+SELECT group_id, g.name, stream_id, 1, 'entered', head FROM reader_group g, stream;
 INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
 SELECT group_id, stream_id, segment_id, 'unassigned', :step * :parts FROM reader_group, segment;
 INSERT INTO delivered_range (group_id, stream_id, segment_id, placement, from_offset, to_offset,

@@ -8,15 +8,16 @@ from sqlalchemy import Connection, text
 
 import weir
 from tests.audit.faults import FAULTS
-from tests.audit.world import World
+from tests.audit.world import World, read_some
 from tests.raises import raises
 from tests.rooms import LIBRARY, REPOSITORY
 from tests.watching import count_statements
 from tests.world.groups import Group
-from tests.world.streams import Lane, rows, run
+from tests.world.streams import Lane, at_once, rows, run
 from weir.audit.run import ask, audit
 from weir.audit.sentences import SENTENCES, CounterExample
 from weir.database.connection import Database
+from weir.retention.run import retain
 from weir.settings import Settings
 
 FUNCTIONS = {
@@ -117,6 +118,26 @@ def test_what_is_asked_is_as_many_statements_for_ten_streams_as_for_one(
         audit(alone.database, everything=everything)
         counts.append(len(sent))
     assert counts[0] == counts[1]
+
+
+def test_an_audit_beside_commits_batches_and_truncations_finds_nothing(alone: Lane) -> None:
+    group = Group.made(alone)
+
+    def append() -> None:
+        for _ in range(12):
+            alone.append({"0.0": [2, 1], "1.0": 3})
+
+    def read() -> None:
+        for number in range(12):
+            read_some(group, 7)
+            group.checkpoint(f"c{number}")
+            retain(alone.database, [alone.name])
+
+    def look() -> list[str]:
+        done = [audit(alone.database, everything=n % 2 == 0) for n in range(6)]
+        return [found.what for one in done for found in one.counter_examples]
+
+    assert at_once(append, read, look, look) == [None, None, [], []]
 
 
 def test_the_audit_calls_no_function_of_the_schemas_and_imports_no_rule() -> None:

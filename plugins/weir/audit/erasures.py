@@ -49,7 +49,12 @@ _ERASURES = f"""SELECT 'hole_without_erasure' AS kind, s.stream_name AS stream, 
     JOIN stream s ON s.stream_id = coalesce(h.stream_id, e.stream_id) AND s.state <> 'deleted'
     WHERE h.events IS DISTINCT FROM e.events LIMIT 20"""  # noqa: S608
 
+_REQUESTS = """SELECT 'certificate_lost' AS kind, e.stream_name AS stream, NULL AS reader_group,
+           NULL AS segment, e.erasure_number AS a, NULL::bigint AS b, e.asked ->> 'request' AS name
+    FROM erasure e LEFT JOIN erasure_request r ON r.request_id = e.asked ->> 'request'
+    WHERE e.asked ? 'request' AND r.request_id IS NULL LIMIT 20"""
+
 
 def of_erasures(everything: bool) -> list[str]:
     """Return the statements about erasures; without `everything`, of streams that have any."""
-    return [_SUM, _FILES_ALL if everything else _FILES_OF_HOLES, _ERASURES]
+    return [_SUM, _FILES_ALL if everything else _FILES_OF_HOLES, _ERASURES, _REQUESTS]

@@ -57,6 +57,7 @@ SENTENCES = {
     "hole_without_erasure": "stream {stream} has {a:,} holes in segment {segment}, and its erasures come to {b:,}",
     "certificate_not_signed": "the certificate of {name}, about stream {stream}, is not signed with the installation's key, or was changed",
     "certificate_differs": "the certificate of {name}, about stream {stream}, says that {a:,} events were erased, and its erasures are {b:,} or others",
+    "certificate_lost": "erasure {a:,} of stream {stream} was asked for by {name}, and there is no such request with a certificate",
     # Files.
     "file_absent": "file {name} of stream {stream} is in the ledger, and not in the warehouse",
     "file_size": "file {name} of stream {stream} has {a:,} bytes, and the ledger says {b:,}",
