@@ -50,6 +50,9 @@ GRANT SELECT ON ALL TABLES IN SCHEMA weir_internal TO weir_reader;
 REVOKE ALL ON weir_internal.signing_key FROM weir_jobs, weir_team, weir_reader;
 GRANT SELECT, INSERT ON weir_internal.signing_key TO weir_jobs;
 GRANT SELECT (key_number, public_key, made_at) ON weir_internal.signing_key TO weir_team, weir_reader;
+-- Whoever has the hashes of erased keys with their salt can try keys (decision 94).
+REVOKE ALL ON weir_internal.erased_keys FROM weir_jobs, weir_team, weir_reader;
+GRANT SELECT (stream_id, keys), DELETE ON weir_internal.erased_keys TO weir_jobs, weir_team;
 DO $$
 DECLARE
     called regprocedure;

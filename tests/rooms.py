@@ -22,8 +22,8 @@ ROOMS = {
     "warehouse": "",
     "installation": "",
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
-        time_index hole erasure packed_commits transaction transaction_input stream_writer
-        capture_queue retention_queue retention_decision truncation truncated_range
+        time_index hole erasure erased_keys packed_commits transaction transaction_input
+        stream_writer capture_queue retention_queue retention_decision truncation truncated_range
         watch announcement""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch batch_input adjunct_pin checkpoint parquet_output placement

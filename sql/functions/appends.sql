@@ -46,7 +46,7 @@ CREATE OR REPLACE FUNCTION weir_internal.begin_append(
     OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean, OUT event_time text,
     OUT min_event_time bigint, OUT max_event_time bigint,
     OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT on_new_column text,
-    OUT dropped text[])
+    OUT dropped text[], OUT erased_salt bytea, OUT erased_hashes text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -134,6 +134,9 @@ BEGIN
     SELECT v.fields, v.dropped INTO fields, dropped FROM weir_internal.stream_schema v
     WHERE v.stream_id = s.stream_id AND v.version = s.schema_version;
     SELECT a.ids, a.lows, a.highs INTO ids, lows, highs FROM weir_internal.active_tails(s.stream_id) a;
+    IF s.refuse_erased THEN
+        SELECT e.salt, e.hashes INTO erased_salt, erased_hashes FROM weir_internal.erased_keys_of(s.stream_id) e;
+    END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[], bigint) IS 'Locks a stream and opens the transaction of an append, or begins its next attempt.';
 
@@ -170,7 +173,8 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_rejected bigint,
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
     in_late bigint, in_complete_until bigint, in_stated bigint,
-    in_hashes bigint[], in_end_hashes bigint[], in_file_hashes bigint[], in_durable boolean,
+    in_hashes bigint[], in_end_hashes bigint[], in_file_hashes bigint[], in_erased_keys integer,
+    in_durable boolean,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
@@ -242,6 +246,11 @@ BEGIN
         IF held IS NOT NULL THEN
             outcome := 'held';
         END IF;
+    END IF;
+    -- Keys were erased, or the stream began to refuse them, since the rows were compared with those that had been erased.
+    IF outcome IS NULL AND s.refuse_erased AND cardinality(in_paths) > 0 AND EXISTS (
+        SELECT FROM weir_internal.erased_keys e WHERE e.stream_id = in_stream_id AND e.keys > in_erased_keys) THEN
+        outcome := 'erased';
     END IF;
     IF outcome IS NULL AND s.schema_version <> in_version THEN
         outcome := 'schema';
@@ -343,4 +352,4 @@ BEGIN
     rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;
     max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := stream_until;
 END $$;
-COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, bigint[], bigint[], bigint[], boolean) IS 'Makes the files of an append to a locked stream visible.';
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, bigint[], bigint[], bigint[], integer, boolean) IS 'Makes the files of an append to a locked stream visible.';

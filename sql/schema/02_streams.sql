@@ -33,6 +33,7 @@ CREATE TABLE weir_internal.stream (
     cuts_every bigint CHECK (cuts_every > 0),
     retention_every bigint CHECK (retention_every > 0),
     publish text NOT NULL DEFAULT 'none' CHECK (publish IN ('none', 'iceberg')),
+    refuse_erased boolean NOT NULL DEFAULT false,
     -- What changes as the stream lives.
     current_epoch integer NOT NULL DEFAULT 0,
     next_segment_number bigint NOT NULL CHECK (next_segment_number > 0),
@@ -97,6 +98,7 @@ COMMENT ON COLUMN weir_internal.stream.retain_max_bytes IS 'Retention truncates 
 COMMENT ON COLUMN weir_internal.stream.cuts_every IS 'Least seconds between two cuts of the retention set; null: every run records one.';
 COMMENT ON COLUMN weir_internal.stream.retention_every IS 'Least seconds between two decisions of retention; null: every run decides.';
 COMMENT ON COLUMN weir_internal.stream.publish IS 'As what weir_upkeep publishes it: iceberg, a table of that format; or none.';
+COMMENT ON COLUMN weir_internal.stream.refuse_erased IS 'Whether an append with a routing key that was erased from it is refused.';
 COMMENT ON COLUMN weir_internal.stream.current_epoch IS 'The active epoch; the last one of a sealed stream.';
 COMMENT ON COLUMN weir_internal.stream.next_segment_number IS 'The number that the next new segment gets.';
 COMMENT ON COLUMN weir_internal.stream.next_transaction_number IS 'The number that the next append transaction gets.';

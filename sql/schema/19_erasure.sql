@@ -48,6 +48,20 @@ COMMENT ON COLUMN weir_internal.hole.events IS 'How many of them were erased.';
 COMMENT ON COLUMN weir_internal.hole.offsets IS 'Which, less the first offset of the chunk.';
 ALTER TABLE weir_internal.hole ALTER COLUMN stream_id SET STATISTICS 0;
 
+-- Whoever has salt and hashes tries short keys in no time, so nobody may read them (roles.sql): an erasure adds to them,
+-- and an append to a stream that refuses gets them, by functions (erased_keys.sql).
+CREATE TABLE weir_internal.erased_keys (
+    stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
+    salt bytea NOT NULL CHECK (length(salt) = 32),
+    hashes text[] NOT NULL,
+    keys integer NOT NULL GENERATED ALWAYS AS (cardinality(hashes)) STORED
+);
+COMMENT ON TABLE weir_internal.erased_keys IS 'The routing keys that were erased from a stream, by salted hash. Kept as long as the stream.';
+COMMENT ON COLUMN weir_internal.erased_keys.salt IS '32 random bytes, of this stream only.';
+COMMENT ON COLUMN weir_internal.erased_keys.hashes IS 'Of each key the first 16 hexadecimal digits of SHA-256 of the salt and the key in UTF-8.';
+COMMENT ON COLUMN weir_internal.erased_keys.keys IS 'How many they are. They only become more, so an append that was compared with fewer is not committed.';
+ALTER TABLE weir_internal.erased_keys ALTER COLUMN stream_id SET STATISTICS 0;
+
 CREATE TABLE weir_internal.erasure_request (
     request_id text PRIMARY KEY,
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,

@@ -69,6 +69,7 @@ MANUAL = {
 SAFE = {
     "on_missing_key": "fail",
     "on_bad_rows": "fail",
+    "refuse_erased": False,
     "allow_repeated_files": False,
     "subscriber": True,
     "start": "head",

@@ -18,8 +18,8 @@ BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
 OWNER = {
     **dict.fromkeys(
         """stream stream_schema epoch segment segment_tail transaction transaction_input
-        stream_writer data_file hole erasure time_index packed_commits stream_cut retention_decision
-        scale_decision hot_key compaction truncation truncated_range
+        stream_writer data_file hole erasure erased_keys time_index packed_commits stream_cut
+        retention_decision scale_decision hot_key compaction truncation truncated_range
         publication published_file""".split(),
         "stream",
     ),

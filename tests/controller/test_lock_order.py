@@ -433,6 +433,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "lock_streams_and_groups",
         "begin_append",
         "lock_for_commit",
+        "note_erased_keys",
         "commit_append",
         "stated",
         "state_completeness",

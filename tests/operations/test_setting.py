@@ -40,7 +40,7 @@ NOT_CHANGED = {(Configuration, "routing_key"), (Configuration, "min_segments")}
 # What a person may write for each setting, and what is then set.
 WRITTEN: dict[str, tuple[Any, Any]] = {
     "on_missing_key": ("spread", "spread"), "on_bad_rows": ("quarantine", "quarantine"),
-    "on_new_column": ("refuse", "refuse"),
+    "on_new_column": ("refuse", "refuse"), "refuse_erased": ("yes", True),
     "retention": ("keep", "keep"), "retain_min_age": ("7 d", 604_800),
     "retain_max_age": ("none", None), "retain_min_bytes": ("2 GB", 2 * 10**9),
     "retain_max_bytes": ("none", None), "cuts_every": ("1 h", 3_600),

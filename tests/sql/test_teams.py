@@ -166,6 +166,27 @@ def test_a_team_erases_what_it_sees_says_so_and_leaves_the_signature_to_jobs(
     assert rows(opened("bank_app").database, certificate) == []
 
 
+def test_a_stream_refuses_what_its_team_has_erased_and_no_other_team_asks_or_says_what(
+    opened: Opened,
+) -> None:
+    shop, bank, jobs = opened("shop_app"), opened("bank_app"), opened("weir_app")
+    shop.create_stream("shop/orders", "customer", owner="team_shop", refuse_erased=True)
+    shop.append("shop/orders", [{"customer": one} for one in ("ann", "bob")])
+    shop.erase("shop/orders", "asked", keys=["ann"], dry_run=False)
+    for store in (shop, jobs):
+        with raises("key_erased 1"):
+            store.append("shop/orders", [{"customer": "ann"}])
+    [known] = rows(jobs.database, "SELECT stream_id FROM erased_keys")
+    asked = "SELECT * FROM erased_keys_of(:s)"
+    note = "SELECT note_erased_keys(:s, ARRAY['bob'])"
+    assert len(rows(shop.database, asked, s=known.stream_id)) == 1
+    assert rows(bank.database, asked, s=known.stream_id) == []
+    rows(bank.database, note, s=known.stream_id)
+    assert shop.append("shop/orders", [{"customer": "bob"}]).events == 1
+    shop.update_stream("shop/orders", refuse_erased="no")
+    assert rows(shop.database, asked, s=known.stream_id) == [], "no append needs it"
+
+
 def test_a_team_that_truncates_is_told_what_groups_of_others_lose(opened: Opened) -> None:
     shop, everyone = opened("shop_app"), opened("weir_app")
     everyone.create_stream("shop/orders", "n", owner="team_shop", retention="consumed",

@@ -53,6 +53,7 @@ class CreateStream:
     on_missing_key: str = created("on_missing_key", "Columns, and rows that do not fit")
     on_bad_rows: str = created("on_bad_rows", "Columns, and rows that do not fit")
     on_new_column: str = created("on_new_column", "Columns, and rows that do not fit")
+    refuse_erased: bool = created("refuse_erased", "Columns, and rows that do not fit")
     retention: str = created("retention", "Retention")
     retain_min_age: str = created("retain_min_age", "Retention")
     retain_max_age: str = created("retain_max_age", "Retention")

@@ -71,6 +71,7 @@ class UpdateStream:
     on_missing_key: str = changed("on_missing_key", "Columns, and rows that do not fit")
     on_bad_rows: str = changed("on_bad_rows", "Columns, and rows that do not fit")
     on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
+    refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
     publish: str = changed("publish", "Other engines")
     tags: list[str] = changed("tags", "Tags")

@@ -64,7 +64,7 @@ def write_sorted(layout: Layout, table: pa.Table, first: int, task: int, chunk: 
     if not found:
         return written
     found.sort(key=lambda one: one[-1])  # type: ignore[arg-type,return-value]
-    return Written(written.files, (_put(layout, found, task, chunk),), written.late)
+    return written + Written(rejected=(_put(layout, found, task, chunk),))
 
 
 def _not_kept(layout: Layout, table: pa.Table) -> Iterator[tuple[int, str]]:

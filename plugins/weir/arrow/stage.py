@@ -32,6 +32,7 @@ from weir.controller.transactions import Attempt
 from weir.errors import BadRows, InvalidInput
 from weir.front_ends import do
 from weir.model.digest import hash_of
+from weir.model.erased_keys import refusal
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS
 from weir.model.new_columns import Fitting, fitting, lacking_defaults
@@ -53,11 +54,19 @@ _WITH_SPARK = "append with Spark (`pip install 'weir-streams[spark]'`)"
 
 @dataclass(frozen=True)
 class Written:
-    """What was written of some rows: files, and how many of their events are late."""
+    """What was written of some rows: files, and how many of their events are late. `erased`: how
+    many have a routing key that was erased; then none of the rows was written."""
 
     files: tuple[StagedFile, ...] = ()
     rejected: tuple[StagedFile, ...] = ()
     late: int = 0
+    erased: int = 0
+
+    def __add__(self, other: "Written") -> "Written":
+        return Written(
+            self.files + other.files, self.rejected + other.rejected, self.late + other.late,
+            self.erased + other.erased,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -150,11 +159,21 @@ class Layout:
             return pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
         return table[self.key]
 
+    def _erased(self, keys: pa.ChunkedArray) -> int:
+        """Return how many rows have a routing key that is refused because it was erased."""
+        if (erased := self.attempt.erased) is None:
+            return 0
+        texts = keys.cast(pa.string())
+        found = erased.among(texts.unique().drop_null().to_pylist())
+        return pc.sum(pc.is_in(texts, value_set=pa.array(found, pa.string()))).as_py() or 0
+
     def write(self, table: pa.Table, ranks: pa.Array, task: int = 0, chunk: int = 0) -> Written:
         """Write fitted rows to a file for each segment, in their order. `ranks`: of the rows.
         `task`, `chunk`: name the files; no other rows of the attempt have both.
         """
         attempt, keys, late = self.attempt, self.keys(table), 0
+        if erased := self._erased(keys):
+            return Written(erased=erased)
         if self.time is not None:
             times = times_of(table[self.source])
             if attempt.complete_until is not None:
@@ -220,9 +239,11 @@ class Layout:
         return path, footers[0], whole
 
     def staged(self, written: Iterable[Written]) -> Staged:
-        """Return what was written of all rows, ready to be committed."""
-        every = list(written)
-        attempt = self.attempt
+        """Return what was written of all rows, ready to be committed. Raises BadRows if some have a
+        routing key that was erased."""
+        every, attempt = list(written), self.attempt
+        if erased := sum(one.erased for one in every):
+            raise refusal(attempt.stream, attempt.routing_key, erased)
         files = tuple(file for one in every for file in one.files)
         found = Staged(
             attempt, files, self.fit.fields, tuple(file for one in every for file in one.rejected),

@@ -41,7 +41,7 @@ _COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segme
     CAST(:rejected_files AS text[]), :rejected, CAST(:min_times AS bigint[]),
     CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text), CAST(:late AS bigint),
     CAST(:complete_until AS bigint), CAST(:stated AS bigint), CAST(:hashes AS bigint[]),
-    CAST(:end_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), {durable})"""
+    CAST(:end_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), :erased_keys, {durable})"""
 _ALONE = text(_COMMIT.format(durable="lock_for_commit(:s)"))
 _LOCKED = text(_COMMIT.format(durable="true"))
 _NEW = -1  # the columns that were written must be compared with the schema first
@@ -118,7 +118,7 @@ def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream
     commits = _Commits(connection, stream, ready=True)
     for epoch in waiting_epochs(connection, stream.stream_id):
         for staged in waiting(connection, stream, epoch):
-            with suppress(Conflict):
+            with suppress(Conflict, Fenced):
                 commits.add(staged, may_wait=False)
         commits.end_roll()
     return commits.stream
@@ -164,7 +164,7 @@ class _Commits:
         if (roll := self._rolling) is not None:
             for staged in waiting(self._connection, self.stream, roll.origin):
                 # A commit that is refused is left to its own writer, who gets the error.
-                with suppress(Conflict):
+                with suppress(Conflict, Fenced):
                     self.add(staged, may_wait=True)
             active = active_segments(self._connection, self.stream.stream_id)
             self._copy(roll, roll.before, [tail.segment for tail in active], roll.reference)
@@ -271,6 +271,7 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
         "hashes": [file.hashes for file in files],
         "end_hashes": [file.end_hash for file in files],
         "file_hashes": [file.file_hash for file in files],
+        "erased_keys": staged.erased_keys,
     }
 
 
@@ -313,6 +314,13 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
+    if found.outcome == "erased":
+        raise Fenced(
+            "keys_erased_meanwhile",
+            f"routing keys were erased from stream {name}, which refuses such appends, while "
+            f"transaction {number} was written, so nothing was committed; append again, and the "
+            "rows are compared with these keys, too.",
+        )
     if found.outcome == "not yet":
         assert attempt.stated_until is not None, number
         raise not_complete_yet(name, attempt.stated_until)

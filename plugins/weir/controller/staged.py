@@ -12,6 +12,7 @@ from weir.controller.epochs import segments_at
 from weir.controller.locks import LockedStream
 from weir.controller.transactions import Attempt
 from weir.errors import Fenced, InvariantViolation
+from weir.model.erased_keys import ErasedKeys
 from weir.model.event_time import EventTimes
 from weir.model.schema import Field
 from weir.model.segment import segment_name
@@ -87,6 +88,11 @@ class Staged:
         return sum(file.events for file in self.rejected_files)
 
     @property
+    def erased_keys(self) -> int:
+        """With how many erased keys its rows were compared."""
+        return 0 if self.attempt.erased is None else self.attempt.erased.number
+
+    @property
     def untimed(self) -> int:
         """The number of events without an event time."""
         return sum(file.untimed for file in self.files)
@@ -146,6 +152,7 @@ def announce(connection: Connection, staged: Staged) -> None:
                     "fields": staged.fields,
                     "times": staged.times and asdict(staged.times),
                     "stated": staged.attempt.stated_until,
+                    "erased_keys": staged.erased_keys,
                 }
             ),
         },
@@ -173,6 +180,7 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
                 settings.routing_key, settings.on_missing_key, settings.on_bad_rows,
                 stream.schema_version, None, stated_until=row.staged["stated"],
                 on_new_column=settings.on_new_column,
+                erased=ErasedKeys(row.staged["erased_keys"]),
             ),
             tuple(StagedFile(**file) for file in row.staged["files"]),
             row.staged["fields"],

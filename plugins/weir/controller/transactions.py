@@ -22,6 +22,7 @@ from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.front_ends import give
 from weir.model.amounts import check_lease
 from weir.model.clock import clock_time
+from weir.model.erased_keys import ErasedKeys
 from weir.model.event_time import no_event_time, say_time, stated_until
 from weir.model.names import StreamName, check_text
 from weir.model.new_columns import ADD
@@ -65,6 +66,7 @@ class Attempt:
     stated_until: int | None = None  # what its writer states with it
     on_new_column: str = ADD
     dropped: Sequence[str] = ()  # names in files of columns that the stream no longer has
+    erased: ErasedKeys | None = None  # whose events are refused
 
     @property
     def folder(self) -> str:
@@ -180,6 +182,7 @@ def begin(
             tuple(Segment(*one) for one in segments), found.routing_key, found.on_missing_key,
             found.on_bad_rows, found.schema_version, found.fields, found.event_time,
             found.complete_until, stated, found.on_new_column, tuple(found.dropped or ()),
+            ErasedKeys.of(found.erased_salt, found.erased_hashes),
         )  # fmt: skip
     if found.outcome == "committed":
         if stated is not None:  # its files are there, and since then it may have learned more

@@ -32,6 +32,14 @@ class Searched:
     columns: tuple[str, ...]
     made: tuple[str, ...]
 
+    @property
+    def is_of_keys(self) -> bool:
+        """Whether the keys are routing keys of it."""
+        key = (plain_column(self.routing_key) or "").lower()
+        return self.by == KEY or (
+            self.by == COLUMN and key in (column.lower() for column in self.columns)
+        )
+
 
 @dataclass(frozen=True)
 class Remaining:

@@ -230,7 +230,8 @@ class Everywhere:
             try:
                 for one in them:
                     find = self._checked if one is them[0] else self._find
-                    done = erase(database, self._settings, one.name, what, partial(find, one))
+                    keys = wanted.keys if one.is_of_keys else ()
+                    done = erase(database, self._settings, one.name, what, partial(find, one), keys)
                     if done.events:
                         say(f"{counted(done.events, 'event')} of stream {one.name} are erased")
                 for store in copies.stores:

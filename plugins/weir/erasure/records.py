@@ -83,13 +83,20 @@ def end(
     written: Sequence[Written],
     files: Sequence[tuple[Small, Offsets]],
     sums: Sums,
+    keys: Sequence[str],
 ) -> Erased:
     """Put new files in the place of old ones, record the holes and the erasure, and make all that
-    is garbage of the stream go without a grace period: it may have the events, too.
+    is garbage of the stream go without a grace period: it may have the events, too. Note hashes of
+    the routing keys `keys`, whether or not the stream has events of them.
 
     Raises Fenced if the compaction was aborted meanwhile, NotFound if the stream was deleted."""
     if compaction.swap(connection, stream_id, number, written) is None:
         raise no_such_stream(name)
+    if keys:
+        connection.execute(
+            text("SELECT note_erased_keys(:s, CAST(:keys AS text[]))"),
+            {"s": stream_id, "keys": list(keys)},
+        )
     gone = {one.old[0].path for one in written}
     erased = [(file, offsets) for file, offsets in files if file.path in gone]
     if not erased:

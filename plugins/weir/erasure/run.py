@@ -31,9 +31,11 @@ Find = Callable[[], Mapping[int, Offsets]]  # per segment the offsets of the eve
 
 
 def erase(
-    database: Database, settings: Settings, name: StreamName, asked: Asked, find: Find
-) -> Erased:
-    """Erase the events that `find` returns from the files of a stream, in one transaction.
+    database: Database, settings: Settings, name: StreamName, asked: Asked, find: Find,
+    keys: Sequence[str] = (),
+) -> Erased:  # fmt: skip
+    """Erase the events that `find` returns from the files of a stream, in one transaction. `keys`:
+    the routing keys of the stream that are erased from it, of which a stream may refuse new events.
 
     No other event changes its place, and nobody's position moves. No compaction of the stream works
     meanwhile. Raises NotFound for a stream that does not exist, Conflict while a compaction or
@@ -52,7 +54,7 @@ def erase(
             files = database.snapshot(lambda c: records.files_with(c, stream_id, found))
             written, sums = _write(database, settings, name, stream_id, number, files)
             return database.transaction(
-                lambda c: records.end(c, name, stream_id, number, asked, written, files, sums)
+                lambda c: records.end(c, name, stream_id, number, asked, written, files, sums, keys)
             )
     except BaseException as error:  # also an exit or an interrupt: nobody else would abort it
         if not isinstance(error, Unavailable):

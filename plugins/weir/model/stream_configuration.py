@@ -38,6 +38,8 @@ class Configuration:
     the stream has no event time. `cuts_every`, `retention_every`: the fewest seconds between two
     cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
     `publish`: as what `weir_upkeep` publishes it: `iceberg`, a table of that format, or `none`.
+    `refuse_erased`: whether an append is refused that has a routing key of which an erasure has
+    erased the events of this stream (semantics 20).
     """
 
     routing_key: str
@@ -52,6 +54,7 @@ class Configuration:
     cuts_every: int | None = None
     retention_every: int | None = None
     publish: str = "none"
+    refuse_erased: bool = False
     scaling: str = "fixed"
     min_segments: int = 1
     target_rate: int | None = None

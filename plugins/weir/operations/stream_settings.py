@@ -60,6 +60,12 @@ SETTINGS: dict[str, Setting] = {
         "automatic, for a new stream: refuse if its columns are given, else add.",
         AUTOMATIC, schema={"enum": list(ON_NEW_COLUMN)},
     ),
+    "refuse_erased": Setting(
+        "Refuse erased keys",
+        "Refuse an append that has a routing key that was erased from this stream "
+        "(docs/erasure.md).",
+        False,
+    ),
     "retention": Setting(
         "Retention",
         "keep: nothing is deleted; age, size: delete what exceeds the maximum; consumed: delete "

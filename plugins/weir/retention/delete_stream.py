@@ -120,6 +120,7 @@ def _delete(connection: Connection, stream_id: int) -> int:
             clock AS (DELETE FROM time_index WHERE stream_id = :s),
             packed AS (DELETE FROM packed_commits WHERE stream_id = :s),
             hole AS (DELETE FROM hole WHERE stream_id = :s),
+            erased AS (DELETE FROM erased_keys WHERE stream_id = :s),
             input AS (DELETE FROM transaction_input WHERE stream_id = :s),
             writer AS (DELETE FROM stream_writer WHERE stream_id = :s),
             append AS (DELETE FROM transaction WHERE stream_id = :s),

@@ -38,6 +38,7 @@ def stage_over_connect(app: Installation, opened: list[Attempt], frame: DataFram
         Written(
             tuple(StagedFile(**file) for file in one["files"]),
             tuple(StagedFile(**file) for file in one["rejected"]), one["late"],
+            one["erased"],
         )
         for one in answers
     )  # fmt: skip

@@ -37,12 +37,8 @@ class PartitionWriter:
         rank = task << _ROW_BITS
         try:
             for chunk, table in enumerate(_tables(batches)):
-                one = write_sorted(self.layout, table, rank, task, chunk)
+                written += write_sorted(self.layout, table, rank, task, chunk)
                 rank += table.num_rows
-                written = Written(
-                    written.files + one.files, written.rejected + one.rejected,
-                    written.late + one.late,
-                )  # fmt: skip
         except OSError as error:
             raise not_writable(self.layout.warehouse, error) from error
         return written

@@ -27,6 +27,7 @@ from weir.model.names import check_user_columns
 from weir.model.new_columns import fitting, lacking_defaults
 from weir.model.schema import SEQ, Field, stored_name
 from weir.model.segment import Segment, segment_name
+from weir.spark.appends.erased import ERASED, is_erased, refused
 from weir.spark.appends.event_time import Timing, timing_of
 from weir.spark.appends.written import (
     HASH,
@@ -113,8 +114,8 @@ def stage(
     texts are from text files, which Spark's parsers decode, so that they can only be UTF-8.
 
     Malformed rows and rows without a routing key go to a folder of their own and are counted in
-    `rejected`. Raises InvalidInput for columns that do not fit, InvariantViolation if the files do
-    not have the rows that Spark wrote.
+    `rejected`. Raises InvalidInput for columns that do not fit, BadRows for events of erased keys,
+    InvariantViolation if the files do not have the rows that Spark wrote.
     """
     source = frame
     columns: list[Field] = frame.schema.jsonValue()["fields"]
@@ -154,9 +155,11 @@ def stage(
     if timing is not None:
         computed[f"event time of stream {attempt.stream},"] = timing.expression.text
     with active(writing), naming_patterns(computed):
-        rows, late, hashes, written = _write(
+        rows, late, erased, hashes, written = _write(
             moved(routed, writing), tasks, warehouse, attempt, timing, stored, say
         )
+    if erased:
+        raise refused(warehouse, attempt, erased)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     if written is not None:
         failed = [file for file in files if os.path.basename(file.path) not in written]
@@ -210,6 +213,9 @@ def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
     steps, ordinal = _destination(
         frame.sparkSession._jvm, segments, attempt.on_missing_key, MALFORMED in frame.columns
     )
+    if attempt.erased is not None:
+        erased = is_erased(KEY, attempt.erased, frame.sparkSession)
+        frame = frame.withColumn(ERASED, erased)
     return frame.withColumn(STEPS, steps).withColumn(ORDINAL, ordinal).drop(KEY, STEPS)
 
 
@@ -240,22 +246,29 @@ def _write(
     timing: Timing | None,
     stored: Sequence[Field],
     say: Say,
-) -> tuple[int, int, dict[int, int], set[str] | None]:
+) -> tuple[int, int, int, dict[int, int], set[str] | None]:
     """Write the files. Return how many rows Spark counted on the way, how many of them were late
-    events, the sum of the hashes of the rows of each segment, and the names of the files that
-    count (None: all that are there). `stored`: the columns that the files get."""
+    events, how many were events of erased keys, the sum of the hashes of the rows of each segment,
+    and the names of the files that count (None: all that are there). `stored`: the columns that
+    the files get."""
     ids = _ids(attempt)
     routed = _in_fewer_tasks(routed, tasks, len(ids))
-    late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
+    event = F.col(ORDINAL) < F.lit(len(ids) - 1)
+    late = timing.late(event) if timing else []
+    erased, aside = list[Column](), list[str]()  # columns that the files do not get
+    if attempt.erased is not None:
+        erased, aside = [F.count_if(event & F.col(ERASED)).alias("erased")], [ERASED]
     rows, *places = _places(routed.sparkSession._jvm, tuple(ids))
     sums: list[Column] = []
-    hashed = []
     if len(ids) - 1 <= MOST_DIGESTS:
         routed = routed.withColumn(HASH, row_hash(stored))
-        sums, hashed = sums_of_hashes(routed.sparkSession._jvm, ORDINAL, len(ids) - 1), [HASH]
+        sums = sums_of_hashes(routed.sparkSession._jvm, ORDINAL, len(ids) - 1)
+        aside.append(HASH)
     one, in_place = len(attempt.segments) == 1, in_object_store(warehouse)
     seen: Any = Observation(_COUNTED)
-    counting = routed.observe(seen if one and not in_place else _COUNTED, rows, *late, *sums)
+    counting = routed.observe(
+        seen if one and not in_place else _COUNTED, rows, *late, *erased, *sums
+    )
     out = counting.select("*", *places)
     if timing is not None and not timing.written:
         out = out.drop(TIME)
@@ -263,11 +276,11 @@ def _write(
     with watched(routed.sparkSession, what, say, where):
         if one:
             # A file of events and one of rejected rows are open at once, so nothing is sorted.
-            out = out.drop(SORT, ORDINAL, *hashed)
+            out = out.drop(SORT, ORDINAL, *aside)
             query = out._jdf.queryExecution() if in_place else None
         else:
             # Only one file is open at a time, and Spark need not sort again.
-            out, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL, *hashed])
+            out, query = in_order_of(out, SORT, ordered=2, dropped=[ORDINAL, *aside])
         options = {**PARQUET, "maxRecordsPerFile": str(ROWS_PER_FILE)}
         folder, by, written = spark_path(warehouse, attempt.folder), (SEGMENT, TASK), None
         if in_place:
@@ -278,7 +291,8 @@ def _write(
     counted = query.observedMetrics().apply(_COUNTED) if query else seen._jo.getRow()
     found = [int(counted.getLong(i)) for i in range(counted.length())]
     hashes = dict(zip(ids, found[len(found) - len(sums) :], strict=False))
-    return found[0], found[1] if late else 0, hashes, written
+    refused = found[1 + len(late)] if erased else 0
+    return found[0], found[1] if late else 0, refused, hashes, written
 
 
 @lru_cache(maxsize=64)
