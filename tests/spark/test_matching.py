@@ -10,6 +10,7 @@ from tests.erasure.world import Erasing
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.read_plan import plan_of_stream
+from weir.errors import InvalidInput
 from weir.spark.reads import matching, native
 
 
@@ -53,5 +54,9 @@ def test_events_are_found_by_key_and_by_condition_where_readers_see_them(
     assert matching.places_where(*given, "n < 0") == {}
     with raises("condition_not_boolean"):
         matching.places_where(*given, "n + 1")
+    with pytest.raises(InvalidInput) as told:  # it is recorded with the run
+        matching.places_where(*given, "length(key || 'subject-0815')")
+    assert "length(key || ?)" in str(told.value)
+    assert "0815" not in str(told.value)
     with raises("expression_not_allowed java_method"):
         matching.places_where(*given, "java_method('java.lang.System', 'exit') = key")

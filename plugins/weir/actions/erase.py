@@ -176,7 +176,7 @@ def said(arguments: Erase, report: dict[str, Any]) -> str:
     )
     if not (report["events"] or report["stores"] or report["outputs"]):
         return _nothing(arguments)
-    return f"{counted(report['events'], 'event')} are erased; {signed}"
+    return f"erased {counted(report['events'], 'event')}; {signed}"
 
 
 ACTION = Action(Erase, run, said, STREAMS, irreversible=True, measure=measure)

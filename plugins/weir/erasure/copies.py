@@ -226,12 +226,17 @@ ALWAYS = [
         "until these are erased, too",
     ),
     Remaining(
-        "reports", "of runs that scaled, tried a policy or failed on a row", "they may have a key",
+        "reports", "of runs that scaled, tried a policy or failed", "they may have a key",
         "until their rows in weir.job_runs are pruned (job_history)",
     ),
     Remaining(
-        "orchestration", "the form of this run in Airflow", "its configuration has what was given",
-        "until the DAG run is deleted",
+        "orchestration", "of this run, if Airflow ran it",
+        "the DAG run and Airflow's audit log have what was given",
+        "until the run is deleted and the log is cleaned (airflow db clean)",
+    ),
+    Remaining(
+        "deleted rows", "in Postgres's own files", "it keeps them, and samples of tables, a while",
+        "until it has vacuumed and analysed the tables and recycled its write-ahead log",
     ),
     Remaining(
         "what else has read it", "exports, logs and programs", "Weir does not know them",

@@ -233,11 +233,11 @@ class Everywhere:
                     keys = wanted.keys if one.is_of_keys else ()
                     done = erase(database, self._settings, one.name, what, partial(find, one), keys)
                     if done.events:
-                        say(f"{counted(done.events, 'event')} of stream {one.name} are erased")
+                        say(f"erased {counted(done.events, 'event')} of stream {one.name}")
                 for store in copies.stores:
                     rows = erase_rows(database, self._settings, store, wanted.keys, request_id)
                     if rows:
-                        say(f"{counted(rows, 'row')} of adjunct store {store.name} are erased")
+                        say(f"erased {counted(rows, 'row')} of adjunct store {store.name}")
                 remains += self._erase_outputs(copies, request_id, say)
             except WeirError:
                 with suppress(WeirError):
@@ -264,14 +264,14 @@ class Everywhere:
             seen = erase_output(self._database, output, keys, request_id)
             if seen.rows:
                 what = f"{counted(seen.rows, 'row')} of output {output.name} of {output.group}"
-                say(f"{what} are erased")
+                say(f"erased {what}")
             left += [left_output(output, BLIND)] if seen.blind else []
         for table in copies.tables:
             rows = self._database.transaction(
                 lambda c, t=table: erase_rows_of_table(c, t, keys, request_id)  # type: ignore[misc]  # the loop's own
             )
             if rows:
-                say(f"{counted(rows, 'row')} of table {table.name} are erased")
+                say(f"erased {counted(rows, 'row')} of table {table.name}")
             left += [left_table(table.name, FORBIDDEN)] if rows is None else []
         return left
 

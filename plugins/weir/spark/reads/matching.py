@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.controller.read_plan import FileSlice
+from weir.erasure.asked import masked
 from weir.erasure.find import with_keys
 from weir.errors import InvalidInput
 from weir.model.schema import Field
@@ -54,15 +55,20 @@ def places_where(
         return {}
     resolving, what = scanning_session(spark), "condition"
     frame = frame_of(spark, warehouse, stream_id, slices, fields, order="none")
-    checked = check_expression(condition, what, resolving)
-    frame = with_value(frame, checked, _MATCHES, what, resolving)
-    kind = frame.schema[_MATCHES].dataType.simpleString()
-    if kind != "boolean":
-        raise InvalidInput(
-            "condition_not_boolean",
-            f"the condition {condition!r} is {kind}, neither true nor false; compare it with "
-            "something, such as \"customer = 'C123'\".",
-        )
+    try:
+        checked = check_expression(condition, what, resolving)
+        frame = with_value(frame, checked, _MATCHES, what, resolving)
+        kind = frame.schema[_MATCHES].dataType.simpleString()
+        if kind != "boolean":
+            raise InvalidInput(
+                "condition_not_boolean",
+                f"the condition {condition!r} is {kind}, neither true nor false; compare it with "
+                "something, such as \"customer = 'C123'\".",
+            )
+    except InvalidInput as error:  # which is logged and recorded: without what is to be forgotten
+        error.sentence = error.sentence.replace(repr(condition), repr(masked(condition)))
+        error.args = (error.code, error.sentence)
+        raise
     return _by_segment(frame.where(F.col(_MATCHES)))
 
 
