@@ -43,3 +43,6 @@ def test_a_stream_opens_the_form_filled_in_and_gives_its_certificates_as_files(
     expect(page.get_by_label("Stream").first).to_have_value("shop/orders")
     expect(page.get_by_label("Dry run")).to_be_checked()
     picture(page, "erase")
+    page.get_by_label("Reason").fill("ticket 4713")
+    page.get_by_label("Keys").fill(" C1\n\n")
+    expect(page.locator("main")).to_contain_text("' C1'")  # the key with its blank, in the command

@@ -115,7 +115,8 @@ function made(field, value) {
     const input = el("textarea", { rows: 3, placeholder: "one a line", spellcheck: "false" });
     input.value = Array.isArray(value) ? value.join("\n") : text;
     const wanted = items?.type === "number" || items?.type === "integer" ? numeric : (line) => line;
-    return { input, read: () => input.value.split("\n").map((line) => line.trim()).filter(Boolean).map(wanted) };
+    const blanks = items?.exact ? (line) => line : (line) => line.trim();
+    return { input, read: () => input.value.split("\n").map(blanks).filter(Boolean).map(wanted) };
   }
   if (type === "object") {
     const input = el("textarea", { rows: 3, spellcheck: "false" });
