@@ -40,7 +40,9 @@ class Audit:
 
 def run(job: Job, arguments: Audit) -> dict[str, Any]:
     """Audit the ledger; fail with the first counter-example if it is refuted."""
-    look = looking_at(*filesystem(job.settings.warehouse)) if arguments.files else None
+    look = None
+    if arguments.files:
+        look = looking_at(*filesystem(job.settings.warehouse), say=job.say)
     done = audit(job.database, everything=arguments.everything, look=look)
     for lost in done.lost:
         job.say(

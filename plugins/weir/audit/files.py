@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 from weir.audit.sentences import CounterExample
 
 _THREADS = 16  # that wait for the ends of files
+_AT_ONCE = 5_000  # files
 _MOST = 100  # counter-examples
 _EVERY = text(
     """SELECT s.stream_name AS stream, f.path, f.bytes, f.events - f.erased AS events
@@ -21,18 +22,25 @@ _EVERY = text(
 )
 
 
-def looking_at(system: fs.FileSystem, root: str) -> Callable[[Connection], list[CounterExample]]:
-    """Return what looks at all files of a warehouse that the ledger names."""
+def looking_at(
+    system: fs.FileSystem, root: str, say: Callable[[str], None] = lambda _: None
+) -> Callable[[Connection], list[CounterExample]]:
+    """Return what looks at all files of a warehouse that the ledger names. `say`: is told how many
+    it has looked at, now and then."""
 
     def look(connection: Connection) -> list[CounterExample]:
         rows = connection.execution_options(stream_results=True).execute(_EVERY)
         found: list[CounterExample] = []
+        looked = 0
         with ThreadPoolExecutor(_THREADS) as pool:
-            for some in rows.partitions(5_000):
+            for some in rows.partitions(_AT_ONCE):
                 for wrong in pool.map(lambda row: _wrong(system, root, row), some):
                     found += [CounterExample.of(wrong)] if wrong is not None else []
                 if len(found) >= _MOST:
                     return found[:_MOST]
+                looked += len(some)
+                if len(some) == _AT_ONCE:
+                    say(f"{looked:,} files looked at")
         return found
 
     return look
