@@ -38,6 +38,9 @@ GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_job
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 -- What Airflow is told of all streams is no team's.
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.watch FROM weir_team;
+-- An audit is of all streams, and the next one does not look again at what it has proven.
+REVOKE INSERT, UPDATE, DELETE ON weir_internal.audit, weir_internal.audited_stream, weir_internal.counter_example
+FROM weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
     weir_internal.due_partitions, weir_internal.announced_partitions
 FROM weir_team;
@@ -124,6 +127,9 @@ BEGIN
         seen := CASE one.relname
             WHEN 'stream' THEN 'owner IS NULL OR weir_internal.may_act_for(current_user, owner)'
             WHEN 'watch' THEN 'stream_name NOT IN (SELECT weir_internal.hidden_names(current_user))'
+            WHEN 'counter_example' THEN  -- it names both
+                '(stream_id IS NULL OR stream_id NOT IN (SELECT weir_internal.hidden_streams(current_user)))
+                 AND (group_id IS NULL OR group_id NOT IN (SELECT weir_internal.hidden_groups(current_user)))'
             WHEN 'request' THEN 'object NOT IN (SELECT weir_internal.hidden_names(current_user))'
             WHEN 'job_run' THEN 'login = current_user OR NOT EXISTS (
                 SELECT FROM weir_internal.hidden_names(current_user) AS h (name)

@@ -14,7 +14,7 @@ from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.groups import Group
-from tests.world.streams import rows
+from tests.world.streams import rows, run
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database, copy_in
 from weir.erasure.certificate import sign_waiting
@@ -234,6 +234,28 @@ def test_upkeep_is_for_logins_that_see_everything(opened: Opened) -> None:
     for act in ("upkeep", "retention", "checkpoints", "compact", "verify", "audit", "stream_cuts"):
         with raises("upkeep_is_for_all"):
             getattr(opened("bank_app"), act)()
+
+
+def test_what_an_audit_found_is_seen_by_those_who_see_what_it_names_and_changed_by_no_team(
+    opened: Opened,
+) -> None:
+    shop, bank, everyone = opened("shop_app"), opened("bank_app"), opened("weir_app")
+    shop.create_stream("secret/orders", "customer", owner="team_shop")
+    shop.create_reader_group("secretive", ["secret/orders"], owner="team_shop")
+    run(
+        database_of(everyone),
+        """INSERT INTO counter_example (kind, group_id, what)
+        SELECT 'batch_input_differs', group_id, 'of ' || name FROM reader_group""",
+    )
+    seen = [rows(database_of(one), "SELECT what FROM counter_examples") for one in (shop, bank)]
+    assert seen == [[("of secretive",)], []]
+    for change in (
+        "UPDATE audited_stream SET clock = clock + 1",
+        "DELETE FROM counter_example",
+        "UPDATE audit SET proven = true",
+    ):
+        with raises("database_failed permission denied"):
+            run(database_of(shop), change)
 
 
 def test_an_owner_is_a_role_that_the_login_is_a_member_of(opened: Opened) -> None:

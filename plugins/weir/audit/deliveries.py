@@ -32,15 +32,13 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
         ) e JOIN seg g USING (stream_id, segment_id)
     ), side AS MATERIALIZED (
         SELECT group_id, stream_id, number, side, min(min(segment_id) FILTER (
-                   WHERE side = 'from')) OVER (PARTITION BY group_id, stream_id, number) AS first
+                   WHERE side = 'from')) OVER (PARTITION BY group_id, stream_id, number) AS first,
+               coalesce(array_agg(segment_id) FILTER (WHERE past IS NOT NULL), '{{}}') AS known
         FROM entry GROUP BY group_id, stream_id, number, side
     ), asked AS MATERIALIZED (
         SELECT i.group_id, i.stream_id, i.number, i.side, g.segment_id, g.key_low, g.ends
         FROM side i JOIN seg g ON g.stream_id = i.stream_id AND g.segment_id >= i.first
-        WHERE NOT EXISTS (
-            SELECT FROM entry e WHERE e.group_id = i.group_id AND e.stream_id = i.stream_id
-            AND e.number = i.number AND e.side = i.side AND e.segment_id = g.segment_id
-            AND e.past IS NOT NULL)
+            AND g.segment_id <> ALL (i.known)
     ), passed AS MATERIALIZED (
         SELECT e.group_id, e.stream_id, e.number, e.side, e.segment_id, e.past
         FROM entry e WHERE e.past IS NOT NULL
