@@ -18,7 +18,7 @@ def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
         yield opened
 
 
-def play(database: Database, block: int, worlds: int, schedules: int) -> None:
+def play(database: Database, block: int, worlds: int, schedules: int, steps: int) -> None:
     """Play schedules in worlds that go on from one to the next, and audit all worlds together: what
     is new after each, and all at the end."""
     outs = [Lane.made(database), Lane.made(database)]
@@ -31,18 +31,18 @@ def play(database: Database, block: int, worlds: int, schedules: int) -> None:
 
     for _ in range(schedules):
         for walk in walks:
-            walk.play(8)
+            walk.play(steps)
         check(everything=False)
     check(everything=True)
 
 
 @pytest.mark.parametrize("block", range(3))
 def test_three_hundred_schedules_are_proven(database: Database, block: int) -> None:
-    play(database, block, worlds=25, schedules=4)
+    play(database, block, worlds=25, schedules=4, steps=6)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("block", range(100))
 def test_ten_thousand_schedules_are_proven(database: Database, block: int) -> None:
-    play(database, 1000 + block, worlds=10, schedules=10)
+    play(database, 1000 + block, worlds=10, schedules=10, steps=8)

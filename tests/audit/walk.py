@@ -172,7 +172,7 @@ class Walk:
         other.append({other.active()[0]: 2})
         until, closed = self.database.transaction(lambda c: end_of_run(c, group.name))
         reader = group.reader()
-        while batch := reader.open(self.random.choice([3, 10**9]), until=until, closed=closed):
+        while batch := reader.open(self.random.choice([20, 10**9]), until=until, closed=closed):
             reader.commit(batch)
 
     def query(self) -> None:
