@@ -7,6 +7,7 @@ import pytest
 
 import weir
 from tests.acceptance.test_operators import settings
+from tests.raises import raises
 from weir.local.installation import Installation
 from weir.settings import Settings
 
@@ -85,3 +86,31 @@ def test_a_loss_is_approved_rejected_or_void(
         state(run, "queued", "scheduled", "running", "success")
         assert api.wait("weir_truncate_stream", unquote(run.rpartition("/")[2])) == "success"
         assert store.count(STREAM) == 1, "cleared: it was done"
+
+
+def test_a_viewer_neither_erases_nor_approves_an_erasure(
+    installation: Installation, settings: Settings
+) -> None:
+    api, viewer = installation.airflow.api(), installation.airflow.api("viewer")
+    form = {"stream": "approve/people", "reason": "asked", "keys": ["ann"], "dry_run": False}
+    with weir.open(settings=settings) as store:
+        store.create_stream("approve/people", "who")
+        store.append("approve/people", [{"who": "ann"}, {"who": "bob"}])
+        run = api.trigger("weir_erase", form)
+        path = f"/dags/weir_erase/dagRuns/{quote(run)}/taskInstances/erase"
+        end = time.monotonic() + 180
+        while (now := api.get(path)["state"]) != "awaiting_input":
+            assert now not in ("failed", "success"), api.failure("weir_erase", run)
+            assert time.monotonic() < end, now
+            time.sleep(0.3)
+        approve = {"chosen_options": ["Approve"], "params_input": {}}
+        again = {"dag_run_id": run, "dry_run": False}
+        with raises("airflow_refused 403"):
+            viewer.trigger("weir_erase", form)
+        with raises("airflow_refused 403"):
+            viewer.patch(f"{path}/-1/hitlDetails", approve)
+        with raises("airflow_refused 403"):
+            viewer.post("/dags/weir_erase/clearTaskInstances", again)
+        assert api.get(path)["state"] == "awaiting_input"
+        assert not api.get(f"{path}/-1/hitlDetails")["response_received"]
+        assert store.count("approve/people") == 2
