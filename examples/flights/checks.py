@@ -12,6 +12,10 @@ from typing import Any
 
 import pandas as pd
 
+import weir
+from weir.errors import WeirError
+from weir.settings import Settings
+
 STATISTICS = ["flights", "departed", "dep_delay", "arrived", "arr_delay"]
 BY = ["carrier", "day"]
 
@@ -167,3 +171,15 @@ def files_are_those_listed(
         if paths:
             found += f"; {len(paths)} {problem}, such as {min(paths)}"
     return Check("the files on disk are those that the metadata lists", there == named, found)
+
+
+def proven(settings: Settings) -> Check:
+    """Check by the audit of the ledger that each event was read once, is unread, or is lost for a
+    reason that is written down."""
+    with weir.open(settings=settings) as store:
+        try:
+            done = store.audit(everything=True, files=True)
+            found = f"{done['streams']} streams and {done['groups']} reader groups, with files"
+        except WeirError as error:
+            done, found = {"proven": False}, str(error)
+    return Check("the audit proves the whole ledger", done["proven"], found)
