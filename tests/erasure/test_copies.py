@@ -107,3 +107,9 @@ def test_a_store_or_output_of_a_copy_is_searched_by_the_column_that_has_the_keys
     assert set(said["stores"]) == {"shop/by-customer"}, "a product is no customer"
     left = {one["name"] for one in said["remains"]}
     assert {"shop/by-product", "shop/plain", "plain of plain"} <= left
+
+
+def test_a_routing_key_in_another_case_than_its_column_is_found(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "Customer")
+    store.append("shop/orders", [{"customer": WHO}, {"customer": "ann"}])
+    assert store.erase("shop/orders", "asked", keys=[WHO], dry_run=False)["events"] == 1

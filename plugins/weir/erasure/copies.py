@@ -125,8 +125,10 @@ def searched(
     given = {"s": stream_id, "own": plain, "subject": subject}
     rows = connection.execute(_STREAMS, given).all()
     made = (subject,) if subject else (plain,) if plain else ()
+    names = to_read(schema_by_id(connection, stream_id)).names
+    columns = [name for name in names if name.lower() == (plain or "").lower()]
     found = [Searched(stream_name(own.stream_name), stream_id, own.routing_key, KEY,
-                      (plain,) if plain else (), made)]  # fmt: skip
+                      tuple(columns), made)]  # fmt: skip
     left = list[Remaining]()
     for row in sorted(rows, key=lambda r: str(r.stream_name)):
         if row.stream_id == stream_id:

@@ -149,7 +149,7 @@ class Everywhere:
             match = in_rejected(one.columns, wanted.keys)
             return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
         slices = with_keys(slices, wanted.keys) if one.by == KEY else slices
-        if one.by == KEY and not all(_has_texts(column, fields) for column in one.columns or [""]):
+        if not one.columns or (one.by == KEY and not _has_texts(one.columns[0], fields)):
             return self._by_spark(one, slices, fields)
         match = in_columns(one.columns, wanted.keys)
         return places(self._settings, slices, fields, one.columns, match)
