@@ -86,7 +86,7 @@ class Story:
             self.check_flights(12 if whole else 6)
             if whole:
                 self.check_the_rest()
-            self.checks.append(checks.proven(self.settings))
+            self.checks.append(checks.proven(self.settings, HOURS))
             pictures = [
                 draw_stream(self.jobs_login, FLIGHTS, self.pictures),
                 draw_stream(self.jobs_login, HOURS, self.pictures, TARGET),

@@ -20,7 +20,6 @@ TARGET = 1  # events per second of a segment, by the policy in declared.yaml
 _SET_BACK = (
     "UPDATE weir_internal.time_index t SET clock = clock - :by FROM weir_internal.stream s "
     "WHERE t.stream_id = s.stream_id AND s.stream_name = :stream",
-    "UPDATE weir_internal.transaction SET clock = clock - :by WHERE stream_name = :stream",
     "UPDATE weir_internal.epoch e SET created_at = e.created_at - :by FROM weir_internal.stream s "
     "WHERE e.stream_id = s.stream_id AND s.stream_name = :stream",
     "UPDATE weir_internal.segment SET sealed_clock = sealed_clock - :by "

@@ -70,11 +70,16 @@ def submitted(
     return status, state, report or {}, error
 
 
+def seen(table: str) -> str:
+    """The columns of a table that jobs may read."""
+    return "stream_id, keys" if table == "erased_keys" else "*"
+
+
 def everything(database: Database, warehouse: Path) -> dict[str, Any]:
     """All rows of all tables, but for what is known of jobs, and all files."""
     names = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir_internal'")
     found: dict[str, Any] = {
-        name: sorted(str(row) for row in rows(database, f"SELECT * FROM {name}"))
+        name: sorted(str(row) for row in rows(database, f"SELECT {seen(name)} FROM {name}"))
         for (name,) in names
         if name != "job_run"
     }

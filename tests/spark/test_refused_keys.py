@@ -16,7 +16,7 @@ from weir.model.names import StreamName
 from weir.spark.appends.erased import is_erased
 from weir.spark.reads.source import register
 
-pytestmark = pytest.mark.drawn(3, among="how Spark appends")
+pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 GONE = [f"gone {n}" for n in range(300)]
 
