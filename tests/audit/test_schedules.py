@@ -14,7 +14,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 @pytest.fixture(scope="module")
 def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    with database_for_many(postgres_server, "schedules") as opened:
+    with database_for_many(postgres_server, "audited") as opened:
         yield opened
 
 
