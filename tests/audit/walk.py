@@ -131,10 +131,12 @@ class Walk:
         )  # fmt: skip
         self.groups.append(Group(self.database, name, (self.lane,)))
 
-    def delete(self) -> None:
+    def delete(self) -> Group:
         group = self.group()
         delete_reader_group(self.database, group.name, request_id=unique("delete"))
         self.groups.remove(group)
+        self.queries = [one for one in self.queries if one.group.name != group.name]
+        return group
 
     def prune(self) -> None:
         pack(self.database, 0, 1e9, most=4)
@@ -208,9 +210,7 @@ class Walk:
 
     def again(self) -> None:
         """Delete a group, and create one of the same name."""
-        group = self.group()
-        delete_reader_group(self.database, group.name, request_id=unique("delete"))
-        self.groups.remove(group)
+        group = self.delete()
         made = Group.made(self.lane, name=group.name, start="head")
         self.groups.append(made)
 
