@@ -25,7 +25,7 @@ from weir.erasure.copies import Searched
 from weir.erasure.everywhere import Everywhere, Found, Measured, Wanted
 from weir.errors import InvalidInput, counted
 from weir.front_ends import give
-from weir.history.job_runs import replace_arguments
+from weir.history.job_runs import BY_HAND, replace_arguments
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.model.schema import Field
 from weir.operations.action import STREAMS, Action, Job
@@ -154,8 +154,9 @@ def run(job: Job, arguments: Erase) -> dict[str, Any]:
     if job.approved is not None and whole.request(job.request_id) is None:
         check_approved(job.approved, _loss(arguments, whole.measure()))
     done = whole.erase(
-        job.request_id, arguments.requested_by or str(job.run), arguments.reason, job.say
-    )
+        job.request_id, arguments.requested_by or str(job.run), arguments.reason, job.say,
+        by_hand=job.run.dag_id == BY_HAND,
+    )  # fmt: skip
     if not (done["events"] or done["stores"] or done["outputs"]):
         job.say(_nothing(arguments))
     return done | {"dry_run": False}

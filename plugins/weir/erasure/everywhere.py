@@ -141,10 +141,10 @@ class Everywhere:
     def _find(self, one: Searched) -> Found:
         """Find the events of a stream, whatever they are in."""
         wanted, (slices, fields) = self._wanted, plan(self._database, one.stream_id)
-        if not slices and not wanted.condition:  # of a condition Spark says whether it is one
-            return {}
         if wanted.condition:
-            return self._by_spark(one, slices, fields)
+            return self._by_spark(one, slices, fields)  # which says whether it is one
+        if not slices:
+            return {}
         if one.by == REJECTED:
             match = in_rejected(one.columns, wanted.keys)
             return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
@@ -207,13 +207,14 @@ class Everywhere:
         return found
 
     def erase(
-        self, request_id: str, by: str, reason: str, say: Callable[[str], None]
-    ) -> dict[str, Any]:
+        self, request_id: str, by: str, reason: str, say: Callable[[str], None],
+        *, by_hand: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
         """Erase, and return the report. The same request returns it again, and continues what was
-        interrupted; so does another one for the same, with the same reason. Raises as
-        `weir.erasure.run.erase`."""
+        interrupted. `by_hand`: each try is another request, so it continues one for the same that
+        has the same reason. Raises as `weir.erasure.run.erase`."""
         database, wanted = self._database, self._wanted
-        before = self.request(request_id) or self._interrupted(reason)
+        before = self._interrupted(reason) if by_hand else self.request(request_id)
         request_id = before.request_id if before else request_id
         if before is None or before.searched is None:
             check_warehouse_ownership(database, self._settings.warehouse)
