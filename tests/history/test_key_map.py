@@ -211,7 +211,7 @@ def test_changes_and_the_head_are_where_they_were_made(database: Database) -> No
 def test_a_stream_without_events_is_one_empty_segment(database: Database) -> None:
     lane = Lane.made(database, 1)
     [area] = mapped(lane).areas
-    assert (area.segment, area.events, area.parts) == ("0.0", 0, [])
+    assert (area.segment, area.events, area.parts) == ("0.0", 0, ())
 
 
 def test_times_without_history_are_refused(database: Database) -> None:

@@ -165,6 +165,13 @@ def test_a_commit_is_spread_over_the_time_since_the_one_before_it() -> None:
     assert found[-1].end == BEGIN + HOUR
 
 
+def test_what_came_after_the_end_does_not_change_the_rate_of_the_last_part() -> None:
+    commits = [Commit(BEGIN + 90 * SECOND, BEGIN, 90), Commit(BEGIN + HOUR, BEGIN + 90 * SECOND, 9)]
+    *_, last = slices_of(commits, BEGIN, 60 * SECOND, BEGIN + 80 * SECOND)
+    assert (last.begin, last.end) == (BEGIN + 60 * SECOND, BEGIN + 80 * SECOND)
+    assert last.rate == pytest.approx(1.0)
+
+
 @given(st.lists(st.tuples(st.integers(1, 10**7), st.integers(1, 1000)), min_size=1, max_size=20),
        st.integers(1, 10**7))  # fmt: skip
 def test_slices_keep_every_event(steps: list[tuple[int, int]], width: int) -> None:

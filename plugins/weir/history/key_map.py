@@ -277,15 +277,10 @@ def _segments(
         for _, clock, events in known.get(one.segment_id, ()):
             commits.append(Commit(clock, min(before, clock), events - had))
             before, had = clock, events
-        parts = [
-            part._replace(end=min(part.end, end))
-            for part in slices_of(commits, begin, apart)
-            if part.begin < end
-        ]
         areas.append(
             Area(
                 segment_name(one.segment_id), 1, one.key_low, one.key_high, one.begins, one.ends,
-                one.events, parts,
+                one.events, slices_of(commits, begin, apart, end),
             )
         )  # fmt: skip
     return areas
