@@ -1,14 +1,21 @@
 """Readers go on while the files that they read are put together and swept."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
 from tests.chance import cases, random_for
 from tests.compaction.test_beside import on_disk
 from tests.compaction.world import EVER, World
 from tests.world.groups import ALL, Group
+from weir.arrow import stage as staging
+from weir.arrow.stage import stage_table
 from weir.compaction.run import compact
+from weir.controller.commit import commit
 from weir.database.connection import Database
 from weir.reader_groups.batches.alignment import end_of_run
 from weir.retention.garbage import sweep
@@ -48,3 +55,22 @@ def test_a_reader_gets_each_event_once_and_in_order_while_files_are_replaced_at_
         assert on_disk(world) == {file.path for file in world.lane.files()}
     assert read == sorted(read)
     assert [n for _, _, n in read] == [row["n"] for row in world._read({"order": "stream"})]
+
+
+def test_halves_follow_one_another_though_an_append_shares_its_first_and_last_file_with_others(
+    database: Database, settings: Settings
+) -> None:
+    world = World.made(database, settings, random_for("halves"), segments=1)
+    for rows in (23, 33, 63):
+        table = pa.table({"key": ["a"] * rows, "n": [next(world.keys) for _ in range(rows)]})
+        with patch.object(staging, "ROWS_PER_FILE", 10):
+            commit(database, stage_table(settings.warehouse, world.lane.opened(), table))
+    size = max((Path(settings.warehouse) / one.path).stat().st_size for one in world.lane.files())
+    pairs = replace(settings, file_bytes=size * 5 // 2)
+    compact(database, pairs, EVER, [world.lane.name], thorough=True)
+    assert [one.events for one in world.lane.files()[:4]] == [20, 13, 20, 13]
+    batch = Group.made(world.lane, subscriber=False).reader().open(ALL, order="stream")
+    assert batch
+    first, rest = (world.ranked(half) for half in world.halves(batch.bounds))
+    assert [len(first), len(rest)] == [56, 63]
+    assert first + rest == world.ranked(batch.bounds)

@@ -1,6 +1,6 @@
 """A stream of real files that is changed at random, and everything that can be asked of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -165,14 +165,18 @@ class World:
         while batch := reader.open(self.random.choice([1, 20, 100, ALL]), order="stream"):
             rows = self.ranked(batch.bounds)
             if len(rows) > 1 and self.random.random() < 0.4:
-                first, rest = halve_by_rank(
-                    self.lane.database, batch.bounds,
-                    lambda slices: rows_in_first_half(self.settings.warehouse, slices),
-                )  # fmt: skip
+                first, rest = self.halves(batch.bounds)
                 assert self.ranked(first) + self.ranked(rest) == rows
             read += rows
             reader.commit(batch)
         assert [n for _, _, n in read] == [row["n"] for row in self._read({"order": "stream"})]
+
+    def halves(self, bounds: Sequence[Bound]) -> tuple[list[Bound], list[Bound]]:
+        """Return the halves of a batch that is read in write order."""
+        warehouse = self.settings.warehouse
+        return halve_by_rank(
+            self.lane.database, bounds, lambda slices: rows_in_first_half(warehouse, slices)
+        )
 
     def ranked(self, bounds: Any) -> list[tuple[int, int, int]]:
         """Return clock, rank and number of the events within bounds, in write order."""

@@ -71,8 +71,9 @@ def _first_runs(runs: Sequence[Sequence[Slice]]) -> dict[Key, int]:
         if i > 0 and size > 2 * left:
             break
         left -= size
-        for stream_id, one in run:
-            ends[stream_id, one.segment_id] = one.start_offset + one.end_row
+        for stream_id, one in run:  # by rank: where files were compacted, not by offset
+            key = stream_id, one.segment_id
+            ends[key] = max(ends.get(key, 0), one.start_offset + one.end_row)
     return ends
 
 
