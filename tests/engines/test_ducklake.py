@@ -14,7 +14,7 @@ import pytest
 
 import weir
 from tests.chance import cases, random_for
-from tests.compaction.world import World
+from tests.compaction.world import EVER, World
 from tests.conftest import TestDatabase
 from tests.engines.duck import Duck, attached, seen
 from tests.erasure.world import Erasing
@@ -22,6 +22,7 @@ from tests.world.columns import World as Columns
 from tests.world.columns import column, update
 from tests.world.streams import Lane, rows, unique
 from weir.arrow.schema import to_arrow
+from weir.compaction.run import compact
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -150,7 +151,6 @@ def test_changes_between_versions_and_times_are_the_events_committed_then(
 ) -> None:
     lane = Lane.made(database, segments=1)
     clocks = [put(lane, settings, key=["a"], n=[i]) for i in range(12)]
-    world = World(lane, settings, random_for("changes", 0))
     table = f"weir.test.{lane.name.name!r}".replace("'", '"')
     when = datetime.datetime.fromtimestamp(clocks[7] / 1e6, datetime.UTC).isoformat()
     changes = "FROM ducklake_table_changes('weir', 'test', '{}', {}, {}) ORDER BY n"
@@ -162,7 +162,7 @@ def test_changes_between_versions_and_times_are_the_events_committed_then(
         assert found == [("insert", clocks[i], i) for i in (3, 4, 5)]
         found = duck.ask(f"SELECT max(n) FROM {table} AT (TIMESTAMP => TIMESTAMPTZ '{when}')")
         assert found == [(7,)]
-        world.compact()
+        compact(database, settings, EVER, [lane.name], thorough=True)
     assert rows(database, "SELECT count(*) FROM data_file WHERE stream_id = :s", s=lane.stream_id)[
         0
     ] == (1,)
