@@ -68,7 +68,7 @@ def test_an_erasure_waits_for_a_compaction_and_then_gives_up(
     world.append()
     number = database.transaction(lambda c: begin(c, world.lane.stream_id, 60.0))
     with raises("erasure_waits"):
-        world.erase("k1")
+        world.erase("k0")
     database.transaction(lambda c: abort(c, world.lane.stream_id, number))
     assert world.erase("k0").number is not None
     assert world.erase("k0").number is None  # nothing is left to erase
