@@ -246,10 +246,6 @@ def spark() -> "Iterator[SparkSession]":
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        # Executors say every fifth of a second how far they are. Each time, they wait for an answer
-        # no longer than that, and too many waits in vain would end the JVM.
-        .config("spark.executor.heartbeatInterval", "200ms")
-        .config("spark.executor.heartbeat.maxFailures", "100000")
         .config("spark.driver.memory", "2g")
         .getOrCreate()
     )

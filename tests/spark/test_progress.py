@@ -19,9 +19,10 @@ from weir.model.names import stream_name
 from weir.settings import Settings
 from weir.spark.base import progress
 
-# In a process of its own: in the session that tests share, an exception had ended the thread of
-# Spark's heartbeats, which counts the rows of running tasks, and nothing had said so (SPARK-39696
-# is such a one).
+# In a process of its own, whose executor says every fifth of a second how far it is. Each time, it
+# waits for an answer no longer than that, and too many waits in vain would end the JVM. Where many
+# jobs ran with so many heartbeats, their thread stood without a next one (see SPARK-39696), and
+# rows were counted no more.
 APPENDING = """
 import json, sys
 from pyspark.sql import functions as F
