@@ -66,7 +66,7 @@ psql: setup ## read the views by SQL (ROLE=owner: change them), and say where ot
 lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check
-	@$(PYTHON) -m mypy plugins dags examples benchmarks docs sql tests
+	@$(PYTHON) -m mypy plugins spark_jobs dags examples benchmarks docs sql tests
 
 docs: setup ## docs/sql.md from the database's catalogue, docs/python.md from docstrings, and methods.pyi
 	@$(PYTHON) -m docs.generate_sql

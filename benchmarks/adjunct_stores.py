@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from benchmarks.data_path import appender, opened
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
+from spark_jobs import adjunct
 from tests.world.jobs import main
-from weir.actions import adjunct
 from weir.adjunct.lookup import look_up
 from weir.adjunct.stores import define_store
 from weir.controller.streams import create_stream

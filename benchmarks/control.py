@@ -16,8 +16,8 @@ from sqlalchemy import text
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
-from weir.actions import checkpoints
-from weir.actions.checkpoints import Checkpoints
+from spark_jobs import checkpoints
+from spark_jobs.checkpoints import Checkpoints
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.operations.action import Job

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.local.spark_start import spark_start
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 
 
 def task_overhead(setting: Setting) -> Figure:
@@ -35,7 +35,7 @@ def task_overhead(setting: Setting) -> Figure:
         "task_overhead",
         "weir_checkpoints with nothing to do beside a bare spark-submit of a job that starts a "
         "session and counts one row",
-        lambda: submit(JOB_FILE, "checkpoints"),
+        lambda: submit(ACTIONS["checkpoints"].file),
         lambda: submit(str(Path(__file__).with_name("empty_job.py"))),
         limit=1.3,
     )

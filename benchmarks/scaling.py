@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
+from spark_jobs import scale
 from tests.watching import count_statements
 from tests.world.jobs import main
-from weir.actions import scale
 from weir.database.connection import Database
 from weir.model.key_space import KeyRange, even_split
 from weir.model.split_points import Found, HotSegment, SplitPoints

@@ -24,7 +24,7 @@ from weir.local.airflow_environment import weir_environment
 from weir.local.installation import Installation
 from weir.local.state_folder import StateFolder
 from weir.model.names import StreamName, stream_name
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 
 ROWS = 10  # in each file
 DEPTH = 10
@@ -69,7 +69,9 @@ def first_hour(setting: Setting) -> Figure:
                 "PYTHONPATH": f"{home}{os.pathsep}{environ['PYTHONPATH']}",
             }  # fmt: skip
             environ.pop("WEIR_CONFIG", None)
-            words = ["--master", "local[2]", JOB_FILE, job, "--arguments", json.dumps(arguments)]
+            words = [
+                "--master", "local[2]", ACTIONS[job].file, "--arguments", json.dumps(arguments),
+            ]  # fmt: skip
             submit = [str(Path(sys.executable).with_name("spark-submit")), *words]
             subprocess.run(submit, env=environ, cwd=home, check=True, capture_output=True)
 

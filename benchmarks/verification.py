@@ -12,7 +12,7 @@ from benchmarks.data_path import appender, opened, to_nothing
 from benchmarks.figure import Figure
 from benchmarks.files import small_files
 from benchmarks.setting import Setting
-from weir.actions.verify import contents_by
+from spark_jobs.verify import contents_by
 from weir.controller.streams import create_stream
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends import stage

@@ -15,12 +15,12 @@ from typing import Any, get_type_hints, is_typeddict
 import weir
 import weir.spark
 from weir import airflow, errors
-from weir.actions import ACTIONS, FORMS
 from weir.airflow.operators import RENAMED
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
 from weir.history.lineage import Step
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs import methods
 from weir.reader_groups.batches.reading import Options
 
@@ -178,7 +178,7 @@ def _plain(text: str) -> str:
 def stub() -> str:
     """Return methods.pyi."""
     parts = [
-        '"""Made by `make docs` from weir.actions; methods.py makes the methods."""',
+        '"""Made by `make docs` from the forms of the jobs; methods.py makes the methods."""',
         "from typing import Any, Literal\n",
         "from weir.programs.actions import Acting\n",
         "class Actions(Acting):",
@@ -193,7 +193,7 @@ def stub() -> str:
 def operators() -> str:
     """Return actions.pyi."""
     parts = [
-        '"""Made by `make docs` from weir.actions; actions.py makes the operators."""',
+        '"""Made by `make docs` from the forms of the jobs; actions.py makes the operators."""',
         "from typing import Any, Literal\n",
         "from airflow.sdk import XComArg\n",
         "from weir.airflow.operators import WeirJobOperator\n",
@@ -224,7 +224,7 @@ def dag_functions() -> str:
     known = [one for one in known if not one.startswith(("self", "task_id:", "parameters:"))]
     known = [one.replace("= 'auto'", "= 'pyarrow'") for one in known]
     parts = [
-        '"""Made by `make docs` from weir.actions.process."""',
+        '"""Made by `make docs` from spark_jobs.process."""',
         "from collections.abc import Callable",
         "from typing import Any, Literal\n",
         "from airflow.sdk import XComArg",

@@ -11,6 +11,7 @@ from tests.controller.statements import WRITE, inlined, read_by
 REPOSITORY = Path(__file__).parents[1]
 PLUGINS = REPOSITORY / "plugins"
 LIBRARY = PLUGINS / "weir"
+JOBS = REPOSITORY / "spark_jobs"  # a room beside the library: what spark-submit runs
 
 # The rooms from bottom to top, with the tables of each: a room reads and writes its own, and those
 # of the rooms below it. `weir.errors`, `weir.front_ends` and `weir.settings` lie below all of them.
@@ -56,10 +57,9 @@ ROOMS = {
     "spark": "",
     "operations": "",
     "declarations": "",
-    "actions": "",
+    "spark_jobs": "",
     "programs": "",
     "pages": "",
-    "jobs": "",
     "airflow": "",
     "local": "",
     "terminal": "",
@@ -75,7 +75,7 @@ def shown(path: Path) -> str:
 
 def folder_of(room: str) -> Path:
     """The folder of a room."""
-    return LIBRARY / room.replace(".", "/")
+    return JOBS if room == JOBS.name else LIBRARY / room.replace(".", "/")
 
 
 def files_of(room: str) -> list[Path]:
@@ -85,6 +85,8 @@ def files_of(room: str) -> list[Path]:
 
 def room_of(module: str) -> str | None:
     """The room that a module lies in; None: in none."""
+    if below(module, {JOBS.name, f"weir.{JOBS.name}"}):
+        return JOBS.name
     parts = module.split(".")[1:] if module.startswith("weir.") else []
     names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
     return next((name for name in names if name in ROOMS), None)

@@ -140,11 +140,10 @@ def test_migrating_again_changes_nothing(elsewhere: Elsewhere) -> None:
 @pytest.mark.jvm
 def test_jobs_can_be_submitted_from_the_installed_package(elsewhere: Elsewhere) -> None:
     jobs = elsewhere.home / "venv" / "lib"
-    (jobs,) = jobs.glob("python*/site-packages/weir/jobs")
+    (jobs,) = jobs.glob("python*/site-packages/weir/spark_jobs")
     arguments = '{"stream": "shop/orders", "routing_key": "customer", "schema": "customer STRING"}'
-    job = jobs / "weir_job.py"
-    elsewhere.run("spark-submit", job, "create_stream", "--arguments", arguments)
-    elsewhere.run("spark-submit", job, "stream_cuts")
+    elsewhere.run("spark-submit", jobs / "create_stream.py", "--arguments", arguments)
+    elsewhere.run("spark-submit", jobs / "stream_cuts.py")
     with (
         psycopg2.connect(elsewhere.postgres.dsn("weir", "weir_app")) as connection,
         connection.cursor() as cursor,

@@ -14,11 +14,11 @@ import pytest
 
 from tests import test_package
 from tests.test_package import REPOSITORY, run
-from weir.actions import ACTIONS
 from weir.database import migrate
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
+from weir.operations.jobs import ACTIONS
 
 pytestmark = pytest.mark.release
 wheel = test_package.wheel

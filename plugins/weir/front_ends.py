@@ -1,7 +1,7 @@
 """Say what a person can do in the words of the place where it is read: a form, a terminal, or a
 program.
 
-The text of an error or a log line names an operation and its arguments as `weir.actions` does,
+The text of an error or a log line names an operation and its arguments as the jobs do,
 by `do`, `give`, `leave_out` and `called`. The entry point of a process says by `speaking` in whose
 words they are: WeirJobOperator and the jobs that it submits in those of a form, `weir` in those of
 a terminal. All else is a program. Texts that are stored have the words of what ran.
@@ -47,7 +47,7 @@ def speaking(
     front_end: FrontEnd, forms: Mapping[str, type[Any]], operation: str = ""
 ) -> Iterator[None]:
     """Use the words of a front end in this process for the block. `forms`: the arguments of each
-    operation, as `weir.actions.FORMS` has them; `operation`: the one that runs, if any."""
+    operation, as `weir.operations.jobs.FORMS` has them; `operation`: the one that runs, if any."""
     global _speaker
     before, _speaker = _speaker, _Speaker(front_end, forms, operation)
     try:

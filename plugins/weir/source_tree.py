@@ -11,5 +11,5 @@ REPOSITORY = _TREE if (_TREE / "sql").is_dir() else None  # the source tree, if 
 
 
 def beside(name: str) -> Path:
-    """Return a folder that comes with the library: `sql`, `dags` or `examples`."""
+    """Return a folder that comes with the library: `sql`, `dags`, `spark_jobs` or `examples`."""
     return (REPOSITORY or LIBRARY) / name

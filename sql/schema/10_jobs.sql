@@ -32,6 +32,7 @@ CREATE TABLE weir_internal.job_run (
     error text,
     retryable boolean,
     login name NOT NULL DEFAULT current_user,
+    approved jsonb,
     PRIMARY KEY (dag_id, run_id, task_id, map_index, try_number)
 ) WITH (fillfactor = 70);
 CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
@@ -41,7 +42,7 @@ COMMENT ON COLUMN weir_internal.job_run.run_id IS 'Airflow''s run.';
 COMMENT ON COLUMN weir_internal.job_run.task_id IS 'Airflow''s task.';
 COMMENT ON COLUMN weir_internal.job_run.map_index IS 'Airflow''s map index; -1 for a task that is not mapped.';
 COMMENT ON COLUMN weir_internal.job_run.try_number IS 'Airflow''s try.';
-COMMENT ON COLUMN weir_internal.job_run.job IS 'The action that it runs, a module of weir.actions.';
+COMMENT ON COLUMN weir_internal.job_run.job IS 'The action that it runs, a file of spark_jobs.';
 COMMENT ON COLUMN weir_internal.job_run.arguments IS 'The arguments of the job; never a secret.';
 COMMENT ON COLUMN weir_internal.job_run.state IS 'submitted (handed to Spark, which has not started it yet), running, succeeded, failed, or killed (interrupted, and could still say so). A process that could not say so leaves running, with an old updated_at: the view weir.job_runs says killed then.';
 COMMENT ON COLUMN weir_internal.job_run.started_at IS 'When it started; while it is submitted, when it was handed to Spark.';
@@ -50,4 +51,5 @@ COMMENT ON COLUMN weir_internal.job_run.progress IS 'The last line that it logge
 COMMENT ON COLUMN weir_internal.job_run.report IS 'What it did, as returned to Airflow.';
 COMMENT ON COLUMN weir_internal.job_run.error IS 'Why it failed, in one sentence.';
 COMMENT ON COLUMN weir_internal.job_run.retryable IS 'Whether another try may succeed.';
+COMMENT ON COLUMN weir_internal.job_run.approved IS 'The facts of the loss that a person has approved, for the job that was submitted then.';
 COMMENT ON COLUMN weir_internal.job_run.login IS 'The role that ran it, which sees it in any case.';

@@ -22,10 +22,10 @@ from flights.report import Views
 from flights.runs import Ended, Run, Runs
 from tests.acceptance.conftest import EVERY
 from tests.raises import raises
-from weir.actions import ACTIONS
 from weir.database.connection import Database
 from weir.local.airflow_api import AirflowApi
 from weir.local.installation import Installation
+from weir.operations.jobs import ACTIONS
 
 PERIODIC = (
     "weir_stream_cuts",

@@ -11,10 +11,10 @@ import pytest
 import weir
 from tests.acceptance.test_operators import settings
 from tests.world.streams import rows
-from weir.actions import ACTIONS
 from weir.airflow import operator_name
 from weir.local.airflow_api import AirflowApi
 from weir.local.installation import Installation
+from weir.operations.jobs import ACTIONS
 from weir.programs.store import StreamStore
 from weir.settings import Settings
 

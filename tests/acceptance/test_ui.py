@@ -16,8 +16,8 @@ from playwright.sync_api import expect
 
 import weir
 from tests.acceptance.browser import Browser, browser
-from weir.actions import FORMS
 from weir.local.installation import Installation
+from weir.operations.jobs import FORMS
 from weir.settings import load
 
 REPOSITORY = Path(__file__).parents[2]

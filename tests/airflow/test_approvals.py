@@ -1,28 +1,33 @@
 """What a task does when a person has answered; tests/acceptance/test_approvals.py asks for real."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from sqlalchemy import text
 
 import weir
 from tests.conftest import TestDatabase
 from tests.crash.jobs import write_config
 from tests.world.streams import unique
-from weir.actions import ACTIONS, FORMS
 from weir.airflow import EraseOperator, TruncateOperator
 from weir.airflow.approvals import is_excused
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
+from weir.history.job_runs import RunId
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.operations.action import Job
 from weir.operations.form import parse
-from weir.operations.runner import by_hand
+from weir.operations.jobs import ACTIONS, FORMS
+from weir.operations.runner import by_hand, hand_over, main
 from weir.settings import Settings
 
 Execute = Callable[..., Any]
@@ -58,14 +63,13 @@ def context(task: Any, try_number: int = 1, **more: Any) -> dict[str, Any]:
     return {"ti": ti, "params": {}, **more}
 
 
-@pytest.mark.parametrize("engine", ["spark", "auto"])
 def test_an_approval_is_done_rejected_timed_out_or_void(
-    engine: str, stream: str, settings: Settings, database: Database
+    stream: str, settings: Settings, database: Database
 ) -> None:
     given = {"stream": stream, "cut": "tail", "dry_run": False}
     with DAG("mine", schedule=None):
         task = WeirJobOperator(
-            task_id=unique("t"), job="truncate_stream", arguments=given, engine=engine
+            task_id=unique("t"), job="truncate_stream", arguments=given, engine="auto"
         )
     job = Job("truncate_stream", by_hand("x"), settings, database)
     action = ACTIONS["truncate_stream"]
@@ -82,7 +86,7 @@ def test_an_approval_is_done_rejected_timed_out_or_void(
         task.approved(context(task), answer("Approve"), **moved)
     with weir.open(settings=settings) as store:
         assert store.count(stream) == 2
-        report = task.approved(context(task), answer("Approve"), **kept)
+        report = task.approved(context(task), answer("Approve"), **kept) or {}
         assert (report["events"], report["approved_by"]) == (2, "ann")
         store.append(stream, [{"n": 3}])
         cleared = task.execute(context(task, 2))
@@ -97,7 +101,7 @@ def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
         "stream": stream, "reason": "asked", "keys": ["1"], "dry_run": False,
     }  # fmt: skip
     with DAG("mine", schedule=None):
-        task = EraseOperator(task_id=unique("t"), **given)
+        task = EraseOperator(task_id=unique("t"), engine="auto", **given)
     action = ACTIONS["erase"]
     assert action.measure is not None
     loss = action.measure(
@@ -113,6 +117,7 @@ def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
             task.approved(context(task), answer("Approve"), arguments=given, facts=facts)
         facts["streams"][stream] = [2, 2]
         report = task.approved(context(task), answer("Approve"), arguments=given, facts=facts)
+        assert report is not None
         assert (report["events"], report["signed"], report["approved_by"]) == (2, True, "ann")
         cleared = task.execute(context(task, 2))
         assert cleared is not None
@@ -122,9 +127,9 @@ def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
 def test_dags_that_say_so_and_dry_runs_ask_nobody(execute: Execute, stream: str) -> None:
     with DAG("mine", schedule=None):
         silent = TruncateOperator(
-            task_id="b", stream=stream, cut="tail", dry_run=False, approval=False
+            task_id="b", stream=stream, cut="tail", dry_run=False, approval=False, engine="auto"
         )
-        counting = TruncateOperator(task_id="c", stream=stream, cut="tail")
+        counting = TruncateOperator(task_id="c", stream=stream, cut="tail", engine="auto")
     assert (execute(counting) or {})["dry_run"] is True
     assert (execute(silent) or {})["events"] == 2
 
@@ -133,7 +138,9 @@ def test_a_login_of_the_role_is_not_asked_and_a_superuser_is_no_member(
     execute: Execute, stream: str, postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> None:
     with DAG("mine", schedule=None):
-        task = TruncateOperator(task_id="a", stream=stream, cut="tail", dry_run=False)
+        task = TruncateOperator(
+            task_id="a", stream=stream, cut="tail", dry_run=False, engine="auto"
+        )
     superuser = Database(
         postgres_server.dsn(test_database.name, "postgres"), patience=5, connect_patience=5
     )
@@ -149,3 +156,48 @@ def test_a_login_of_the_role_is_not_asked_and_a_superuser_is_no_member(
             assert (execute(task) or {})["events"] == 2
         finally:
             postgres_server.psql("DROP ROLE weir_no_approval; DROP ROLE scripts")
+
+
+@pytest.mark.jvm
+def test_what_a_person_approved_is_done_by_a_submitted_job_unless_the_world_has_moved(
+    stream: str,
+    settings: Settings,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", found)  # where spark-submit is
+    given = {"stream": stream, "cut": "tail", "dry_run": False}
+    with DAG("mine", schedule=None):
+        task = WeirJobOperator(task_id=unique("t"), job="truncate_stream", arguments=given)
+    action = ACTIONS["truncate_stream"]
+    assert action.measure is not None
+    loss = action.measure(
+        Job("truncate_stream", by_hand("x"), settings, database),
+        parse(FORMS["truncate_stream"], given),
+    )
+    assert loss is not None
+    kept = {"arguments": given | loss.arguments, "facts": loss.facts}
+    with weir.open(settings=settings) as store:
+        store.append(stream, [{"n": 3}])
+        moved = RunId("d", "moved", task.task_id)
+        facts = {**loss.facts, "lost": {}}
+        hand_over(database, moved, "truncate_stream", kept["arguments"], facts)
+        # As spark-submit would call it, but for the JVM.
+        assert main(action, ["--run", json.dumps(moved.__dict__)]) == 2
+        assert "the approval is void" in capsys.readouterr().out
+        # A worker that is killed here has handed over what was approved, and done nothing.
+        run = RunId("d", "r", task.task_id)
+        hand_over(database, run, "truncate_stream", kept["arguments"], kept["facts"])
+        assert store.count(stream) == 3
+        report = task.approved(context(task, 2), answer("Approve"), **kept) or {}
+        assert (report["events"], report["approved_by"], store.count(stream)) == (2, "ann", 1)
+    of_job = (
+        "SELECT state, approved FROM weir_internal.job_run WHERE task_id = :task_id "
+        "AND run_id = 'r' "
+    )
+    tries = database.transaction(
+        lambda c: c.execute(text(of_job + "ORDER BY try_number"), {"task_id": task.task_id}).all()
+    )
+    assert tries == [("killed", loss.facts), ("succeeded", loss.facts)]

@@ -1,7 +1,12 @@
 """The DAGs as Airflow's DAG processor reads them, and as people and the scheduler find them."""
 
 import ast
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import fields
 from datetime import timedelta
 from importlib import import_module
@@ -13,19 +18,18 @@ from airflow.dag_processing.dagbag import BundleDagBag
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
-import weir.actions
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
 from tests.world.streams import Lane
-from weir.actions import ACTIONS, FORMS
 from weir.airflow.dags import weir_dags
 from weir.airflow.forms import form
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.reader_groups.groups.consumers import declare_consumer
 
 FOLDER = Path(__file__).parents[2] / "dags"
+JOBS = FOLDER.parent / "spark_jobs"
 # Minutes of the hour at which they start: not all at once.
 PERIODIC = {
     "weir_stream_cuts": "*/5 * * * *",
@@ -115,17 +119,61 @@ def test_the_folder_is_read_without_errors_and_warnings(bag: BundleDagBag) -> No
     assert set(bag.dags) == {*PERIODIC, *MANUAL, "weir_partitions"}
 
 
-def test_one_file_of_three_lines_holds_all_dags(bag: BundleDagBag) -> None:
-    assert {dag.fileloc for dag in bag.dags.values()} == {str(FOLDER / "weir_dags.py")}
-    tree = ast.parse((FOLDER / "weir_dags.py").read_text())
-    assert [type(node) for node in tree.body] == [ast.Expr, ast.ImportFrom, ast.Expr]
-    assert len(bag.dags) == len(ACTIONS) + 1
+def test_each_job_has_a_dag_in_the_file_that_says_who_starts_it(bag: BundleDagBag) -> None:
+    assert set(bag.dags) == {*(f"weir_{job}" for job in ACTIONS), "weir_partitions"}
+    assert {job.stem for job in JOBS.glob("*.py")} == set(ACTIONS)
+    for name, dag in bag.dags.items():
+        by_itself = name in PERIODIC or name == "weir_partitions"
+        file = "weir_periodic.py" if by_itself else "weir_by_hand.py"
+        assert dag.fileloc == str(FOLDER / file), name
+
+
+def test_the_file_of_periodic_dags_says_the_schedule_of_each(bag: BundleDagBag) -> None:
+    """What somebody reads there is what Airflow does."""
+    tree = ast.parse((FOLDER / "weir_periodic.py").read_text())
+    written = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            [made] = node.decorator_list
+            assert isinstance(made, ast.Call)
+            written[node.name] = ast.literal_eval(made.args[0])
+    assert written == PERIODIC == {name: bag.dags[name].schedule for name in written}
+
+
+def test_a_job_that_cannot_be_imported_hides_itself_alone_and_airflow_says_why(
+    tmp_path: Path,
+) -> None:
+    """A copy of the tree, in which the job of retention needs what is not installed."""
+    for folder in ("plugins", "spark_jobs", "dags", "sql"):
+        shutil.copytree(
+            FOLDER.parent / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    broken = tmp_path / "spark_jobs" / "retention.py"
+    broken.write_text(broken.read_text().replace("\nfrom ", "\nimport nowhere\nfrom ", 1))
+    program = (
+        "import json, pathlib, sys\n"
+        "from airflow.dag_processing.dagbag import BundleDagBag\n"
+        "found = BundleDagBag('dags', bundle_path=pathlib.Path('dags'), bundle_name='b')\n"
+        "print(json.dumps([sorted(found.dags), found.import_errors]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "plugins")},
+    )  # fmt: skip
+    dags, errors = json.loads(done.stdout.splitlines()[-1])
+    assert set(dags) == {*PERIODIC, *MANUAL, "weir_partitions"} - {"weir_retention"}
+    [(file, error)] = errors.items()
+    assert file.endswith("weir_check.py")
+    assert "spark_jobs/retention.py can't be imported (ModuleNotFoundError: No module" in error
 
 
 def test_where_a_task_runs_its_own_dag_alone_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "weir_ingest")
     assert set(weir_dags()) == {"weir_ingest"}
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "shop_totals")  # of a file with both
+    assert weir_dags() == {}
+    monkeypatch.delenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID")
     assert set(weir_dags()) == {*PERIODIC, *MANUAL, "weir_partitions"}
 
 
@@ -133,8 +181,7 @@ def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> N
     assert task.job in FORMS
     assert task.task_id == task.job
     assert dag.dag_id == f"weir_{task.job}"
-    assert task.application == JOB_FILE
-    assert Path(task.application).is_file()
+    assert task.application == str(JOBS / f"{task.job}.py"), "what Spark's UI and YARN show"
     assert task.arguments is None, "the job takes what the form gives"
     assert not task.outlets, "the triggerer announces what is committed"
 
@@ -210,7 +257,7 @@ def test_a_dag_is_retried_with_growing_pauses(task: WeirJobOperator) -> None:
 
 
 def test_a_dag_explains_itself(dag: DAG) -> None:
-    module = import_module(f"weir.actions.{dag.dag_id.removeprefix('weir_')}")
+    module = import_module(f"spark_jobs.{dag.dag_id.removeprefix('weir_')}")
     assert dag.doc_md == f"### {module.__doc__}"
     title, *rest = dag.doc_md.strip().split("\n\n")
     assert re.fullmatch(r"### [A-Z][^\n]*\.", title)
@@ -223,9 +270,9 @@ def test_a_dag_explains_itself(dag: DAG) -> None:
 
 
 def test_a_task_shows_the_code_that_it_runs(task: WeirJobOperator) -> None:
-    path = Path(weir.actions.__file__).with_name(f"{task.job}.py")
+    path = JOBS / f"{task.job}.py"
     said, code = str(task.doc_md).split("```python\n")
-    assert said == f"Runs `weir.actions.{task.job}`:\n\n"
+    assert said == f"Runs `spark_jobs/{task.job}.py`:\n\n"
     assert code.removesuffix("```\n") in path.read_text()
     assert code.startswith("def run(job: Job, ")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 
-from weir.actions import FORMS
 from weir.airflow import ProcessOperator, stream_asset
 from weir.operations.form import parse
+from weir.operations.jobs import FORMS
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

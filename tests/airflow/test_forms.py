@@ -12,10 +12,10 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from tests.raises import raises
-from weir.actions import ACTIONS, FORMS
 from weir.airflow.forms import form
 from weir.errors import InvalidInput
 from weir.operations.form import parse
+from weir.operations.jobs import ACTIONS, FORMS
 
 GOOD: dict[str, dict[str, Any]] = {
     "create_stream": {"stream": "nyc/flights", "routing_key": "tailnum"},

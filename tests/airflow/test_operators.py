@@ -17,7 +17,6 @@ import weir.airflow
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
-from weir.actions import ACTIONS, FORMS
 from weir.airflow import (
     AppendOperator,
     CheckpointOperator,
@@ -28,6 +27,7 @@ from weir.airflow import (
     stream_asset,
 )
 from weir.database.connection import Database
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.settings import Settings
 
 OPERATORS = {name: getattr(weir.airflow, operator_name(name)) for name in ACTIONS}
@@ -77,7 +77,7 @@ def test_a_task_that_appends_shows_its_stream_as_outlet_and_makes_no_event_of_it
     lane = Lane.made(database, name=f"test/{unique('stream')}")
     with DAG("mine", schedule=None):
         done = ScaleOperator(
-            task_id="s", stream=str(lane.name), segments=["0.0"], parts=2,
+            task_id="s", stream=str(lane.name), segments=["0.0"], parts=2, engine="auto",
             outlets=[stream_asset(str(lane.name)), other],
         )  # fmt: skip
     execute(done)
@@ -106,8 +106,9 @@ def test_an_action_that_needs_no_spark_runs_in_the_worker_once_for_all_tries_of_
     lane = Lane.made(database, name=f"test/{unique('stream')}")
     with DAG("mine", schedule=None):
         scaled = ScaleOperator(
-            task_id="s", stream=str(lane.name), segments=["0.0"], parts=3, reason="{{ run_id }}"
-        )
+            task_id="s", stream=str(lane.name), segments=["0.0"], parts=3, reason="{{ run_id }}",
+            engine="auto",
+        )  # fmt: skip
     first = execute(scaled)
     assert execute(scaled, try_number=2) == first, "retried, or cleared"
     assert len(lane.active()) == 4
@@ -123,9 +124,9 @@ def test_an_action_that_needs_no_spark_runs_in_the_worker_once_for_all_tries_of_
 def test_mapped_tasks_are_different_ones(execute: Callable[..., Any], database: Database) -> None:
     group = Group.made(Lane.made(database, name=f"test/{unique('stream')}"))
     with DAG("mine", schedule=None):
-        mapped = CheckpointOperator.partial(task_id="c", reader_group=group.name).expand(
-            name=["one", "two"]
-        )
+        mapped = CheckpointOperator.partial(
+            task_id="c", reader_group=group.name, engine="auto"
+        ).expand(name=["one", "two"])
     for index, name in enumerate(["one", "two"]):
         unmapped = mapped.unmap({"name": name})
         assert execute(unmapped, map_index=index)["checkpoint"] == name
@@ -147,7 +148,9 @@ def test_an_error_says_in_words_of_a_program_what_to_pass(
             schema="key string",
             engine="pyarrow",
         )
-        twice = CreateStreamOperator(task_id="u", stream=str(lane.name), routing_key="key")
+        twice = CreateStreamOperator(
+            task_id="u", stream=str(lane.name), routing_key="key", engine="auto"
+        )
     with pytest.raises(AirflowFailException, match="pass engine='spark'"):
         execute(expression)
     with pytest.raises(AirflowFailException, match="stream_exists"):

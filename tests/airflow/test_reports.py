@@ -79,7 +79,9 @@ def test_a_task_leads_to_its_report_its_stream_and_its_group(
         scale = ScaleOperator(
             task_id=f"scale-{name}", stream=f"test/{name}", segments=["9.9"], engine="pyarrow"
         )
-        checkpoint = CheckpointOperator(task_id=f"c-{name}", reader_group=name, name="noon")
+        checkpoint = CheckpointOperator(
+            task_id=f"c-{name}", reader_group=name, name="noon", engine="auto"
+        )
     execute(append)
     execute(checkpoint)
     with pytest.raises(AirflowFailException):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.upkeep import run as upkeep
 from tests.chance import cases, random_for
 from tests.compaction.questions import Questions, entries
 from tests.conftest import TestDatabase
@@ -16,7 +17,6 @@ from tests.crash.jobs import write_config
 from tests.world.groups import Group
 from tests.world.jobs import main
 from tests.world.streams import Lane, at_once, database_for_many, rows, run, unique
-from weir.actions.upkeep import run as upkeep
 from weir.compaction.pack import pack
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database

@@ -17,7 +17,7 @@ import psycopg2
 
 from tests.conftest import TestDatabase
 from weir.local.spark_start import spark_start
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 from weir.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -132,7 +132,7 @@ def job(
 ) -> Any:
     """Return a context with a real job in a process, submitted as Airflow does it."""
     run_id = {"dag_id": "weir", "run_id": run, "task_id": name}
-    command = ["spark-submit", "--master", "local[2]", JOB_FILE, name, "--run",
+    command = ["spark-submit", "--master", "local[2]", ACTIONS[name].file, "--run",
                json.dumps(run_id), "--arguments", json.dumps(arguments)]  # fmt: skip
     return process(command, config, **environ)
 

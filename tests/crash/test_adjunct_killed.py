@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs import process
 from tests.conftest import TestDatabase
 from tests.crash.functions import STREAM
 from tests.crash.jobs import ROOT, execute, holding, job, wait_for
 from tests.spark.adjunct_world import Store, Way, World
 from tests.spark.installation import Installation
 from tests.world.jobs import main
-from weir.actions import process
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import stream_name

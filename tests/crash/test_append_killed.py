@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from spark_jobs import ingest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import holding, job, slow_commits, wait_for
 from tests.spark.installation import Installation
 from tests.world.jobs import main
-from weir.actions import ingest
 from weir.model.names import StreamName
 from weir.retention.garbage import sweep
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from spark_jobs import process
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import BAD, FOLDER, LATEST, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
 from tests.spark.installation import Installation
 from tests.world.jobs import main
-from weir.actions import process
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.reader_groups.outputs.tables import sweep_staging

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from spark_jobs import ingest, process
 from tests.chance import random_for
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
@@ -18,7 +19,6 @@ from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation
 from tests.world.jobs import main
-from weir.actions import ingest, process
 from weir.model.names import stream_name
 from weir.retention.garbage import sweep
 

@@ -13,7 +13,7 @@ from tests.raises import raises
 from weir.database import connection_string, migrate
 from weir.database.connection import Database
 from weir.errors import InvalidInput, Unavailable, WeirError
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 
 REPOSITORY = Path(__file__).parents[2]
 MISTYPED = [
@@ -73,7 +73,7 @@ def test_neither_the_migration_nor_a_job_prints_it(dsn: str, tmp_path: Path) -> 
         "WEIR_DATABASE_OWNER": dsn,
         "WEIR_STATE": str(tmp_path),
     }
-    for command in (["-m", "weir.database.migrate"], [JOB_FILE, "stream_cuts"]):
+    for command in (["-m", "weir.database.migrate"], [ACTIONS["stream_cuts"].file]):
         done = subprocess.run(
             [sys.executable, *command], cwd=tmp_path, env=environ, capture_output=True, text=True
         )

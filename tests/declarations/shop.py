@@ -5,11 +5,11 @@ from typing import Any
 import yaml
 
 from tests.world.streams import rows
-from weir.actions.apply import read_text
 from weir.consumers.column_users import allowing
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, apply
 from weir.declarations.differences import Difference
+from weir.declarations.reading import read_text
 from weir.model.schema import Field
 
 SHOP = """

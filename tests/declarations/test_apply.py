@@ -11,15 +11,15 @@ from tests.declarations.shop import CHECKS, SHOP, edited, everything, run
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.streams import rows
-from weir.actions.apply import read_text
-from weir.actions.process import with_declared
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.declarations.apply import Planned, apply, compare
 from weir.declarations.declared import Declared
+from weir.declarations.reading import read_text
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
+from weir.operations.consumers import with_declared
 
 
 @pytest.fixture

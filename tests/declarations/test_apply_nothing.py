@@ -13,14 +13,14 @@ from tests.declarations.shop import CHECKS, SHOP, columns, edited, everything, r
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows
-from weir.actions.apply import read_text
-from weir.actions.process import check_consumer
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, Planned, apply, compare
+from weir.declarations.reading import read_text
 from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.model.schema import Field
+from weir.operations.consumers import check_consumer
 from weir.settings import Settings
 
 

@@ -12,12 +12,12 @@ from tests.declarations.shop import CHECKS, columns, everything, run
 from tests.raises import raises
 from tests.world.columns import column
 from tests.world.streams import rows, unique
-from weir.actions.apply import read_text
 from weir.controller.streams import create_stream, schema_at
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.declarations.apply import apply, compare
 from weir.declarations.columns import DeclaredColumns
+from weir.declarations.reading import read_text
 from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
 from weir.model.schema import Field

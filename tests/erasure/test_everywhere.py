@@ -22,7 +22,6 @@ from tests.conftest import TestDatabase
 from tests.crash.fault_points import kill_at, moments_of
 from tests.raises import raises
 from tests.world.streams import at_once, rows, run, unique
-from weir.actions import ACTIONS
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
 from weir.erasure import outputs
@@ -33,6 +32,7 @@ from weir.history.job_runs import RunId
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.operations.action import Job
+from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform
 from weir.programs.store import StreamStore
 from weir.retention.garbage import sweep

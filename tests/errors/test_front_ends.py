@@ -12,7 +12,6 @@ import pytest
 
 import weir
 from tests.errors.sentences import ROOT, Reference, references, sentences
-from weir.actions import FORMS
 from weir.front_ends import (
     PLACEHOLDER,
     FrontEnd,
@@ -24,6 +23,7 @@ from weir.front_ends import (
     speaking,
 )
 from weir.operations.form import is_required, parse
+from weir.operations.jobs import FORMS
 from weir.terminal.__main__ import parser
 from weir.terminal.options import given_arguments
 

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from spark_jobs.back_test import BackTest
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.scaling import made, pass_time, scaled, write
 from tests.world.streams import Lane
-from weir.actions.back_test import BackTest
 from weir.database.connection import Database
 from weir.history.back_test import EVENLY, PARTLY, SAMPLED, back_test
 from weir.history.picture import draw

@@ -8,11 +8,11 @@ import pytest
 import weir
 from tests.raises import raises
 from tests.world.streams import unique
-from weir.actions import ACTIONS, FORMS
 from weir.database.connection import Database
 from weir.operations.action import Job
 from weir.operations.approval import Loss
 from weir.operations.form import parse
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import by_hand
 from weir.programs.store import StreamStore
 from weir.reader_groups.groups.lag import read_lag

@@ -16,10 +16,10 @@ from tests.crash.jobs import wait_for
 from tests.world.groups import Group
 from tests.world.jobs import main
 from tests.world.streams import Lane
-from weir.actions.process import with_declared
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, prune_runs, read_outcome
 from weir.operations.action import Job
+from weir.operations.consumers import with_declared
 from weir.operations.runner import hand_over
 from weir.reader_groups.groups.consumers import declare_consumer
 
@@ -220,7 +220,7 @@ def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
 ) -> None:
     lane = Lane.made(database)
     program = (
-        "import sys, time\nfrom weir.actions import ACTIONS\n"
+        "import sys, time\nfrom weir.operations.jobs import ACTIONS\n"
         "from weir.operations.runner import main\n"
         "from weir.controller.attempts import writing\n"
         "from weir.controller.transactions import begin\n"
@@ -232,8 +232,8 @@ def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
         "    with writing(job.database, settings, opened):\n"
         "        print('writing', flush=True)\n"
         "        time.sleep(600)\n"
-        "upkeep = {'upkeep': replace(ACTIONS['upkeep'], run=work)}\n"
-        "sys.argv += ['upkeep', '--arguments', '{}']\nsys.exit(main({**ACTIONS, **upkeep}))"
+        "sys.argv += ['--arguments', '{}']\n"
+        "sys.exit(main(replace(ACTIONS['upkeep'], run=work)))"
     )
     running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
 

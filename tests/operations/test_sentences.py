@@ -8,10 +8,10 @@ import pytest
 
 import weir
 from tests.world.streams import rows
-from weir.actions import ACTIONS, FORMS
 from weir.database.connection import Database
 from weir.operations.action import Job
 from weir.operations.form import parse
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import by_hand, perform
 from weir.settings import Settings
 

@@ -6,19 +6,17 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.update_adjunct_store import UpdateAdjunctStore
 from tests.raises import raises
-from weir.actions.create_reader_group import CreateReaderGroup
-from weir.actions.create_stream import CreateStream
-from weir.actions.define_adjunct_store import DefineAdjunctStore
-from weir.actions.update_adjunct_store import UpdateAdjunctStore
-from weir.actions.update_reader_group import UpdateReaderGroup
-from weir.actions.update_stream import UpdateStream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
 from weir.operations import group_settings, store_settings, stream_settings
 from weir.operations.form import parse
+from weir.operations.group_forms import CreateReaderGroup, UpdateReaderGroup
 from weir.operations.setting import settings_of
+from weir.operations.store_forms import DefineAdjunctStore
+from weir.operations.stream_forms import CreateStream, UpdateStream
 
 STREAM = {"stream": "s/events"}
 GROUP = {"reader_group": "group"}

@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 from tests.pages.conftest import Served, anybody, picture, serving
 from tests.world.groups import Group
 from tests.world.streams import Lane
-from weir.actions import ACTIONS
 from weir.database.connection import Database
+from weir.operations.jobs import ACTIONS
 from weir.pages.actions import Trigger
 from weir.pages.app import Access, create_app
 from weir.settings import Settings

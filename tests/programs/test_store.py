@@ -20,12 +20,12 @@ from sqlalchemy import text
 import weir
 from tests.raises import raises
 from tests.world.servers import weir_server
-from weir.actions import FORMS
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.installation.opened import close_shared
 from weir.operations.form import is_required, parse
+from weir.operations.jobs import FORMS
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from spark_jobs import checkpoints
+from spark_jobs.checkpoints import Checkpoints
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique, while_held
-from weir.actions import checkpoints
-from weir.actions.checkpoints import Checkpoints
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs import checkpoints, retention, stream_cuts, upkeep
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.retention.test_retention_job import submitted
 from tests.world.groups import Group
 from tests.world.retention import DAY, consume, decide, pass_time
 from tests.world.streams import Lane, rows, unique, while_held
-from weir.actions import checkpoints, retention, stream_cuts, upkeep
-from weir.actions.create_reader_group import CreateReaderGroup
-from weir.actions.create_stream import CreateStream
 from weir.controller.locks import lock_streams
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.streams import create_stream
@@ -22,6 +20,8 @@ from weir.errors import Truncated
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import stream_name
 from weir.operations.form import parse
+from weir.operations.group_forms import CreateReaderGroup
+from weir.operations.stream_forms import CreateStream
 from weir.reader_groups.groups.lifecycle import create_in, create_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.starting_points import find_cuts

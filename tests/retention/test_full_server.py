@@ -105,7 +105,7 @@ def test_a_job_whose_server_has_no_space_says_so_and_goes_through_when_there_is_
         stray.parent.mkdir(parents=True)
         stray.write_text("unknown")
     table, arguments = JOBS[job]
-    run = import_module(f"weir.actions.{job}").run
+    run = import_module(f"spark_jobs.{job}").run
 
     def submitted() -> tuple[int, str]:
         run_id = {"dag_id": "weir", "run_id": unique("run"), "task_id": job}

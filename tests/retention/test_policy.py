@@ -7,13 +7,12 @@ import pytest
 
 from tests.raises import raises
 from tests.world.streams import Lane, unique
-from weir.actions.create_stream import CreateStream
-from weir.actions.update_stream import UpdateStream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.retention_policy import Policy
 from weir.model.stream_configuration import Configuration
 from weir.operations.form import parse
+from weir.operations.stream_forms import CreateStream, UpdateStream
 
 LIMITS: dict[str, Any] = {
     "retention": "consumed",

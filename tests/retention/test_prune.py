@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spark_jobs.upkeep import run as upkeep
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
@@ -14,7 +15,6 @@ from tests.world.groups import Group
 from tests.world.jobs import main
 from tests.world.retention import consume
 from tests.world.streams import Lane, rows, run, unique
-from weir.actions.upkeep import run as upkeep
 from weir.controller.cuts import load_cuts
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from spark_jobs import checkpoints, retention, upkeep
 from tests.crash.jobs import write_config
 from tests.world.groups import Group
 from tests.world.jobs import main
 from tests.world.retention import DAY, consume, pass_time
 from tests.world.streams import Lane, rows, run, unique
-from weir.actions import checkpoints, retention, upkeep
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
@@ -249,7 +249,7 @@ def test_with_a_wrong_database_nothing_is_destroyed(
         else value
         for key, value in given.items()
     }
-    job = import_module(f"weir.actions.{name}").run
+    job = import_module(f"spark_jobs.{name}").run
     status, state, _, error = submitted(database, job, **arguments)
     assert (status, state) == (2, "failed")
     assert re.fullmatch(

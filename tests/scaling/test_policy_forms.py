@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
-from weir.actions.create_stream import CreateStream
-from weir.actions.update_stream import UpdateStream
 from weir.model.stream_configuration import Configuration
 from weir.operations.form import parse
+from weir.operations.stream_forms import CreateStream, UpdateStream
 
 NAMED = {"stream": "s/events"}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from spark_jobs import scale
+from spark_jobs.scale import Scale
 from tests.world.scaling import made, write
-from weir.actions import scale
-from weir.actions.scale import Scale
 from weir.database.connection import Database
 from weir.errors import Incomplete
 from weir.history.job_runs import RunId

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.crash.jobs import write_config
-from tests.raises import raises
-from tests.spark.adjunct_world import COLUMNS
-from tests.spark.installation import Installation
-from tests.world.jobs import main
-from weir.actions import (
+from spark_jobs import (
     adjunct,
     define_adjunct_store,
     delete_adjunct_store,
     update_adjunct_store,
 )
+from tests.crash.jobs import write_config
+from tests.raises import raises
+from tests.spark.adjunct_world import COLUMNS
+from tests.spark.installation import Installation
+from tests.world.jobs import main
 from weir.adjunct.builds import begin_build
 from weir.operations.action import Job
 from weir.spark.adjuncts.build import build_version

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_jobs import back_test
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.jobs import main
 from tests.world.scaling import pass_time
 from tests.world.streams import Lane
-from weir.actions import back_test
 from weir.programs.functions import append
 
 

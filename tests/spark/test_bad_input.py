@@ -19,7 +19,7 @@ from tests.spark.bad_inputs.made import GENERATORS, expand
 from tests.spark.installation import PLACE, Installation
 from tests.world.jobs import main
 from weir.model.names import stream_name
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 from weir.programs.functions import read
 
 UNKNOWN = "there is no stream s/nowhere"
@@ -179,7 +179,7 @@ def without_code(said: str) -> str:
 def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Run a job that must fail; its exit status and its sentence, after checking the latter."""
     capsys.readouterr()
-    run = import_module(f"weir.actions.{job}").run
+    run = import_module(f"spark_jobs.{job}").run
     status = main(job, run, ["--arguments", json.dumps(arguments)])
     printed = capsys.readouterr().out
     assert "Traceback" not in printed
@@ -260,7 +260,7 @@ def ran(
 ) -> tuple[int, str]:
     """Run a job as its file does; its exit status and what it printed."""
     printed.readouterr()
-    run = import_module(f"weir.actions.{kind['job']}").run
+    run = import_module(f"spark_jobs.{kind['job']}").run
     words = expand(kind["raw"]) if "raw" in kind else json.dumps(given)
     status = main(kind["job"], run, ["--arguments", words])
     return status, printed.readouterr().out
@@ -354,7 +354,7 @@ def test_unreachable_database_is_named_without_its_password_and_may_be_tried_aga
     database = "host=127.0.0.1 port=9 dbname=weir user=weir_app password=secret"
     config = write_config(installed.settings, database=database, connect_patience=1)
     done = subprocess.run(
-        [sys.executable, JOB_FILE, "stream_cuts"],
+        [sys.executable, ACTIONS["stream_cuts"].file],
         env={"WEIR_CONFIG": str(config), "PYTHONPATH": "plugins", "PATH": "/usr/bin:/bin"},
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip

@@ -12,10 +12,10 @@ from tests.raises import raises
 from tests.spark.adjunct_world import LONG, WAYS, World
 from tests.spark.installation import Installation
 from tests.world.streams import rows, run
-from weir.actions import ACTIONS
 from weir.adjunct.versions import read_version
 from weir.erasure import stores as stores_of_erasures
 from weir.operations.action import Job
+from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform
 from weir.spark.adjuncts.read import current_frame
 

@@ -176,7 +176,7 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
 
     def job(which: str, **arguments: Any) -> Any:
-        run = import_module(f"weir.actions.{which}").run
+        run = import_module(f"spark_jobs.{which}").run
         code = main(which, run, ["--arguments", json.dumps(arguments)])
         return code, weir.query(
             "SELECT report, error FROM job_runs WHERE job = :job ORDER BY started_at DESC LIMIT 1",

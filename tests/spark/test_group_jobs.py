@@ -22,7 +22,7 @@ def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job(weir: Installation, which: str, **arguments: Any) -> dict[str, Any]:
     """Run a job that must succeed; its report."""
-    run = import_module(f"weir.actions.{which}").run
+    run = import_module(f"spark_jobs.{which}").run
     if "reader_group" not in arguments:
         arguments["reader_group"] = "g"
     assert main(which, run, ["--arguments", json.dumps(arguments)]) == 0

@@ -26,7 +26,7 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName, stream_name
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
@@ -233,7 +233,8 @@ def test_jobs_that_need_no_session_reach_it_by_the_jvm_of_spark_submit(
     name = box.removeprefix("viewfs://").removesuffix("/x")
     done = subprocess.run(
         ["spark-submit", "--master", "local[1]", "--conf",
-         f"spark.hadoop.fs.viewfs.mounttable.{name}.link./x=file://{tmp_path}", JOB_FILE, "upkeep"],
+         f"spark.hadoop.fs.viewfs.mounttable.{name}.link./x=file://{tmp_path}",
+         ACTIONS["upkeep"].file],
         env=os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYSPARK_PYTHON": sys.executable,

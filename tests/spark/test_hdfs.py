@@ -23,7 +23,7 @@ from weir.adjunct.stores import define_store, read_store
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -143,7 +143,7 @@ def submit(weir: Installation, what: str, *options: str, **arguments: Any) -> No
     """Run a job as a process of its own, with a Spark of its own that has two cores."""
     done = subprocess.run(
         ["spark-submit", "--master", "local[2]", "--conf", "spark.ui.enabled=false", *options,
-         JOB_FILE, what, "--arguments", json.dumps(arguments)],
+         ACTIONS[what].file, "--arguments", json.dumps(arguments)],
         env=os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYSPARK_PYTHON": sys.executable,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from spark_jobs import create_stream, scale
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.jobs import main
-from weir.actions import create_stream, scale
 from weir.model.names import StreamName, stream_name
 
 pytestmark = pytest.mark.drawn(5, among="how Spark appends")

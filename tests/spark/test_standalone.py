@@ -31,7 +31,7 @@ from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.ports import free_port
 from weir.model.names import stream_name
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.settings import Settings
 
@@ -187,7 +187,7 @@ class Submitter:
             "WEIR_FUNCTION_PACKAGES": "shop",
         }
         words = ["spark-submit", "--master", f"spark://127.0.0.1:{self.cluster.port}"]
-        words += [*options, JOB_FILE, job, "--arguments", json.dumps(arguments)]
+        words += [*options, ACTIONS[job].file, "--arguments", json.dumps(arguments)]
         words += ["--run", json.dumps(run)]
         return subprocess.Popen(
             ["/bin/sh", str(root / "entry"), *words],

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import weir as api
+from spark_jobs.verify import contents_by
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.engines.duck import attached, seen
@@ -16,7 +17,6 @@ from tests.erasure.world import ASKED
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import unique
-from weir.actions.verify import contents_by
 from weir.adjunct.stores import define_store
 from weir.arrow.schema import with_default
 from weir.compaction.run import Budget, compact

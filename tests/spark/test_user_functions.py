@@ -12,12 +12,12 @@ from sqlalchemy import text
 
 import weir
 from tests.raises import raises
-from weir.actions import ACTIONS
 from weir.consumers.user_functions import check_function_name, load_function
 from weir.database.connection import Database
 from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import Job
 from weir.operations.form import _TEXTS
+from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform, record_failure
 from weir.settings import Settings, load
 

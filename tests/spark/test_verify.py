@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import weir as programs
+from spark_jobs.verify import contents_by
 from tests.chance import random_for
 from tests.digests import rows_of_every_type
 from tests.spark.installation import Installation
-from weir.actions.verify import contents_by
 from weir.verification.verify import Verified, verify
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release]

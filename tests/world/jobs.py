@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from weir.actions import ACTIONS
 from weir.operations import runner
 from weir.operations.action import Job
+from weir.operations.jobs import ACTIONS
 
 Work = Callable[[Job, Any], dict[str, Any]]
 
 
 def main(name: str, work: Work, argv: Sequence[str]) -> int:
     """Run a job as spark-submit does, with `work` as the run of its action; returns its status."""
-    actions = {**ACTIONS, name: replace(ACTIONS[name], run=work, said=lambda *_: "done")}
-    return runner.main(actions, [name, *argv])
+    action = replace(ACTIONS[name], run=work, said=lambda *_: "done")
+    return runner.main(action, argv)

@@ -66,6 +66,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from weir.actions import ACTIONS
+    from weir.operations.jobs import ACTIONS
 
     return sorted([*_OFFERED, *map(operator_name, ACTIONS)])

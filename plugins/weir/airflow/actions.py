@@ -5,15 +5,15 @@ actions.pyi, which `make docs` writes."""
 import inspect
 from typing import Any
 
-from weir.actions import ACTIONS, FORMS
 from weir.airflow import operator_name
 from weir.airflow.operators import RENAMED, WeirJobOperator
 from weir.front_ends import speaking
 from weir.operations.form import parse
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs.actions import method_of
 
 # What all operators take beside the arguments of their action; other keywords are Airflow's.
-OWN = {"engine": "auto", "conn_id": "", "spark_conn_id": "spark_default"}
+OWN = {"engine": "spark", "conn_id": "", "spark_conn_id": "spark_default"}
 # And those of an action that may lose data.
 ASKING = {"approval": True}
 
@@ -22,13 +22,13 @@ class ActionOperator(WeirJobOperator):
     """Run one action: the base of the operators that are made of actions.
 
     :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
-        JVM; "auto" submits what usually needs Spark, and what turns out to need it.
+        JVM; "auto" does that if the action needs no Spark, and else submits a job.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.
     """
 
-    action = ""  # its name in `weir.actions`
+    action = ""  # its name in `weir.operations.jobs`
 
     def __init__(self, **given: Any) -> None:
         known = [one.name for one in _arguments(self.action)]

@@ -1,4 +1,4 @@
-"""Made by `make docs` from weir.actions; actions.py makes the operators."""
+"""Made by `make docs` from the forms of the jobs; actions.py makes the operators."""
 
 from typing import Any, Literal
 

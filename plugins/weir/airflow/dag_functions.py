@@ -13,11 +13,11 @@ from airflow.providers.common.compat.sdk import (
     task_decorator_factory,
 )
 
-from weir.actions.process import Process
 from weir.airflow.connection import settings_of
 from weir.airflow.operators import RENAMED, WeirJobOperator
 from weir.airflow.tasks import failing
 from weir.errors import InvalidInput
+from weir.operations.consumers import Process
 
 
 class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):

@@ -1,4 +1,4 @@
-"""Made by `make docs` from weir.actions.process."""
+"""Made by `make docs` from spark_jobs.process."""
 
 from collections.abc import Callable
 from typing import Any, Literal

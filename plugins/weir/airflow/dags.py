@@ -1,44 +1,88 @@
-"""The DAGs of all actions: a DAG file with `globals().update(weir_dags())` has them."""
+"""What the DAG files in `dags` are made of: the DAG of a job, by a schedule or with a form for
+people. And all of these DAGs, for the DAG file of an Airflow that has Weir from the wheel."""
 
+import runpy
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import cache
 
 from airflow.sdk import DAG, get_parsing_context
 
-from weir.actions import ACTIONS
-from weir.airflow.announcing import partitions_dag
 from weir.airflow.forms import IRREVERSIBLE, form, manual, periodic
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
 from weir.airflow.suggestions import suggested_names
+from weir.operations.jobs import ACTIONS, BROKEN
+from weir.source_tree import beside
+
+FILES = ("weir_periodic", "weir_by_hand")
+
+
+def scheduled(schedule: str) -> Callable[[Callable[[], None]], DAG | None]:
+    """Return a decorator like Airflow's `@dag`, for a function `weir_JOB` that makes the tasks of a
+    DAG: with the page and the form of that job, and the settings of what runs by itself.
+
+    It makes no DAG of a job that can't be imported, or where Airflow runs a task of another DAG.
+    """
+
+    def made(function: Callable[[], None]) -> DAG | None:
+        return _dag(function.__name__.removeprefix("weir_"), function, schedule)
+
+    return made
+
+
+def by_hand(job: str) -> dict[str, DAG]:
+    """Return the DAG of a job that people trigger, by its id: its page, its form, and one task that
+    submits the job. The task of `process` is mapped, one for each reader. Nothing where `scheduled`
+    makes none."""
+
+    def tasks() -> None:
+        if job == "process":
+            code = ACTIONS[job].code  # a task that is mapped is made of what is given here
+            mapped = WeirJobOperator.partial(task_id=job, job=job, doc_md=code)
+            mapped.expand(arguments=form_per_reader())
+        else:
+            WeirJobOperator(task_id=job, job=job)
+
+    dag = _dag(job, tasks, None)
+    return {} if dag is None else {dag.dag_id: dag}
 
 
 def weir_dags() -> dict[str, DAG]:
-    """Return a DAG for each action, by its id: `weir_` and the action's name; and
-    `weir_partitions`. Where Airflow runs a task, the DAG of that task alone."""
-    of_task = get_parsing_context().dag_id  # where a task runs, nobody fills in a form
-    names = {} if of_task else suggested_names()
-    every: dict[str, Callable[[], DAG]] = {
-        f"weir_{name}": partial(dag_of, name, names) for name in ACTIONS
-    }
-    every["weir_partitions"] = partitions_dag
-    wanted = {of_task} & every.keys() or every
-    return {dag_id: make() for dag_id, make in every.items() if dag_id in wanted}
+    """Return all DAGs of Weir's own files, by their ids, for `globals().update(weir_dags())` in a
+    DAG file of yours. Where Airflow runs a task, the DAG of that task alone."""
+    found: dict[str, DAG] = {}
+    _names.cache_clear()
+    for name in FILES:
+        made = runpy.run_path(str(beside("dags") / f"{name}.py")).values()
+        found |= {one.dag_id: one for one in made if isinstance(one, DAG) and _wanted(one.dag_id)}
+    return found
 
 
-def dag_of(name: str, names: Mapping[str, Sequence[str]]) -> DAG:
-    """Return the DAG of an action: its page, its form, which suggests these names, and one task
-    that submits its job. A task of `process` is mapped, one for each reader."""
-    action = ACTIONS[name]
+def check_jobs() -> None:
+    """Raise ImportError if a job can't be imported: a DAG file that calls it shows that among
+    Airflow's import errors, while the DAGs of all other jobs run."""
+    if BROKEN:
+        raise ImportError("; ".join(BROKEN.values()))
+
+
+def _dag(job: str, tasks: Callable[[], None], schedule: str | None) -> DAG | None:
+    if job in BROKEN or not _wanted(f"weir_{job}"):
+        return None
+    action = ACTIONS[job]
     tags = [action.subject, *([IRREVERSIBLE] if action.irreversible else [])]
-    settings = manual(*tags) if action.schedule is None else periodic(action.schedule, *tags)
-    with DAG(f"weir_{name}", doc_md=action.page, params=form(name, names), **settings) as dag:
-        task: dict[str, Any] = {"task_id": name, "job": name}
-        task["doc_md"] = f"Runs `weir.actions.{name}`:\n\n```python\n{action.source}```\n"
-        if name == "process":
-            mapped = WeirJobOperator.partial(**task)
-            mapped.expand(arguments=form_per_reader())
-        else:
-            WeirJobOperator(**task)
+    settings = manual(*tags) if schedule is None else periodic(schedule, *tags)
+    # Where a task runs, nobody fills in a form.
+    names = {} if get_parsing_context().dag_id else _names()
+    with DAG(f"weir_{job}", doc_md=action.page, params=form(job, names), **settings) as dag:
+        tasks()
     return dag
+
+
+def _wanted(dag_id: str) -> bool:
+    """Return whether Airflow needs a DAG: where it runs a task, that of the task alone."""
+    return get_parsing_context().dag_id in (None, dag_id)
+
+
+@cache
+def _names() -> Mapping[str, Sequence[str]]:
+    return suggested_names()

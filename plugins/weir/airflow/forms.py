@@ -12,9 +12,9 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from weir.actions import FORMS
 from weir.airflow.tasks import RETRIES
 from weir.operations.form import form_schema
+from weir.operations.jobs import FORMS
 
 POOL = "weir"
 IRREVERSIBLE = "irreversible"

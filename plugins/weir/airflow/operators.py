@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -21,64 +21,35 @@ from airflow.providers.common.compat.sdk import (
 )
 from airflow.sdk import BaseHook
 
-from weir.actions import ACTIONS, FORMS
-from weir.actions.process import changed_settings
 from weir.airflow.approvals import answer_of, ask, is_excused
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.links import LINKS
 from weir.airflow.readers import ReaderTask
+from weir.airflow.submission import environment, is_short
 from weir.airflow.tasks import failing, failure, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
 from weir.front_ends import give, speaking
 from weir.history.job_runs import RunId, arguments_done, read_outcome, record_end
 from weir.operations.action import Job
+from weir.operations.consumers import changed_settings
 from weir.operations.early_checks import check_early
 from weir.operations.form import parse
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import (
-    JOB_FILE,
     SHORT_JOB,
     failure_of,
     hand_over,
     perform,
     record_failure,
 )
-from weir.reader_groups.groups.lag import read_lag
 from weir.settings import Settings, as_environment
 
 log = logging.getLogger("weir.airflow")
 ENGINES = ("auto", "spark", "pyarrow")
 # Arguments of an action that have another name here, because every task of Airflow has the first.
 RENAMED = {"retries": "batch_retries", "owner": "owner_role"}
-SHORT_EVENTS = 1_000_000  # unread events up to which reading them is short
-
-
-@contextlib.contextmanager
-def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process for the block. A child gets them; a command line would show
-    them."""
-    before = {name: os.environ.get(name) for name in more}
-    os.environ.update(more)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def is_short(job: str, parsed: Any, settings: Settings) -> bool:
-    """Return whether a job with these arguments is over before Java's optimising compiler pays: it
-    changes metadata, or reads few events."""
-    if job != "process":
-        return not ACTIONS[job].moves_data
-    with failing(), Database.of(settings) as database:
-        lag = read_lag(database, [parsed.reader_group])
-    unread: int = sum(one["unread_events"] for one in lag)
-    return unread <= SHORT_EVENTS
 
 
 def _no_spark() -> NoReturn:
@@ -91,11 +62,11 @@ def _no_spark() -> NoReturn:
 class WeirJobOperator(SparkSubmitOperator):
     """Run an action of Weir and return its report.
 
-    :param job: a name in `weir.actions.ACTIONS`, such as "ingest".
+    :param job: the name of a file in `spark_jobs`, such as "ingest".
     :param arguments: what the job takes (templated). Default: the params of the DAG run, that is,
         the filled-in form.
     :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
-        JVM; "auto" does that if the action needs no Spark.
+        JVM; "auto" does that if the action needs no Spark, and else submits a job.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.
@@ -135,12 +106,16 @@ class WeirJobOperator(SparkSubmitOperator):
             )
         check_choice("engine", engine, ENGINES)
         kwargs.setdefault("name", f"weir {job}")
+        kwargs.setdefault("doc_md", ACTIONS[job].code)
         if ACTIONS[job].moves_data:
             kwargs["outlets"] = with_stream(kwargs.get("outlets"), arguments)
         # Not the job of an earlier try: what was committed is recorded by run and try, a second
         # driver is harmless, and to find the first one again fails on YARN and standalone clusters.
         super().__init__(
-            application=JOB_FILE, durable=False, conn_id=spark_conn_id, **with_retries(kwargs)
+            application=ACTIONS[job].file,
+            durable=False,
+            conn_id=spark_conn_id,
+            **with_retries(kwargs),
         )
         self.job = job
         self.arguments = arguments
@@ -171,32 +146,32 @@ class WeirJobOperator(SparkSubmitOperator):
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         run = self._run = run_of(context["ti"])
         self.shown_arguments = arguments  # for the links
-        done = None
         if self.approval and ACTIONS[self.job].measure:
-            done = self._ask_about_loss(context, run, settings, parsed, arguments)
-        report = done or self._run_somewhere(context, run, settings, parsed, arguments)
+            arguments = self._ask_about_loss(context, run, settings, parsed, arguments)
+        report = self._run_somewhere(context, run, settings, arguments)
         self.outlets: list[Any] = without_streams(self.outlets)
         return report
 
     def _ask_about_loss(
         self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, Any]:
         """Measure what would be lost. If that is something, ask, and continue with `approved`.
-        Return the report if an earlier try has done it, with the places that were approved."""
+        Return the arguments; if an earlier try has done it, those with the places that were
+        approved, with which it is found to be done."""
         measure = ACTIONS[self.job].measure
         assert measure is not None
         with failing(), Database.of(settings) as database, self._session_here():
             if (done := arguments_done(database, run)) is not None:
-                return self._run_here(run, settings, done)
+                return done
             if is_excused(database):
-                return None
+                return arguments
             job = Job(self.job, run, settings, database, arguments, start_spark=self._start_spark)
             loss = measure(job, parsed)
         if loss is not None:
             for line in loss.lines:
                 log.info("%s", line)
             ask(context, self.job, arguments, loss, self.approval_timeout)
-        return None
+        return arguments
 
     def approved(
         self,
@@ -204,22 +179,29 @@ class WeirJobOperator(SparkSubmitOperator):
         event: dict[str, Any],
         arguments: dict[str, Any],
         facts: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Do what a person has approved, unless something else would be lost by now. Airflow calls
-        this when the question is answered."""
+    ) -> dict[str, Any] | None:
+        """Do what a person has approved, unless something else would be lost by now: in a job, like
+        everything that the task does. Airflow calls this when the question is answered."""
         who = answer_of(event)
         log.info("%s approved it", who)
         with speaking("form" if self.arguments is None else "program", FORMS, self.job):
             with failing():
                 settings = settings_of(self.conn_id)
             run = self._run = run_of(context["ti"])
-            with self._session_here():
-                report = self._run_here(run, settings, arguments, facts)
-            return report | {"approved_by": who}
+            self.shown_arguments = arguments
+            report = self._run_somewhere(context, run, settings, arguments, facts)
+            return None if report is None else report | {"approved_by": who}
 
     def _run_somewhere(
-        self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
+        self,
+        context: Any,
+        run: RunId,
+        settings: Settings,
+        arguments: dict[str, Any],
+        approved: dict[str, Any] | None = None,
     ) -> dict[str, Any] | None:
+        with failing():
+            parsed = parse(FORMS[self.job], arguments)
         with contextlib.ExitStack() as meanwhile:
             if self.job == "process":
                 self._reader = ReaderTask(parsed.reader_group, run, settings)
@@ -231,10 +213,10 @@ class WeirJobOperator(SparkSubmitOperator):
                 self.engine == "auto" and not ACTIONS[self.job].uses_spark
             ):
                 try:
-                    return self._run_here(run, settings, arguments)
+                    return self._run_here(run, settings, arguments, approved)
                 except InvalidInput:  # of an action that needs Spark only for some arguments
                     log.info("this needs Spark, so it is submitted as a job")
-            return self._submit(context, run, settings, parsed, arguments)
+            return self._submit(context, run, settings, parsed, arguments, approved)
 
     def _run_here(
         self,
@@ -267,7 +249,13 @@ class WeirJobOperator(SparkSubmitOperator):
                 raise failure(*failure_of(told)) from cause
 
     def _submit(
-        self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
+        self,
+        context: Any,
+        run: RunId,
+        settings: Settings,
+        parsed: Any,
+        arguments: dict[str, Any],
+        approved: dict[str, Any] | None,
     ) -> dict[str, Any] | None:
         deploy_mode = self._check_connection()
         if self.conn_id and deploy_mode == "cluster":
@@ -280,16 +268,19 @@ class WeirJobOperator(SparkSubmitOperator):
             # First, so that what somebody else says of it wins; in a cluster it is refused.
             options = f"{SHORT_JOB} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip()
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
-        self.application_args = [self.job, "--run", json.dumps(run.__dict__)]
+        self.application_args = ["--run", json.dumps(run.__dict__)]
         with failing(), Database.of(settings) as database:
             # What a driver sees elsewhere, or with packages that it is sent, is not known here.
             here = deploy_mode != "cluster" and not (self.py_files or self._archives)
-            job = Job(self.job, run, settings, database, arguments, start_spark=_no_spark)
+            job = Job(
+                self.job, run, settings, database, arguments, start_spark=_no_spark,
+                approved=approved,
+            )  # fmt: skip
             check_early(job, ACTIONS[self.job], parsed, here=here)
-            hand_over(database, run, self.job, arguments)
+            hand_over(database, run, self.job, arguments, approved)
         failed: Exception | None = None
         try:
-            with _environment(as_environment(settings) if self.conn_id else {}):
+            with environment(as_environment(settings) if self.conn_id else {}):
                 super().execute(context)
         except Exception as error:  # of a driver in a cluster the provider raises others, too
             failed = error
@@ -365,7 +356,7 @@ class WeirJobOperator(SparkSubmitOperator):
             yield
             return
         command = self._get_hook()._build_spark_submit_command("pyspark-shell")
-        with _environment({"PYSPARK_SUBMIT_ARGS": shlex.join(command[1:])}):
+        with environment({"PYSPARK_SUBMIT_ARGS": shlex.join(command[1:])}):
             yield
 
     def _check_connection(self) -> str:

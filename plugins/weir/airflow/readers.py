@@ -14,14 +14,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import task
 from sqlalchemy import Connection, text
 
-from weir.actions import FORMS
-from weir.actions.process import Process, changed_settings, with_declared
 from weir.database.background import repeating
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import speaking
 from weir.history.job_runs import RunId
+from weir.operations.consumers import Process, changed_settings, with_declared
 from weir.operations.form import parse
+from weir.operations.jobs import FORMS
 from weir.reader_groups.groups.readers import leave
 from weir.settings import Settings, load
 

@@ -209,3 +209,18 @@ class _Run:
 
         with ThreadPoolExecutor(THREADS) as pool:
             return [one for some in pool.map(write, range(len(groups))) for one in some]
+
+
+def say(one: dict[str, Any]) -> str:
+    """Return what was done to a stream, as a line."""
+    if "error" in one:
+        return f"{one['stream']}: {one['error']}"
+    if "files_apart" in one:
+        return (
+            f"{one['stream']}: {one['files_apart']:,} small files stay, because neighbours store "
+            "columns in different ways"
+        )
+    return (
+        f"{one['stream']}: {one['files_before']:,} files with {one['events']:,} events are now "
+        f"{one['files_after']:,}; {one['bytes_before']:,} bytes are {one['bytes_after']:,}"
+    )

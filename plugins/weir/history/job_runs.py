@@ -48,10 +48,16 @@ class RunId:
 
 
 def record_start(
-    connection: Connection, run: RunId, job: str, arguments: dict[str, Any], state: str = "running"
+    connection: Connection,
+    run: RunId,
+    job: str,
+    arguments: dict[str, Any],
+    state: str = "running",
+    approved: dict[str, Any] | None = None,
 ) -> None:
     """Record that a job runs, or (`state`: submitted) will, with these arguments, and that earlier
-    tries were killed that did not say how they ended."""
+    tries were killed that did not say how they ended. `approved`: the facts of the loss that a
+    person has approved, for a job that is submitted."""
     if run.try_number > 1:
         connection.execute(
             text(
@@ -66,15 +72,21 @@ def record_start(
     connection.execute(
         text(
             """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
-                                    arguments, state)
+                                    arguments, state, approved)
             VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
-                    CAST(:arguments AS jsonb), :state)
+                    CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb))
             ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
                 state = excluded.state, started_at = clock_timestamp(),
                 updated_at = clock_timestamp(), arguments = excluded.arguments,
                 report = NULL, error = NULL"""
         ),
-        {**run.__dict__, "job": job, "arguments": json.dumps(arguments), "state": state},
+        {
+            **run.__dict__,
+            "job": job,
+            "arguments": json.dumps(arguments),
+            "state": state,
+            "approved": None if approved is None else json.dumps(approved),
+        },
     )
 
 
@@ -142,15 +154,18 @@ def replace_arguments(connection: Connection, run: RunId, arguments: dict[str, A
     )
 
 
-def read_arguments(database: Database, run: RunId, job: str) -> dict[str, Any] | None:
-    """Return the arguments that were recorded for a run of a job; None if there is no such run."""
+def read_arguments(
+    database: Database, run: RunId, job: str
+) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
+    """Return the arguments that were recorded for a run of a job, and what a person has approved of
+    it; None if there is no such run."""
     row = database.transaction(
         lambda c: c.execute(
-            text(f"SELECT arguments FROM job_run WHERE {_THIS} AND job = :job"),  # noqa: S608 - constant
+            text(f"SELECT arguments, approved FROM job_run WHERE {_THIS} AND job = :job"),  # noqa: S608 - constant
             {**run.__dict__, "job": job},
         ).one_or_none()
     )
-    return None if row is None else dict(row.arguments)
+    return None if row is None else (dict(row.arguments), row.approved)
 
 
 def was_begun(database: Database, run: RunId) -> bool:

@@ -4,6 +4,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir.database.connection import Database
@@ -134,25 +135,25 @@ F = TypeVar("F")
 
 @dataclass(frozen=True)
 class Action(Generic[F]):
-    """What people, programs and schedules ask Weir to do, in one module of `weir.actions`: its
-    form, its page, and its run.
+    """What people, programs and schedules ask Weir to do, in one file of `spark_jobs`: its form,
+    its page, and its run.
 
-    `form`: its arguments, of which forms, commands and methods are made. `run`: does it in a job,
-    and returns its report. `said`: returns the sentence of such a report, with which the run ends
-    where somebody reads along. `subject`: what it is about. `schedule`: when Airflow runs it by
-    itself, as cron; None: people start it. `irreversible`: whether its effect can't be undone.
-    `moves_data`: whether it appends events to streams, in a job that takes long. `uses_spark`:
-    whether its run usually needs Spark, so that an operator submits it unless it is told otherwise.
+    `file`: that file, which spark-submit runs. `form`: its arguments, of which forms, commands and
+    methods are made. `run`: does it in a job, and returns its report. `said`: returns the sentence
+    of such a report, with which the run ends where somebody reads along. `subject`: what it is
+    about. `irreversible`: whether its effect
+    can't be undone. `moves_data`: whether it appends events to streams, in a job that takes long.
+    `uses_spark`: whether its run usually needs Spark, so that the engine "auto" submits it.
     `rehearsed`: whether its run is one transaction, so that it can be tried and undone to see
     whether it can succeed. `check`: what else it can say without Spark, from files and functions.
     `measure`: returns what it would lose, for a person to approve; None if that is nothing.
     """
 
+    file: str
     form: type[F]
     run: Callable[[Job, F], dict[str, Any]]
     said: Callable[[F, dict[str, Any]], str]
     subject: str
-    schedule: str | None = None
     irreversible: bool = False
     moves_data: bool = False
     uses_spark: bool = False
@@ -161,11 +162,16 @@ class Action(Generic[F]):
     measure: "Callable[[Job, F], Loss | None] | None" = None
 
     @property
-    def page(self) -> str:
-        """What Airflow shows of it, as Markdown: the docstring of its module."""
-        return f"### {inspect.getdoc(inspect.getmodule(self.form))}\n"
+    def name(self) -> str:
+        """Its name: that of its file."""
+        return Path(self.file).stem
 
     @property
-    def source(self) -> str:
-        """The source of its run."""
-        return inspect.getsource(self.run)
+    def page(self) -> str:
+        """What Airflow shows of it, as Markdown: the docstring of its file."""
+        return f"### {inspect.cleandoc(self.run.__globals__['__doc__'])}\n"
+
+    @property
+    def code(self) -> str:
+        """What Airflow shows of its task, as Markdown: its file, and the source of its run."""
+        return f"Runs `spark_jobs/{self.name}.py`:\n\n```python\n{inspect.getsource(self.run)}```\n"

@@ -5,13 +5,14 @@ with which it failed.
 """
 
 import argparse
+import inspect
 import json
 import logging
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -38,44 +39,48 @@ from weir.model.names import check_text, shortened
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import parse
 from weir.settings import load
+from weir.source_tree import beside
 
-# What spark-submit gets: it wants a file. Its first argument names the action.
-JOB_FILE = str(Path(__file__).parents[1] / "jobs" / "weir_job.py")
 # How its JVM starts if the job is over before the optimising compiler pays (docs/decisions/0059).
 SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
 
-def main(actions: Mapping[str, Action[Any]], argv: Sequence[str] | None = None) -> int:
-    """Run a job from its command line: its action, then `--run JSON --arguments JSON`, or
-    `--arguments` alone.
+def main(action: Action[Any], argv: Sequence[str] | None = None) -> int:
+    """Run a job from its command line: `--arguments JSON`, or `--run JSON`, a run whose arguments
+    were handed over, or both.
 
     Returns the exit status: 0; 1 if another try may succeed; 2 if it would fail in the same way.
     """
     logging.basicConfig(level=logging.INFO, format="weir: %(message)s", stream=sys.stdout)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a call that was interrupted
-    parser = argparse.ArgumentParser(prog="weir_job.py", description=main.__doc__)
-    parser.add_argument("action", choices=actions, help="what to do")
+    name = action.name
+    # Python looks for modules beside the job first: a package of a user may have a job's name.
+    jobs = beside("spark_jobs")
+    sys.path[:] = [one for one in sys.path if Path(one or ".").resolve() != jobs]
+    parser = argparse.ArgumentParser(
+        prog=Path(action.file).name, description=inspect.getdoc(action.form)
+    )
     parser.add_argument("--run", default="{}", help="dag_id, run_id, task_id ... as JSON")
     parser.add_argument(
         "--arguments", default="",
         help="the job's arguments as JSON; without it, what was handed over to this run",
     )  # fmt: skip
     given = parser.parse_args(argv)
-    name: str = given.action
-    forms = {one: action.form for one, action in actions.items()}
+    from weir.operations.jobs import FORMS  # which finds the jobs, of which this is one
+
     if argv is None:  # the process is the job's: what kills it politely gets a last word
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     job: Job | None = None
     try:
         settings = load()
         job = Job(name, _run_id(given.run, name), settings, Database.of(settings))
-        with speaking("program" if job.run.dag_id == BY_HAND else "form", forms, name):
+        with speaking("program" if job.run.dag_id == BY_HAND else "form", FORMS, name):
             if given.arguments:
                 arguments = _object(given.arguments, "the arguments")
             else:
-                arguments = handed_over(job.database, job.run, name)
+                arguments, job.approved = handed_over(job.database, job.run, name)
                 job.recorded = job.run.dag_id != BY_HAND
-            report = perform(job, actions[name], arguments)
+            report = perform(job, action, arguments)
         print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
         job.log(job.sentence)
         return 0
@@ -195,32 +200,40 @@ def _sentence(error: Exception) -> str:
     return (f"{type(error).__name__}: {error}".splitlines() or [type(error).__name__])[0]
 
 
-def hand_over(database: Database, run: RunId, job: str, arguments: dict[str, Any]) -> None:
-    """Store the arguments of a job that is about to be submitted, where the job will look for them.
+def hand_over(
+    database: Database,
+    run: RunId,
+    job: str,
+    arguments: dict[str, Any],
+    approved: dict[str, Any] | None = None,
+) -> None:
+    """Store the arguments of a job that is about to be submitted, and the facts of the loss that a
+    person has approved, where the job will look for them.
 
     A command line holds at most 128 KiB, and is in the log.
     """
-    database.transaction(lambda c: record_start(c, run, job, arguments, "submitted"))
+    database.transaction(lambda c: record_start(c, run, job, arguments, "submitted", approved))
 
 
-def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
-    """Return what `hand_over` stored for a run of a job; an empty dictionary for a job started by
-    hand.
+def handed_over(
+    database: Database, run: RunId, job: str
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return what `hand_over` stored for a run of a job; no arguments for a job started by hand.
 
     Raises InvalidInput if nothing was stored: without its arguments, a job would do what its
     defaults say.
     """
     if run.dag_id == BY_HAND:
-        return {}
-    arguments = read_arguments(database, run, job)
-    if arguments is None:
+        return {}, None
+    found = read_arguments(database, run, job)
+    if found is None:
         raise InvalidInput(
             "arguments_not_handed_over",
             f"the database has no arguments for job {job} of run {run}, try {run.try_number}; "
             "check that this machine's weir.toml names the same database as Airflow's, or pass "
             "them with --arguments.",
         )
-    return arguments
+    return found
 
 
 def record_failure(job: Job, error: Exception | KeyboardInterrupt) -> None:

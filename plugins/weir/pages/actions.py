@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
-from weir.actions import ACTIONS, FORMS
 from weir.errors import InvalidInput, NotFound
 from weir.front_ends import speaking_to_one, typed
 from weir.operations.form import is_required, json_schema, parse
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.pages.answering import Tagged
 
 LONGEST = 20_000  # characters of what is filled in, which is in an address

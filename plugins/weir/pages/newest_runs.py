@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from weir.actions import ACTIONS
 from weir.history.job_runs import RunId
 from weir.operations.action import UPKEEP
+from weir.operations.jobs import ACTIONS
 from weir.pages.answering import Asked, Tagged, not_a_page, rows
 from weir.pages.runs import Try
 

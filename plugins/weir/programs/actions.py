@@ -1,16 +1,16 @@
 """Make methods of the actions that forms and commands have, of the same descriptions
-(`weir.actions`): the same names, defaults, checks and errors."""
+(the jobs): the same names, defaults, checks and errors."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any, Literal, get_type_hints
 
-from weir.actions import ACTIONS
 from weir.errors import InvalidInput
 from weir.installation.opened import Installation
 from weir.operations.action import Job
 from weir.operations.form import is_required, json_schema
+from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform, record_failure
 
 

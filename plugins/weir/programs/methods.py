@@ -1,7 +1,7 @@
 """A method of an opened installation for each action. Type checkers see the same ones in
 methods.pyi, which `make docs` writes."""
 
-from weir.actions import FORMS
+from weir.operations.jobs import FORMS
 from weir.programs.actions import Acting, method_of
 
 

@@ -1,4 +1,4 @@
-"""Made by `make docs` from weir.actions; methods.py makes the methods."""
+"""Made by `make docs` from the forms of the jobs; methods.py makes the methods."""
 
 from typing import Any, Literal
 

@@ -12,12 +12,12 @@ from dataclasses import fields
 from types import FrameType
 
 import weir
-from weir.actions import FORMS
-from weir.actions.create_stream import CreateStream
 from weir.errors import WeirError
 from weir.front_ends import command, speaking
 from weir.installation.extras import missing_extra
+from weir.operations.jobs import FORMS
 from weir.operations.runner import failure_of
+from weir.operations.stream_forms import CreateStream
 from weir.terminal import look, work
 from weir.terminal.doctor import doctor
 from weir.terminal.find_installation import find_settings, open_database

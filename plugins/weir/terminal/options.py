@@ -1,4 +1,4 @@
-"""Options of the command line from the descriptions of a job's arguments (weir.actions).
+"""Options of the command line from the descriptions of a job's arguments.
 
 They are only collected here; the job's own check (`weir.operations.form.parse`) checks them.
 """
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, NoReturn
 
-from weir.actions import FORMS
 from weir.errors import InvalidInput
 from weir.front_ends import option, positional
 from weir.operations.form import is_required, json_schema
+from weir.operations.jobs import FORMS
 
 
 class Parser(argparse.ArgumentParser):

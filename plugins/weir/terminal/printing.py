@@ -10,8 +10,8 @@ from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from weir.actions import FORMS
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, say_age, say_size
+from weir.operations.jobs import FORMS
 
 _WIDEST = 60  # characters of a cell that people see
 _NUMBERS = (int, float)

@@ -10,12 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from weir.actions import ACTIONS, FORMS
-from weir.actions.apply import Apply
-from weir.actions.create_reader_group import CreateReaderGroup
-from weir.actions.create_stream import CreateStream
-from weir.actions.ingest import Ingest
-from weir.actions.process import Process
 from weir.controller.locks import read_stream
 from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
@@ -23,8 +17,12 @@ from weir.errors import Conflict, InvalidInput, NotFound, WeirError, counted
 from weir.front_ends import speaking
 from weir.model.names import StreamName, stream_name
 from weir.operations.action import Job
+from weir.operations.consumers import Process
 from weir.operations.form import parse
+from weir.operations.group_forms import CreateReaderGroup
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import by_hand, perform, record_failure
+from weir.operations.stream_forms import CreateStream
 from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
@@ -55,11 +53,11 @@ def job(terminal: Terminal, given: argparse.Namespace) -> int:
 def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     """Append files to a stream, as one transaction. With --key, a stream that is missing is
     created, with the columns of the files."""
-    arguments = given_arguments(Ingest, given)
+    arguments = given_arguments(FORMS["ingest"], given)
     files, settings = _readable(arguments.get("files", []), terminal.settings)
     arguments["files"] = files
     terminal = replace(terminal, settings=settings)
-    wanted = parse(Ingest, arguments)
+    wanted = parse(FORMS["ingest"], arguments)
     name = stream_name(wanted.stream, reserved=False)
     _check_files(wanted, settings)
     created = _create_if_missing(terminal, name, given)
@@ -125,7 +123,7 @@ def _undo(terminal: Terminal, name: StreamName) -> None:
 def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     """Make streams, adjunct stores, reader groups and consumers what a file declares, and say what
     differed. With --dry-run nothing is changed; what may lose data needs --allow-loss."""
-    arguments = given_arguments(Apply, given)
+    arguments = given_arguments(FORMS["apply"], given)
     if "file" in arguments:
         [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
         terminal = replace(terminal, settings=settings)
@@ -247,7 +245,7 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
     return found, replace(settings, input_roots=(*settings.input_roots, root))
 
 
-def _check_files(wanted: Ingest, settings: Settings) -> None:
+def _check_files(wanted: Any, settings: Settings) -> None:
     """Check that the files exist and can be read, as the job does: before anything is created, or a
     JVM started."""
     from weir.spark.inputs.files import find_inputs

@@ -1,0 +1,41 @@
+"""How a job is submitted: what its driver finds in its environment, and whether it is short."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weir.airflow.tasks import failing
+from weir.database.connection import Database
+from weir.operations.jobs import ACTIONS
+from weir.reader_groups.groups.lag import read_lag
+from weir.settings import Settings
+
+SHORT_EVENTS = 1_000_000  # unread events up to which reading them is short
+
+
+@contextlib.contextmanager
+def environment(more: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process for the block. A child gets them; a command line would show
+    them."""
+    before = {name: os.environ.get(name) for name in more}
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def is_short(job: str, parsed: Any, settings: Settings) -> bool:
+    """Return whether a job with these arguments is over before Java's optimising compiler pays: it
+    changes metadata, or reads few events."""
+    if job != "process":
+        return not ACTIONS[job].moves_data
+    with failing(), Database.of(settings) as database:
+        lag = read_lag(database, [parsed.reader_group])
+    unread: int = sum(one["unread_events"] for one in lag)
+    return unread <= SHORT_EVENTS

@@ -1,1 +1,0 @@
-"""The file that spark-submit runs for every action, in a folder that it may put on its path."""

@@ -1,0 +1,121 @@
+"""The forms by which reader groups are created and changed: of jobs, and of entries in
+declarations."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.form import (
+    LONGEST_CUT,
+    STARTING_POINT,
+    STARTING_POINTS,
+    argument,
+    loss_argument,
+    reader_group_argument,
+    truncated_argument,
+)
+from weir.operations.group_settings import MOST_STREAMS, SETTINGS, WRITTEN
+from weir.operations.setting import REMOVED, settings_of
+from weir.reader_groups.groups.pins import Pin
+
+
+@dataclass(frozen=True)
+class CreateReaderGroup:
+    """Create a reader group."""
+
+    reader_group: str = reader_group_argument(
+        "The name of the new group: lower-case letters, digits, _ and -.", new=True
+    )
+    streams: list[str] = argument(
+        "Streams", "The streams that the group reads, as scope/stream.",
+        items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
+        maxItems=MOST_STREAMS, uniqueItems=True, names="stream",
+    )  # fmt: skip
+    start: str = argument(
+        "Start",
+        f"Where the group begins: {STARTING_POINT}.",
+        "head",
+        **WRITTEN,
+        examples=STARTING_POINTS,
+    )
+    end: str = argument(
+        "End", f"Where the group stops for good: {STARTING_POINT}. Empty: never.", "",
+        maxLength=LONGEST_CUT,
+        section="More", examples=STARTING_POINTS,
+    )  # fmt: skip
+    subscriber: bool = SETTINGS["subscriber"].created("Retention")
+    on_gap: str = SETTINGS["on_gap"].created("More")
+    release: str = SETTINGS["release"].created("Retention")
+    time_out: str = SETTINGS["time_out"].created("Retention")
+    max_outstanding: int = SETTINGS["max_outstanding"].created("More")
+    aligned: bool = SETTINGS["aligned"].created("Order")
+    max_ahead: str = SETTINGS["max_ahead"].created("Order")
+    owner: str = SETTINGS["owner"].created("More")
+    subject: str = SETTINGS["subject"].created("More")
+    allow_loss: bool = loss_argument()
+    allow_truncated: bool = truncated_argument("More")
+
+    @property
+    def configuration(self) -> GroupConfiguration:
+        """Its configuration. Raises InvalidInput for a wrong setting."""
+        return GroupConfiguration().changed(settings_of(self, GroupConfiguration))
+
+
+@dataclass(frozen=True)
+class UpdateReaderGroup:
+    """Change the configuration of a reader group. What is not given, empty or unchanged is not
+    changed.
+    """
+
+    reader_group: str = reader_group_argument()
+    subscriber: str = SETTINGS["subscriber"].changed("Retention")
+    on_gap: str = SETTINGS["on_gap"].changed("Reading")
+    release: str = SETTINGS["release"].changed("Retention")
+    time_out: str = SETTINGS["time_out"].changed("Retention")
+    max_outstanding: int = SETTINGS["max_outstanding"].changed("Reading")
+    aligned: str = SETTINGS["aligned"].changed("Reading")
+    max_ahead: str = SETTINGS["max_ahead"].changed("Reading")
+    owner: str = SETTINGS["owner"].changed("More")
+    subject: str = SETTINGS["subject"].changed("More")
+    streams: list[str] = argument(
+        "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
+        items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
+        maxItems=MOST_STREAMS, uniqueItems=True, names="stream",
+        section="Streams",
+    )  # fmt: skip
+    start: str = argument(
+        "Start",
+        f"Where it begins in new streams: {STARTING_POINT}.",
+        "head",
+        **WRITTEN,
+        section="Streams",
+        examples=STARTING_POINTS,
+    )
+    pins: list[str] = argument(
+        "Pins",
+        "Ranges of keys for the readers of one label, such as nyc/flights 0.25..0.5 big; they "
+        "replace the group's pins. A single - removes them. Empty: unchanged.",
+        [], items={"type": "string", "minLength": 1, "maxLength": 300}, maxItems=10_000,
+        section="Reading",
+    )  # fmt: skip
+    generation: int = argument(
+        "Generation", "Refuse the change if the group has another generation. -1: any.",
+        -1, minimum=-1, maximum=2**31 - 1,
+        section="More",
+    )  # fmt: skip
+    allow_loss: bool = loss_argument()
+    allow_truncated: bool = truncated_argument("Streams")
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What to change: settings of `GroupConfiguration` by their names, `streams` with the
+        `start` in new ones, `pins`. Raises InvalidInput for a wrong pin or amount."""
+        changes = settings_of(self, GroupConfiguration)
+        if self.streams:
+            changes["streams"] = [stream_name(stream) for stream in self.streams]
+            changes["start"] = self.start
+        if self.pins:
+            pins = [] if self.pins == [REMOVED] else self.pins
+            changes["pins"] = [Pin.parse(pin) for pin in pins]
+        return changes

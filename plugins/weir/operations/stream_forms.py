@@ -1,0 +1,164 @@
+"""The forms by which streams are created and changed: of jobs, and of entries in declarations."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.model.scaling_policy import MOST_SEGMENTS
+from weir.model.stream_configuration import (
+    LONGEST_EXPRESSION,
+    Configuration,
+)
+from weir.operations.form import (
+    DEFAULT_PATTERN,
+    LONGEST_COLUMNS,
+    RENAME_PATTERN,
+    argument,
+    loss_argument,
+    stream_argument,
+)
+from weir.operations.setting import settings_of
+from weir.operations.stream_settings import changed, created
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """Create a stream."""
+
+    stream: str = stream_argument(
+        "The name of the new stream, as scope/stream: lower-case letters, digits, _ and -.",
+        new=True,
+    )
+    routing_key: str = argument(
+        "Routing key",
+        "A column such as customer, or a SQL expression over columns, whose value decides the "
+        "segment. Events of one key are read in the order in which they were written.",
+        maxLength=LONGEST_EXPRESSION,
+    )
+    event_time: str = created("event_time")
+    segments: int = argument(
+        "Segments",
+        "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
+        1, minimum=1, maximum=MOST_SEGMENTS,
+    )  # fmt: skip
+    on_missing_key: str = created("on_missing_key", "Columns, and rows that do not fit")
+    on_bad_rows: str = created("on_bad_rows", "Columns, and rows that do not fit")
+    on_new_column: str = created("on_new_column", "Columns, and rows that do not fit")
+    refuse_erased: bool = created("refuse_erased", "Columns, and rows that do not fit")
+    retention: str = created("retention", "Retention")
+    retain_min_age: str = created("retain_min_age", "Retention")
+    retain_max_age: str = created("retain_max_age", "Retention")
+    retain_min_bytes: str = created("retain_min_bytes", "Retention")
+    retain_max_bytes: str = created("retain_max_bytes", "Retention")
+    cuts_every: str = created("cuts_every", "Retention")
+    retention_every: str = created("retention_every", "Retention")
+    scaling: str = created("scaling", "Scaling")
+    target_rate: int = created("target_rate", "Scaling")
+    scale_factor: int = created("scale_factor", "Scaling")
+    min_segments: int = created("min_segments", "Scaling")
+    max_segments: str = created("max_segments", "Scaling")
+    scale_cooldown: str = created("scale_cooldown", "Scaling")
+    publish: str = created("publish", "Other engines")
+    tags: list[str] = created("tags", "Tags")
+    owner: str = created("owner", "Tags")
+    schema: str = argument(
+        "Columns",
+        "The columns as SQL, such as: id BIGINT, name STRING. Empty: those of the first append.",
+        "", maxLength=LONGEST_COLUMNS,
+        section="Columns, and rows that do not fit",
+    )  # fmt: skip
+
+    @property
+    def configuration(self) -> Configuration:
+        """Its configuration. Raises InvalidInput for a wrong setting."""
+        key = Configuration(self.routing_key.strip())
+        return key.changed(settings_of(self, Configuration))
+
+
+@dataclass(frozen=True)
+class UpdateStream:
+    """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
+    `none` removes a limit.
+    """
+
+    stream: str = stream_argument()
+    scaling: str = changed("scaling", "Scaling")
+    segments: int = argument(
+        "Segments",
+        "fixed: replace all segments by this many of equal range; by rate: never fewer. 0: "
+        "unchanged.",
+        0, minimum=0, maximum=MOST_SEGMENTS,
+        section="Scaling",
+    )  # fmt: skip
+    target_rate: int = changed("target_rate", "Scaling")
+    scale_factor: int = changed("scale_factor", "Scaling")
+    max_segments: str = changed("max_segments", "Scaling")
+    scale_cooldown: str = changed("scale_cooldown", "Scaling")
+    retention: str = changed("retention", "Retention")
+    retain_min_age: str = changed("retain_min_age", "Retention")
+    retain_max_age: str = changed("retain_max_age", "Retention")
+    retain_min_bytes: str = changed("retain_min_bytes", "Retention")
+    retain_max_bytes: str = changed("retain_max_bytes", "Retention")
+    cuts_every: str = changed("cuts_every", "Retention")
+    retention_every: str = changed("retention_every", "Retention")
+    on_missing_key: str = changed("on_missing_key", "Columns, and rows that do not fit")
+    on_bad_rows: str = changed("on_bad_rows", "Columns, and rows that do not fit")
+    on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
+    refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
+    event_time: str = changed("event_time")
+    publish: str = changed("publish", "Other engines")
+    tags: list[str] = changed("tags", "Tags")
+    owner: str = changed("owner", "Tags")
+    more_columns: str = argument(
+        "More columns",
+        "Columns to add, as SQL, such as: gate STRING. They are null in existing events. They are "
+        "also added to a stream that refuses new columns.",
+        "", maxLength=LONGEST_COLUMNS,
+        section="Columns, and rows that do not fit",
+    )  # fmt: skip
+    defaults: list[str] = argument(
+        "Defaults",
+        "For columns to add, as column = value: what events have whose append did not have the "
+        "column, before and after it is added.",
+        [], items={"type": "string", "pattern": DEFAULT_PATTERN, "maxLength": 4_096},
+        maxItems=1_000,
+        section="Columns that are there",
+    )  # fmt: skip
+    rename_columns: list[str] = argument(
+        "Rename columns",
+        "Columns to rename, as old -> new. Two may swap their names. A routing key that is just a "
+        "column follows.",
+        [], items={"type": "string", "pattern": RENAME_PATTERN, "maxLength": 4_096},
+        maxItems=1_000,
+        section="Columns that are there",
+    )  # fmt: skip
+    drop_columns: list[str] = argument(
+        "Drop columns",
+        "Columns to drop. Their values stay in old files, and can be read with an older version of "
+        "the schema.",
+        [], items={"type": "string", "minLength": 1, "maxLength": 4_096}, maxItems=1_000,
+        section="Columns that are there",
+    )  # fmt: skip
+    widen_columns: str = argument(
+        "Widen columns",
+        "Columns that get a wider type, as SQL, such as: seats BIGINT, price DECIMAL(20,2).",
+        "", maxLength=LONGEST_COLUMNS,
+        section="Columns that are there",
+    )  # fmt: skip
+    allow_named: bool = argument(
+        "Allow named",
+        "Rename, drop and widen columns even if consumers, their functions or outputs name them, "
+        "or may. Without it such a change is refused, and they are listed.",
+        False,
+        section="Columns that are there",
+    )
+    allow_loss: bool = loss_argument()
+    dry_run: bool = argument(
+        "Dry run", "Only say what would change and who names the columns.", False
+    )
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings to change, by their names in `Configuration`. Raises InvalidInput for an
+        amount that is too small."""
+        fewest = {"min_segments": self.segments} if self.segments else {}
+        return settings_of(self, Configuration) | fewest

@@ -1,0 +1,141 @@
+"""Replay a scaling policy over the recorded history of a stream, and change nothing.
+
+**Parameters.** The stream, and a policy to try: whether it counts events or bytes, the target rate
+per second and segment, and the rest of it. Without a target rate, the stream's own policy. Example:
+`nyc/flights`, event_rate, 50.
+
+**Result.** The log and the report of the run have a table: segments, the largest rate of a segment
+and the number of changes over time, recorded and with the policy, and each scale that it would have
+made. The report names a picture of both (SVG) below the first output root.
+
+**On failure.** Nothing has changed; run it again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from weir.errors import counted
+from weir.model.amounts import AGE_PATTERN, parse_age
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.model.scaling_policy import MOST_SEGMENTS, SCALING, ScalingPolicy
+from weir.model.split_points import Load
+from weir.model.stream_configuration import (
+    Configuration,
+)
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.form import (
+    AGES,
+    argument,
+    stream_argument,
+)
+from weir.operations.runner import main
+from weir.operations.setting import settings_of
+from weir.operations.stream_settings import MOST_RATE, created
+
+if TYPE_CHECKING:
+    from weir.history.recorded import Recorded
+
+
+@dataclass(frozen=True)
+class BackTest:
+    """Replay a scaling policy over the recorded history of a stream, and change nothing."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    target_rate: int = argument(
+        "Target rate",
+        "Events or bytes per second and segment, of the policy to try. 0: the stream's own policy.",
+        0, minimum=0, maximum=MOST_RATE,
+    )  # fmt: skip
+    scaling: str = argument(
+        "Scaling", "What the target rate counts.", "event_rate", enum=list(SCALING[1:])
+    )
+    scale_factor: int = argument(
+        "Scale factor", "The most segments into which one is split at once.", 2, minimum=2,
+        maximum=MOST_SEGMENTS,
+        section="More",
+    )  # fmt: skip
+    last: str = argument(
+        "Replay the last",
+        "How much of the history to replay, such as 7 d. Empty: all of it.",
+        "", pattern=AGE_PATTERN,
+        examples=AGES,
+    )  # fmt: skip
+    min_segments: int = argument(
+        "Minimum number of segments",
+        "No merge leaves fewer.",
+        1,
+        minimum=1,
+        maximum=MOST_SEGMENTS,
+        section="More",
+    )
+    max_segments: str = created("max_segments", "More")
+    scale_cooldown: str = created("scale_cooldown", "More")
+    read_files: bool = argument(
+        "Read the stream's files",
+        "Learn from a sample of the files where within the segments the events lie. Off: take them "
+        "as evenly spread.",
+        True,
+        section="More",
+    )
+
+    @property
+    def policy(self) -> ScalingPolicy | None:
+        """The policy to try; None for the stream's own."""
+        if not self.target_rate:
+            return None
+        given = settings_of(self, Configuration)
+        return Configuration("").changed(given).scaling_policy
+
+    @property
+    def last_seconds(self) -> int | None:
+        """How many seconds to replay; None for the whole history."""
+        return parse_age(self.last)
+
+
+def run(job: Job, arguments: BackTest) -> dict[str, Any]:
+    """Replay one policy; write the picture below the first output root."""
+    from weir.history.back_test import back_test
+    from weir.history.reports import write_picture
+
+    stream = stream_name(arguments.stream)
+    last = arguments.last_seconds
+    found = back_test(
+        job.database,
+        stream,
+        arguments.policy,
+        since=None if last is None else datetime.now(UTC) - timedelta(seconds=last),
+        find_loads=(lambda past: _loads(job, past)) if arguments.read_files else None,
+    )
+    for line in found.table():
+        job.say(line)
+    name = f"back-test {job.run}"
+    picture = write_picture(job.settings, stream, name, found.picture())
+    job.say(f"picture: {picture}")
+    return found.report() | {"picture": picture}
+
+
+def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
+    from weir.spark.reads.split_points import find_loads
+
+    if not any(past.commits.values()):
+        return ()
+    job.say("reading a sample of the stream's files")
+    ranges = past.sampled_ranges()
+    loads, failed = find_loads(job.spark, job.database, job.settings, ranges)
+    for sentence in failed.values():
+        job.say(f"positions are taken as evenly spread: {sentence}")
+    return [load for some in loads.values() for load in some]
+
+
+def said(arguments: BackTest, report: dict[str, Any]) -> str:
+    """Say how often the policy would have scaled."""
+    times = counted(len(report["scales"]) + report["scales_not_listed"], "time")
+    return f"the policy would have scaled stream {arguments.stream} {times}: {report['picture']}"
+
+
+ACTION = Action(__file__, BackTest, run, said, STREAMS, uses_spark=True)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

@@ -1,0 +1,57 @@
+"""Create a stream.
+
+**Parameters.** The name of the stream, its routing key, the number of segments to begin with, and
+what to do with rows that have no key or do not fit. Defaults: one segment, refuse such rows,
+truncate what all subscribers have released.
+
+**On failure.** If anything is invalid, nothing is created. A run that is retried or cleared returns
+what it did before.
+"""
+
+from typing import Any
+
+from weir.controller.streams import create_stream
+from weir.errors import counted
+from weir.model.names import stream_name
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.expressions import check_time, key_columns
+from weir.operations.runner import main
+from weir.operations.stream_forms import CreateStream
+
+
+def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
+    """Check the routing key and the event time, then create the stream. Only expressions and
+    columns need Spark, whose own parser reads them."""
+    name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
+    used, fields = key_columns(wanted.routing_key), None
+    if arguments.schema.strip():
+        from weir.spark.users.expressions import check_key, parse_columns
+
+        fields = parse_columns(job.spark, arguments.schema, used)
+        check_key(job.spark, wanted.routing_key, fields)
+    if wanted.event_time:
+        check_time(name, wanted.event_time, fields, lambda: job.spark)
+    made = create_stream(
+        job.database,
+        name,
+        segments=arguments.segments,
+        fields=fields,
+        request_id=job.request_id,
+        **wanted.__dict__,
+    )
+    job.say_all(made["deletes"])
+    return made
+
+
+def said(arguments: CreateStream, report: dict[str, Any]) -> str:
+    """Say what was created."""
+    count = counted(len(report["segments"]), "segment")
+    return (
+        f"stream {report['stream']} is created, with routing key {arguments.routing_key}, {count}"
+    )
+
+
+ACTION = Action(__file__, CreateStream, run, said, STREAMS, rehearsed=True)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

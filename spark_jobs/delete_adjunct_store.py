@@ -1,0 +1,78 @@
+"""Delete an adjunct store with all its versions.
+
+**Parameters.** The store. Its stream is kept, and no longer waits for it. The files are deleted
+after the grace period. With *Dry run*, which is on at first, the run only says what would be lost.
+Without it the task shows that, and waits until a person approves it (*Required Actions*).
+
+**On failure.** While an open batch of a consumer is read with the store, nothing is deleted.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.adjunct.stores import delete_store
+from weir.database.connection import Database
+from weir.errors import counted
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.approval import Loss, as_approved
+from weir.operations.form import dry_run_argument
+from weir.operations.runner import main
+from weir.operations.store_settings import store_argument
+
+
+@dataclass(frozen=True)
+class DeleteAdjunctStore:
+    """Delete an adjunct store with its versions; its stream is kept."""
+
+    adjunct_store: str = store_argument()
+    dry_run: bool = dry_run_argument("Only say what would be deleted.")
+
+
+def measure(job: Job, arguments: DeleteAdjunctStore) -> Loss | None:
+    """Return what the store has."""
+    return None if arguments.dry_run else _loss(job.database, arguments)
+
+
+def _loss(database: Database, arguments: DeleteAdjunctStore) -> Loss:
+    found = delete_store(database, arguments.adjunct_store, dry_run=True, request_id="")
+    lines = [
+        f"would delete adjunct store {found['adjunct_store']} with "
+        f"{counted(found.pop('versions'), 'version')} ({found.pop('bytes'):,} bytes); its stream "
+        f"{found['stream']} is kept"
+    ]  # versions come and go by themselves: what is approved is the store
+    return Loss(lines, found)
+
+
+def run(job: Job, arguments: DeleteAdjunctStore) -> dict[str, Any]:
+    """Delete one store."""
+    if arguments.dry_run:
+        return _loss(job.database, arguments).said(job.say)
+    return as_approved(
+        job.database,
+        job.request_id,
+        job.approved,
+        lambda database: _loss(database, arguments),
+        lambda database: delete_store(database, arguments.adjunct_store, request_id=job.request_id),
+    )
+
+
+def said(arguments: DeleteAdjunctStore, _report: dict[str, Any]) -> str:
+    """Say what was deleted."""
+    if arguments.dry_run:
+        return f"adjunct store {arguments.adjunct_store} is not deleted: this was a dry run"
+    return f"adjunct store {arguments.adjunct_store} is deleted"
+
+
+ACTION = Action(
+    __file__,
+    DeleteAdjunctStore,
+    run,
+    said,
+    STREAMS,
+    irreversible=True,
+    rehearsed=True,
+    measure=measure,
+)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

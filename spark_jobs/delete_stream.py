@@ -1,0 +1,96 @@
+"""Delete a sealed stream with everything that it owns.
+
+**Parameters.** The stream, which must be sealed. While a subscriber has unread events, the run
+refuses, unless you allow it to delete unread events. `weir_upkeep` deletes the files after the
+grace period. With *Dry run*, which is on at first, the run only says what would be lost. Without it
+the task shows that, and waits until a person approves it (*Required Actions*). You may then create
+a stream of the same name; readers of the old one are told that it was deleted. You cannot undo
+this.
+
+**On failure.** One transaction: everything or nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.controller.ownership import check_warehouse_ownership
+from weir.database.connection import Database
+from weir.errors import counted
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.approval import Loss, as_approved
+from weir.operations.form import (
+    argument,
+    dry_run_argument,
+    stream_argument,
+)
+from weir.operations.runner import main
+from weir.retention.delete_stream import delete_stream
+
+
+@dataclass(frozen=True)
+class DeleteStream:
+    """Delete a sealed stream with everything that it owns."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    unread_too: bool = argument(
+        "Unread events too",
+        "Delete the stream even if a subscriber has not read all of it.",
+        False,
+    )
+    dry_run: bool = dry_run_argument(
+        "Only say what would be deleted, and what each reader group would lose unread."
+    )
+
+
+def measure(job: Job, arguments: DeleteStream) -> Loss | None:
+    """Return what would be deleted, and which groups would lose unread events."""
+    return None if arguments.dry_run else _loss(job.database, arguments)
+
+
+def _loss(database: Database, arguments: DeleteStream) -> Loss:
+    found = delete_stream(
+        database, stream_name(arguments.stream), unread_too=arguments.unread_too, dry_run=True,
+        request_id="",
+    )  # fmt: skip
+    lines = [
+        f"would delete stream {found['stream']} with {counted(found['events'], 'event')} "
+        f"({found['bytes']:,} bytes; {found['files']:,} files), which can't be undone"
+    ]
+    lines += [
+        f"reader group {group} would lose {counted(count, 'event')} that it has not read"
+        for group, count in sorted(found["unread"].items())
+    ]
+    return Loss(lines, found)
+
+
+def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
+    """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
+    if arguments.dry_run:
+        return _loss(job.database, arguments).said(job.say)
+    check_warehouse_ownership(job.database, job.settings.warehouse)
+    return as_approved(
+        job.database,
+        job.request_id,
+        job.approved,
+        lambda database: _loss(database, arguments),
+        lambda database: delete_stream(
+            database, stream_name(arguments.stream), unread_too=arguments.unread_too,
+            request_id=job.request_id,
+        ),
+    )  # fmt: skip
+
+
+def said(arguments: DeleteStream, _report: dict[str, Any]) -> str:
+    """Say what was deleted."""
+    if arguments.dry_run:
+        return f"stream {arguments.stream} is not deleted: this was a dry run"
+    return f"stream {arguments.stream} is deleted"
+
+
+ACTION = Action(
+    __file__, DeleteStream, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
+)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

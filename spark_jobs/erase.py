@@ -1,0 +1,187 @@
+"""Erase events from a stream and from the streams that were made of it, with a certificate.
+
+**Parameters.** The stream, and which of its events: those of routing keys, or those that fulfil a
+condition over its columns. Why: the certificate says it. Streams that consumers wrote are searched
+for the keys in the column of the same name, or in *Subject*, and `<stream>.rejected` in its rows;
+so are adjunct stores, and the Parquet outputs and tables that consumers wrote.
+With *Dry run*, which is on at first, the run only counts the events, and lists what it would leave.
+Without it the task shows that, and waits until a person approves it (*Required Actions*). You
+cannot undo this.
+
+**Result.** No reader sees anything of it, but that the events are gone: every other event keeps
+its offset and its clock. Files with the events are deleted at once, but for those that an open
+batch may be reading. When the last one is deleted, the certificate is signed, by this run or by
+`weir_upkeep`: the view `weir.certificates` has it, and what it waits for.
+
+**On failure.** Run it again: each stream is erased in one transaction, and the same run continues.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir.controller.read_plan import FileSlice
+from weir.erasure.copies import Searched
+from weir.erasure.everywhere import Everywhere, Found, Measured, Wanted
+from weir.errors import InvalidInput, counted
+from weir.front_ends import give
+from weir.history.job_runs import BY_HAND, replace_arguments
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.model.schema import Field
+from weir.operations.action import STREAMS, Action, Job
+from weir.operations.approval import Loss, check_approved
+from weir.operations.form import argument, stream_argument
+from weir.operations.runner import main
+
+
+@dataclass(frozen=True)
+class Erase:
+    """Erase events from a stream and from the streams that were made of it, with a certificate."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    reason: str = argument(
+        "Reason", "Why, as the certificate says it; without what is to be forgotten.",
+        minLength=1, maxLength=2000, examples=["request for erasure, ticket 4711"],
+    )  # fmt: skip
+    keys: list[str] = argument(
+        "Keys", "The routing keys whose events are erased, one per line, with their blanks.", [],
+        items={"type": "string", "minLength": 1, "maxLength": 2000, "exact": True}, maxItems=1000,
+    )  # fmt: skip
+    dry_run: bool = argument(
+        "Dry run",
+        "Only count the events and files of each stream, and list what would be left. Without it "
+        "they are erased, which you cannot undo.",
+        True,
+    )
+    condition: str = argument(
+        "Condition",
+        "In place of keys: a SQL condition over the columns, such as customer = 'C123'. It is "
+        "about this stream only, and needs Spark.",
+        "", section="More", maxLength=20_000,
+    )  # fmt: skip
+    subject: str = argument(
+        "Subject",
+        "The column that has the keys in the streams and outputs that consumers made of this "
+        "one. Empty: the column with the name of its routing key.",
+        "", section="More", maxLength=300,
+    )  # fmt: skip
+    requested_by: str = argument(
+        "Requested by", "Who asks for it, as the certificate says it. Empty: the run.", "",
+        section="More", maxLength=300,
+    )  # fmt: skip
+    everything: bool = argument(
+        "Everything", "Erase even if the condition is true for every event of the stream.", False,
+        section="More",
+    )  # fmt: skip
+
+
+NOT_KEPT = "(not kept)"  # in the row of a run, in place of what is to be forgotten
+
+
+def _everywhere(job: Job, arguments: Erase) -> Everywhere:
+    wanted = Wanted(
+        stream_name(arguments.stream), tuple(dict.fromkeys(arguments.keys)),
+        arguments.condition.strip(), arguments.subject.strip(), arguments.everything,
+    )  # fmt: skip
+
+    def by_spark(one: Searched, slices: Sequence[FileSlice], fields: list[Field]) -> Found:
+        from weir.spark.reads.matching import places_of_keys, places_where
+
+        given = (job.spark, job.settings.warehouse, one.stream_id, slices, fields)
+        if wanted.condition:
+            return places_where(*given, wanted.condition)
+        return places_of_keys(*given, one.routing_key, wanted.keys)
+
+    return Everywhere(job.database, job.settings, wanted, by_spark)
+
+
+def measure(job: Job, arguments: Erase) -> Loss | None:
+    """Return what would be erased; None if nothing matches."""
+    if arguments.dry_run or (whole := _everywhere(job, arguments)).request(job.request_id):
+        return None  # another try continues what was approved
+    found = whole.measure()
+    _check_not_all(arguments, found)
+    return _loss(arguments, found) if found.something else None
+
+
+def _check_not_all(arguments: Erase, found: Measured) -> None:
+    if arguments.condition and found.all_of_it and not arguments.everything:
+        raise InvalidInput(
+            "erases_everything",
+            f"the condition is true for every event of stream {arguments.stream}; correct it, or, "
+            f"if that is meant, {give(everything=True)}.",
+        )
+
+
+def _loss(arguments: Erase, found: Measured) -> Loss:
+    lines = [
+        f"would erase {counted(events, 'event')} of stream {name}, in {counted(files, 'file')}"
+        for name, (events, files) in found.streams.items()
+        if events
+    ]
+    if arguments.condition and found.all_of_it:
+        lines.append(f"that is every event of stream {arguments.stream}")
+    lines += [
+        f"would erase {counted(rows, 'row')} of adjunct store {name}"
+        for name, rows in found.stores.items()
+        if rows
+    ]
+    lines += [
+        f"would erase {counted(rows, 'row')} of output {name}"
+        for name, rows in found.outputs.items()
+        if rows
+    ]
+    none = [name for name, (events, _) in found.streams.items() if not events]
+    lines += [f"would find nothing in {', '.join(none)}"] if none else []
+    lines += [f"would leave {one.line()}" for one in found.remains]
+    streams = {name: list(counts) for name, counts in found.streams.items()}
+    gone = {"streams": streams, "stores": found.stores, "outputs": found.outputs}
+    return Loss(lines, {**gone, "remains": [one.__dict__ for one in found.remains]})
+
+
+def run(job: Job, arguments: Erase) -> dict[str, Any]:
+    """Erase from one stream and its copies. The row of the run forgets the keys first."""
+    kept = {
+        **job.given, "keys": [NOT_KEPT for _ in arguments.keys],
+        "condition": arguments.condition and NOT_KEPT,
+    }  # fmt: skip
+    job.database.transaction(lambda c: replace_arguments(c, job.run, kept))
+    whole = _everywhere(job, arguments)
+    if arguments.dry_run:
+        found = whole.measure()
+        if not found.something:
+            job.say(_nothing(arguments))
+        return _loss(arguments, found).said(job.say)
+    if job.approved is not None and whole.request(job.request_id) is None:
+        check_approved(job.approved, _loss(arguments, whole.measure()))
+    done = whole.erase(
+        job.request_id, arguments.requested_by or str(job.run), arguments.reason, job.say,
+        by_hand=job.run.dag_id == BY_HAND,
+    )  # fmt: skip
+    if not (done["events"] or done["stores"] or done["outputs"]):
+        job.say(_nothing(arguments))
+    return done | {"dry_run": False}
+
+
+def _nothing(arguments: Erase) -> str:
+    what = "the condition is true for" if arguments.condition else "the keys are those of"
+    return f"{what} no event of stream {arguments.stream}, or of what was made of it"
+
+
+def said(arguments: Erase, report: dict[str, Any]) -> str:
+    """Say how much was erased."""
+    if arguments.dry_run:
+        events = sum(count for count, _ in report["streams"].values())
+        return f"{counted(events, 'event')} would be erased: this was a dry run"
+    signed = (
+        "the certificate is signed" if report["signed"] else "the certificate is not signed yet"
+    )
+    if not (report["events"] or report["stores"] or report["outputs"]):
+        return _nothing(arguments)
+    return f"erased {counted(report['events'], 'event')}; {signed}"
+
+
+ACTION = Action(__file__, Erase, run, said, STREAMS, irreversible=True, measure=measure)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

@@ -1,0 +1,72 @@
+"""Publish what is new of streams as tables that other engines read.
+
+**Parameters.** `streams`: which ones, all by default that have the setting `publish`.
+
+The table has the files of the stream, and none is copied: the run writes a new snapshot, which is
+the stream up to its tail now, and the catalogue names it. `weir_upkeep` does the same every hour.
+`weir.publications` shows how far each stream is published. With `dry_run`, the run only says how
+many files it would add and remove.
+
+**On failure.** What is done is kept, and the next run does the rest. If one stream fails, the run
+continues with the others, names it, and fails at its end; the table stays what it was.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.errors import counted
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.operations.form import argument
+from weir.operations.runner import main
+from weir.publication.run import publish
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Publish what is new of streams as tables that other engines read."""
+
+    streams: list[str] = argument(
+        "Streams",
+        "Of these, as scope/stream. Empty: of all with the setting publish.",
+        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
+        names="stream",
+    )  # fmt: skip
+    dry_run: bool = argument("Dry run", "Only say what would be published.", False)
+
+
+def run(job: Job, arguments: Publish) -> dict[str, Any]:
+    """Publish the given streams, or all."""
+    names = [stream_name(stream) for stream in arguments.streams] or None
+    published = publish(job.database, job.settings, names, dry_run=arguments.dry_run)
+    for one in published:
+        job.say(say(one))
+    return complete({"published": published}, published)
+
+
+def say(one: dict[str, Any]) -> str:
+    """Return what was done to a stream, as a line."""
+    if "error" in one:
+        return f"{one['stream']}: {one['error']}"
+    if "ended" in one:
+        return f"{one['stream']} is not published any more"
+    if "busy" in one:
+        return f"{one['stream']}: another run publishes it"
+    files = f"{counted(one['added'], 'file')} more, {one['removed']:,} less"
+    if "snapshot" in one:
+        return f"{one['stream']}: snapshot {one['snapshot']}, {files}"
+    return f"{one['stream']}: {files}"
+
+
+def said(arguments: Publish, report: dict[str, Any]) -> str:
+    """Say how many streams have a new snapshot."""
+    done = [one for one in report["published"] if "added" in one]
+    if arguments.dry_run:
+        return f"{counted(len(done), 'stream')} would get a new snapshot"
+    return f"{counted(len(done), 'stream')} with a new snapshot" if done else "nothing is new"
+
+
+ACTION = Action(__file__, Publish, run, said, UPKEEP)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

@@ -1,0 +1,71 @@
+"""Reconcile a database that was restored, moved or failed over with its warehouse.
+
+**Parameters.** What to do with the files that the database does not know because they were written
+after the backup. *report* changes nothing: run it first. With *keep* and *delete*, every stream
+continues in new segments, with transaction numbers and clocks beyond everything that was given out
+before, and open appends are forgotten: begin them again.
+
+**On failure.** Everything done so far is kept; run it again. Until it has succeeded, Weir appends
+and deletes nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.errors import counted
+from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.form import (
+    argument,
+)
+from weir.operations.runner import main
+from weir.recovery.recover import recover
+from weir.verification.new_files import checking
+
+
+@dataclass(frozen=True)
+class Recover:
+    """Reconcile a restored database with its warehouse: report the files that it does not know, and
+    let it continue beyond everything that was given out before.
+    """
+
+    unknown_files: str = argument(
+        "Unknown files",
+        "report: only list them, and change nothing; keep: leave them where they are; delete: "
+        "delete them after the grace period.",
+        "report", enum=["report", "keep", "delete"],
+    )  # fmt: skip
+    second_name: bool = argument(
+        "Second name",
+        "The warehouse is in the same folder as before, under another name, such as another mount: "
+        "both names stay right. Off: it was moved, or copied together with its database, and the "
+        "old place is refused from then on.",
+        False,
+    )
+
+
+def run(job: Job, arguments: Recover) -> dict[str, Any]:
+    """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
+    that jobs may run again."""
+    return recover(
+        job.database,
+        job.settings.warehouse,
+        unknown_files=arguments.unknown_files,
+        second_name=arguments.second_name,
+        check=checking(job.installation),
+        request_id=job.request_id,
+    )
+
+
+def said(_arguments: Recover, report: dict[str, Any]) -> str:
+    """Say how database and warehouse differ."""
+    known = "was restored or moved" if report["restored"] or report["moved"] else "is its own"
+    return (
+        f"the database {known}; {counted(report['unknown_files'], 'unknown file')}, "
+        f"{report['missing_files']:,} missing, of which {report['found']:,} are found"
+    )
+
+
+ACTION = Action(__file__, Recover, run, said, UPKEEP, irreversible=True)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

@@ -1,0 +1,120 @@
+"""Abort expired transactions, sweep garbage, prune and pack old metadata, and compact files.
+
+The run cleans up what killed appends and consumers left behind: it aborts their transactions,
+deletes garbage files after the grace period, and drops their staging tables. It prunes the metadata
+of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
+stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
+(`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
+It publishes what is new of the streams with the setting `publish` (`weir.publications` shows how
+far). It signs the certificates of erasures of which no file is left (`weir.certificates`).
+It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
+Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
+which no answer changes.
+Then it puts neighbouring small files of streams together, of the stream with the most first, as
+far as its budget goes (`compact_bytes`, `compact_time`; `weir.small_files` shows what is left).
+Readers see nothing of that. Last, it reads a part of the files (`verify_bytes`), so that all are
+read in turn, and fails if what is in them is not what was committed (`weir.damage`).
+
+**On failure.** Everything done so far is kept, and the next run does the rest.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.adjunct.expiry import prune_versions
+from weir.compaction.pack import pack
+from weir.compaction.records import prune_compactions
+from weir.compaction.run import Budget, compact, say
+from weir.controller.announcements import forget
+from weir.controller.expiry import expire
+from weir.controller.ownership import check_warehouse_ownership
+from weir.erasure.certificate import sign_waiting
+from weir.errors import counted
+from weir.history.job_runs import prune_runs
+from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.operations.runner import main
+from weir.publication.run import publish
+from weir.reader_groups.batches.history import prune_batches
+from weir.reader_groups.checkpoints.periodic import prune_checkpoints
+from weir.reader_groups.outputs.records import sweep_manifests
+from weir.reader_groups.outputs.tables import sweep_staging
+from weir.retention.garbage import sweep
+from weir.retention.prune import prune
+from weir.verification.new_files import checking
+from weir.verification.verify import by_pyarrow, verify
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
+    small files."""
+
+
+def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
+    """Abort transactions first, because that makes garbage; then sweep, and prune what no question
+    needs. Compact last, because it takes longest, and fails if the disk is full."""
+    from weir.spark.base.delete import deleter
+
+    check_warehouse_ownership(job.database, job.settings.warehouse)
+    published = publish(job.database, job.settings)  # first: a sweep waits for old snapshots to go
+    aborted = expire(job.database, job.settings.transaction_lease)
+    deleted = sweep(
+        job.database, job.settings.warehouse, job.settings.grace_period,
+        deleter(lambda: job.spark), again_after=job.settings.transaction_max,
+        compacted_grace=job.settings.compacted_grace,
+    )  # fmt: skip
+    pruned = prune(job.database, job.settings.metadata_history)
+    dropped = sweep_staging(job.database)
+    report = {
+        "aborted": aborted,
+        "deleted": deleted,
+        "pruned": pruned,
+        "pruned_checkpoints": prune_checkpoints(job.database, job.settings.checkpoint_history),
+        "pruned_batches": prune_batches(job.database, job.settings.job_history),
+        "pruned_versions": prune_versions(job.database, job.settings.metadata_history),
+        "pruned_runs": prune_runs(job.database, job.settings.job_history),
+        "pruned_compactions": prune_compactions(job.database, job.settings.job_history),
+        "dropped": dropped,
+        "published": published,
+        "forgotten": forget(job.database),
+        "signed": sign_waiting(job.database, job.settings.grace_period),
+    }
+    report["packed"] = packed = []
+    if job.settings.pack_after:
+        packed += pack(job.database, job.settings.pack_after, job.settings.compact_time)
+    failed = deleted["failed"] + sweep_manifests(job.database)
+    budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
+    report["compacted"] = compacted = []
+    if budget.bytes and budget.seconds:
+        compacted += compact(
+            job.database, job.settings, budget, check=checking(job.installation)
+        )  # fmt: skip
+    for one in compacted:
+        job.say(say(one))
+    if job.settings.verify_bytes:
+        app = job.installation
+        seen = verify(
+            app, contents=by_pyarrow(app, contents=True), most_bytes=job.settings.verify_bytes
+        )
+        report["verified"] = seen.report()
+        failed += [error.sentence] if (error := seen.error()) else []
+    tried = aborted + pruned + packed + compacted + published
+    return complete(report, tried, done=deleted["deleted"], failed=failed)
+
+
+def said(_arguments: Upkeep, report: dict[str, Any]) -> str:
+    """Say what was done."""
+    deleted, done = report["deleted"], [one for one in report["compacted"] if "files_after" in one]
+    before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
+    seen = (report.get("verified") or {}).get("files", 0)
+    return (
+        f"{counted(len(report['aborted']), 'append')} aborted, "
+        f"{counted(deleted['deleted'], 'file')} deleted ({deleted['bytes']:,} bytes), {before:,} "
+        f"compacted into {after:,}, {seen:,} verified"
+    )
+
+
+ACTION = Action(__file__, Upkeep, run, said, UPKEEP, uses_spark=True)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))

@@ -1,0 +1,134 @@
+"""Verify that files are as they were recorded: all that is there, and its contents.
+
+**Parameters.** A stream, or none for all of them; and what was committed after one time and up to
+another (UTC), or everything. Without *Contents* only sizes and footers are looked at, which is fast
+and finds what was deleted, cut short or replaced. With it, each event is read and compared with the
+digest that its commit recorded. *At most* makes a run read so much, and continue the next time.
+
+**Result.** The view `weir.damage` has what is not as recorded, since when, and what to do;
+`weir.verified` says when each stream was looked at. The task fails if something is wrong.
+`weir_upkeep` verifies a part of the contents in each run, so that everything is read in turn.
+
+**Repair.** Nothing is changed without it. With it, files that the database does not know become
+garbage, which is deleted after the grace period, and files that were renamed are moved back. No
+event is lost by either. Everything else needs a backup.
+
+**On failure.** Run it again after the repair: what is right again leaves the view.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from weir.consumers.engine import ENGINES
+from weir.controller.times import parse_span
+from weir.errors import counted
+from weir.installation.extras import naming_extras
+from weir.installation.opened import Installation
+from weir.model.amounts import SIZE_PATTERN, parse_size
+from weir.model.names import READABLE_STREAM_PATTERN
+from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.form import SIZES, argument
+from weir.operations.runner import main
+from weir.verification.recorded import Unit
+from weir.verification.verify import Contents, by_pyarrow, verify
+
+MUCH = 1 << 30  # bytes: with less, Spark's start takes longer than reading here
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Verify that files are there, and that what is in them is what was committed."""
+
+    stream: str = argument(
+        "Stream", "The stream, as scope/stream. Empty: all streams.", "",
+        pattern=READABLE_STREAM_PATTERN, names="stream",
+    )  # fmt: skip
+    contents: bool = argument(
+        "Contents",
+        "Read all events, and compare them with the digests that were recorded when they were "
+        "committed. Off: look at sizes and footers only.",
+        True,
+    )
+    repair: bool = argument(
+        "Repair",
+        "Make garbage of files that the database does not know, and move back files that were "
+        "renamed. Nothing else is changed.",
+        False,
+    )
+    since: str = argument(
+        "Since", "Only what was committed after this time, such as 2026-01-01T00:00:00Z.", "",
+        section="More",
+    )  # fmt: skip
+    until: str = argument(
+        "Until", "Only what was committed up to this time.", "", section="More",
+    )  # fmt: skip
+    at_most: str = argument(
+        "At most",
+        "How much to read, such as 10 GB; the next run with a maximum goes on from there. Empty: "
+        "everything.",
+        "", pattern=SIZE_PATTERN, examples=SIZES, section="More",
+    )  # fmt: skip
+    engine: str = argument(
+        "Engine",
+        "What reads the events: spark, in a job; pyarrow, in one process; auto: spark where there "
+        "is much to read and pyspark is installed.",
+        "auto", enum=["auto", *ENGINES],
+        section="More",
+    )  # fmt: skip
+
+
+def run(job: Job, arguments: Verify) -> dict[str, Any]:
+    """Verify one stream or all; fail if something is not as recorded."""
+    app = job.installation
+    span = parse_span(arguments.since or None, arguments.until or None)
+    done = verify(
+        app,
+        stream=arguments.stream,
+        span=span if span != (None, None) else None,
+        contents=contents_by(app, arguments.engine) if arguments.contents else None,
+        most_bytes=parse_size(arguments.at_most),
+        repair=arguments.repair,
+    )
+    if (error := done.error()) is not None:
+        raise error
+    return done.report()
+
+
+def contents_by(app: Installation, engine: str) -> Contents:
+    """Return what reads contents with an engine; `auto`: with Spark where there is much to read and
+    pyspark is installed. Raises InvalidInput for `spark` if it is not."""
+    here = by_pyarrow(app, contents=True)
+    if engine == "spark" or (engine == "auto" and _has_spark()):
+        with naming_extras():
+            from weir.spark.reads.contents import contents_by_spark
+
+        there = contents_by_spark(app)
+        least = MUCH if engine == "auto" else 0
+        return lambda columns, units: (there if _bytes(units) >= least else here)(columns, units)
+    return here
+
+
+def _has_spark() -> bool:
+    with suppress(ModuleNotFoundError):
+        return find_spec("pyspark") is not None
+    return False
+
+
+def _bytes(units: Sequence[Unit]) -> int:
+    return sum(file.bytes for unit in units for file in unit.files)
+
+
+def said(_arguments: Verify, report: dict[str, Any]) -> str:
+    """Say what is as recorded."""
+    files, streams = counted(report["files"], "file"), counted(report["streams"], "stream")
+    repaired = f", {report['repaired']:,} repaired" if report["repaired"] else ""
+    return f"{files} of {streams} are as recorded ({report['bytes']:,} bytes{repaired})"
+
+
+ACTION = Action(__file__, Verify, run, said, UPKEEP, uses_spark=True)
+
+if __name__ == "__main__":
+    raise SystemExit(main(ACTION))
