@@ -65,7 +65,8 @@ def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
 def said(arguments: ForkReaderGroup, _report: dict[str, Any]) -> str:
     """Say which groups there are now."""
     new, old = arguments.new_reader_group, arguments.reader_group
-    return f"reader group {new} reads on from {arguments.at} of reader group {old}"
+    at = arguments.at or "the positions"
+    return f"reader group {new} reads on from {at} of reader group {old}"
 
 
 ACTION = Action(__file__, ForkReaderGroup, run, said, READER_GROUPS, rehearsed=True)

@@ -29,7 +29,7 @@ from weir.local.ports import free_port
 
 NOT_TRIED = 77
 PATIENCE = 600  # seconds until Airflow works, and for each run
-SOURCES = ("dags", "examples", "plugins", "sql")
+SOURCES = ("dags", "examples", "plugins", "spark_jobs", "sql")
 FILES = ("docker-compose.yaml", "requirements.txt", ".dockerignore")
 FUNCTION = """
 from pyspark.sql import functions as F

@@ -142,7 +142,7 @@ def test_no_container_gains_rights_or_changes_its_image() -> None:
 
 def test_the_image_is_built_of_files_that_exist() -> None:
     sources = re.findall(r"^COPY (?!--)(\S+) \S+$", DOCKERFILE, re.M)
-    assert {"requirements.txt", "plugins", "sql"} == set(sources)
+    assert {"requirements.txt", "plugins", "spark_jobs", "sql"} == set(sources)
     for source in sources:
         assert (REPOSITORY / source).exists(), source
     entry = re.search(r'^ENTRYPOINT \["(\S+)"\]$', DOCKERFILE, re.M)
@@ -231,7 +231,7 @@ def test_nothing_of_a_deployment_is_sent_to_the_builder() -> None:
     rules = (REPOSITORY / ".dockerignore").read_text().split("\n")
     assert "*" in rules
     wanted = {rule.removeprefix("!") for rule in rules if rule.startswith("!")}
-    assert wanted == {"requirements.txt", "plugins", "sql"}
+    assert wanted == {"requirements.txt", "plugins", "spark_jobs", "sql"}
 
 
 def test_every_login_has_a_service_and_its_database() -> None:

@@ -27,7 +27,7 @@ def ready(tmp_path: Path) -> Path:
     """A tree of this version with all that its release needs, committed."""
     root = tmp_path / "ready"
     root.mkdir()
-    for name in ("plugins", "dags", "examples", "sql"):
+    for name in ("plugins", "spark_jobs", "dags", "examples", "sql"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "SECURITY.md", ".gitignore"):
         shutil.copy(ROOT / name, root)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.rooms import JOBS
 from weir.database.connection import RAISED_BY_SQL
 from weir.errors import WeirError
 
@@ -206,7 +207,7 @@ def in_sql(source: str, place: str) -> Iterator[Sentence]:
 def sentences() -> list[Sentence]:
     """Return all sentences, sorted by code."""
     found: list[Sentence] = []
-    for path in sorted((ROOT / "plugins/weir").rglob("*.py")):
+    for path in (*sorted((ROOT / "plugins/weir").rglob("*.py")), *sorted(JOBS.glob("*.py"))):
         found += in_python(path.read_text(), str(path.relative_to(ROOT)))
     for path in sorted((ROOT / "sql").rglob("*.sql")):
         if "migrations" not in path.parts:

@@ -96,7 +96,7 @@ def test_the_command_of_the_virtual_environment_needs_no_variables(tmp_path: Pat
     """`setup.sh` writes it; here in a tree of its own, so that nothing is installed."""
     tree = tmp_path / "tree"
     (tree / ".venv" / "bin").mkdir(parents=True)
-    for name in ("plugins", "sql"):
+    for name in ("plugins", "spark_jobs", "sql"):
         (tree / name).symlink_to(REPOSITORY / name)
     setup = (REPOSITORY / "setup.sh").read_text()
     begin = setup.index("# `import weir` and `weir` without PYTHONPATH")
