@@ -8,6 +8,7 @@ states that everything before a time is appended with these files.
 again append nothing. A file that another transaction has appended is refused by name.
 """
 
+import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,12 @@ class Ingest:
         False,
         section="More",
     )
+    batch_id: str = argument(
+        "Batch",
+        "An id in place of the files: under it this task appends once, even if a folder has other "
+        "files by then. Empty: the files are known by their names.",
+        "", maxLength=500, section="More",
+    )  # fmt: skip
 
 
 def check(job: Job, arguments: Ingest) -> None:
@@ -176,8 +183,14 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
     appender = Appender(job.installation)
     again = job.request_id if arguments.allow_repeated_files else ""
-    until = arguments.complete_until
-    return appender.append_files(name, inputs, again=again, complete_until=until).report()
+    batch = None
+    if arguments.batch_id:
+        task = f"{job.run.dag_id}/{job.run.task_id}"
+        batch = f"{task} {arguments.batch_id}", f"files {json.dumps(arguments.files)}"
+    return appender.append_files(
+        name, inputs, again=again, batch=batch,
+        complete_until=arguments.complete_until,
+    ).report()  # fmt: skip
 
 
 def said(arguments: Ingest, report: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ CREATE TABLE weir_internal.job_run (
     map_index integer NOT NULL,
     try_number integer NOT NULL,
     job text NOT NULL,
+    item text NOT NULL DEFAULT '',
     arguments jsonb NOT NULL,
     state text NOT NULL CHECK (state IN ('submitted', 'running', 'succeeded', 'failed', 'killed')),
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -43,6 +44,7 @@ COMMENT ON COLUMN weir_internal.job_run.task_id IS 'Airflow''s task.';
 COMMENT ON COLUMN weir_internal.job_run.map_index IS 'Airflow''s map index; -1 for a task that is not mapped.';
 COMMENT ON COLUMN weir_internal.job_run.try_number IS 'Airflow''s try.';
 COMMENT ON COLUMN weir_internal.job_run.job IS 'The action that it runs, a file of spark_jobs.';
+COMMENT ON COLUMN weir_internal.job_run.item IS 'What a mapped task is known by, whatever its index: a hash of its item in its list. Empty for one that is not mapped.';
 COMMENT ON COLUMN weir_internal.job_run.arguments IS 'The arguments of the job; never a secret.';
 COMMENT ON COLUMN weir_internal.job_run.state IS 'submitted (handed to Spark, which has not started it yet), running, succeeded, failed, or killed (interrupted, and could still say so). A process that could not say so leaves running, with an old updated_at: the view weir.job_runs says killed then.';
 COMMENT ON COLUMN weir_internal.job_run.started_at IS 'When it started; while it is submitted, when it was handed to Spark.';

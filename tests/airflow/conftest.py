@@ -52,7 +52,7 @@ def execute(
             dag_id=operator.dag_id, run_id="r", task_id=operator.task_id, map_index=map_index,
             try_number=try_number, stats_tags={}, get_task_states=lambda **_: {},
         )  # fmt: skip
-        context: dict[str, Any] = {"ti": ti, "run_id": "r", "params": {}}
+        context: dict[str, Any] = {"ti": ti, "run_id": "r", "params": {}, "task": operator}
         operator.render_template_fields(context)
         return operator.execute(context)
 

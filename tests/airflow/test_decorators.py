@@ -127,21 +127,21 @@ def test_an_index_that_a_later_run_does_not_map_holds_nothing_back(
                 name, [{"n": 0, "at": datetime(2026, 6, 1, tzinfo=UTC)}], writer_id=other,
                 batch_id="b", complete_until="2026-06-01T01:00:00Z",
             )  # fmt: skip
-    with DAG("mine", schedule=None):
-
-        @weir_append(stream=name, complete_until="{{ until }}")  # type: ignore[untyped-decorator]
-        def many(number: int, hour: int) -> list[dict[str, Any]]:
-            at = datetime(2026, 6, 1, hour - 1, 30, tzinfo=UTC)
-            return [{"n": number, "at": at}] * bool(number)
-
-        mapped = many.expand(number=[1, 2]).operator
 
     def execute(hour: int, index: int, count: int, number: int = 1) -> dict[str, Any]:
         def counted(**which: Any) -> int:
             assert which == {"dag_id": "mine", "task_ids": ["many"], "run_ids": [f"{hour}h"]}
             return count
 
-        operator = mapped.unmap({"op_kwargs": {"number": number, "hour": hour}})
+        with DAG("mine", schedule=None):
+
+            @weir_append(stream=name, complete_until="{{ until }}")  # type: ignore[untyped-decorator]
+            def many(number: int) -> list[dict[str, Any]]:
+                at = datetime(2026, 6, 1, hour - 1, 30, tzinfo=UTC)
+                return [{"n": number, "at": at}] * bool(number)
+
+            mapped = many.expand(number=[number] * count).operator
+        operator = mapped.unmap({"op_kwargs": {"number": number}})
         ti = SimpleNamespace(
             dag_id="mine", run_id=f"{hour}h", task_id="many", map_index=index, try_number=1,
             stats_tags={}, get_task_states=lambda **_: {}, get_ti_count=counted,

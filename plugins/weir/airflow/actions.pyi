@@ -466,6 +466,7 @@ class AppendOperator(ActionOperator):
         time_zone: str | XComArg = "UTC",
         complete_until: str | XComArg = "",
         allow_repeated_files: bool | XComArg = False,
+        batch_id: str | XComArg = "",
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",

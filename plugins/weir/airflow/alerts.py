@@ -43,9 +43,8 @@ class AlertsOperator(BaseOperator):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Compare the alerts with what was told, and tell what is new and what has ended."""
-        run = run_of(context["ti"])
         with failing(), Database.of(settings_of(self.conn_id)) as database:
-            return self._tell_all(context, run, database)
+            return self._tell_all(context, run_of(context["ti"]), database)
 
     def _tell_all(self, context: Any, run: RunId, database: Database) -> dict[str, Any]:
         before = database.transaction(

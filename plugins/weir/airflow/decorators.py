@@ -13,8 +13,9 @@ from airflow.providers.standard.operators.python import PythonOperator
 
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
+from weir.airflow.items import item_of, with_item
 from weir.airflow.links import LINKS
-from weir.airflow.tasks import batch_of, failing, recorded, run_of, with_retries
+from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until, with_retries
 
 
 class _AppendOperator(DecoratedOperator, PythonOperator):
@@ -23,7 +24,8 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
     custom_operator_name = "@task.weir_append"
     operator_extra_links = LINKS[:2]
     template_fields: Sequence[str] = (
-        "op_args", "op_kwargs", "templates_dict", "stream", "complete_until", "conn_id",
+        "op_args", "op_kwargs", "templates_dict", "stream", "complete_until", "batch_id",
+        "conn_id",
     )  # fmt: skip
 
     def __init__(
@@ -32,6 +34,7 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
         python_callable: Callable[..., Any],
         stream: str,
         complete_until: str = "",
+        batch_id: str = "",
         conn_id: str = "",
         op_args: Any = None,
         op_kwargs: Any = None,
@@ -46,35 +49,39 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
         )  # fmt: skip
         self.stream = stream
         self.complete_until = complete_until
+        self.batch_id = batch_id
         self.conn_id = conn_id
 
     def execute(self, context: Any) -> Any:
         """Call the function, append what it returns, and return the report."""
-        from weir.controller.completeness import state_completeness
         from weir.database.connection import Database
         from weir.installation.opened import Installation
-        from weir.model.names import stream_name
         from weir.programs.appending import append_rows
 
-        run = run_of(context["ti"])
+        with failing():
+            item = item_of(self, context)
+            run = with_item(run_of(context["ti"]), item)
         rows = super().execute(context)
         if inspect.isgenerator(rows):
             rows = list(rows)
-        batch = batch_of(run)
         with failing(), Database.of(settings := settings_of(self.conn_id)) as database:
             app = Installation(settings, database, str(run), self.log.info)
-            arguments = {"stream": self.stream, "complete_until": self.complete_until}
-            with recorded(self, database, run, arguments) as report:
-                if rows is None or (isinstance(rows, (list, tuple)) and not rows):
+            arguments = {
+                "stream": self.stream, "complete_until": self.complete_until,
+                "batch_id": self.batch_id,
+            }  # fmt: skip
+            with recorded(self, database, run, arguments, item) as report:
+                empty = rows is None or (isinstance(rows, (list, tuple)) and not rows)
+                if empty:
                     report |= {"stream": self.stream, "events": 0}
-                    if self.complete_until:
-                        name = stream_name(self.stream)
-                        writer = batch["writer_id"]
-                        state_completeness(database, name, writer, self.complete_until)
                 else:
+                    stated = (item is None and self.complete_until) or None
                     report |= append_rows(
-                        app, self.stream, rows, **batch, complete_until=self.complete_until or None
-                    ).report()
+                        app, self.stream, rows, **batch_of(run, self.batch_id),
+                        complete_until=stated,
+                    ).report()  # fmt: skip
+                if empty or item is not None:
+                    state_until(database, self.stream, run, self.complete_until)
                 if run.map_index == 0 and self.complete_until:
                     self._state_unmapped(database, context["ti"])
         self.outlets: list[Any] = without_streams(self.outlets)
@@ -100,6 +107,7 @@ def weir_append(
     *,
     stream: str,
     complete_until: str = "",
+    batch_id: str = "",
     conn_id: str = "",
     **kwargs: Any,
 ) -> TaskDecorator:
@@ -112,12 +120,14 @@ def weir_append(
     The function returns what `weir.append` takes: dictionaries, or a table or DataFrame of pyarrow,
     pandas, Polars or Spark; a generator of dictionaries; None or nothing for no rows. The task
     returns the report. All tries of a task and what is cleared append once, even if the function
-    then returns other rows. `complete_until`: the event time before which this task has appended
-    everything, which it states also if there are no rows; index 0 of a mapped task states it for
-    the indexes that an earlier run had and this one has not. `conn_id`: a connection of type Weir.
-    `stream`, `complete_until` and `conn_id` are templated. `kwargs`: those of every task.
+    then returns other rows; a mapped task appends each item of its list once, whatever its index.
+    `batch_id`: what tells appends of this task apart, in place of the run and the item.
+    `complete_until`: the event time before which this task has appended everything, which it states
+    also if there are no rows; index 0 of a mapped task states it for the indexes that an earlier
+    run had and this one has not. `conn_id`: a connection of type Weir. These and `stream` are
+    templated. `kwargs`: those of every task.
     """
     return task_decorator_factory(
         python_callable=python_callable, decorated_operator_class=_AppendOperator, stream=stream,
-        complete_until=complete_until, conn_id=conn_id, **kwargs,
+        complete_until=complete_until, batch_id=batch_id, conn_id=conn_id, **kwargs,
     )  # fmt: skip

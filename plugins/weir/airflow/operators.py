@@ -24,6 +24,7 @@ from airflow.sdk import BaseHook
 from weir.airflow.approvals import answer_of, ask, is_excused
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
+from weir.airflow.items import item_of, with_item
 from weir.airflow.links import LINKS
 from weir.airflow.readers import ReaderTask
 from weir.airflow.submission import environment, is_short
@@ -144,7 +145,8 @@ class WeirJobOperator(SparkSubmitOperator):
             settings = settings_of(self.conn_id)
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
-        run = self._run = run_of(context["ti"])
+        with failing():
+            run = self._run = with_item(run_of(context["ti"]), item_of(self, context))
         self.shown_arguments = arguments  # for the links
         if self.approval and ACTIONS[self.job].measure:
             arguments = self._ask_about_loss(context, run, settings, parsed, arguments)
@@ -187,7 +189,7 @@ class WeirJobOperator(SparkSubmitOperator):
         with speaking("form" if self.arguments is None else "program", FORMS, self.job):
             with failing():
                 settings = settings_of(self.conn_id)
-            run = self._run = run_of(context["ti"])
+                run = self._run = with_item(run_of(context["ti"]), item_of(self, context))
             self.shown_arguments = arguments
             report = self._run_somewhere(context, run, settings, arguments, facts)
             return None if report is None else report | {"approved_by": who}

@@ -4,8 +4,9 @@ from typing import Any
 
 from weir.airflow.assets import without_streams
 from weir.airflow.connection import settings_of
+from weir.airflow.items import item_of, with_item
 from weir.airflow.operators import WeirJobOperator
-from weir.airflow.tasks import batch_of, failing, recorded, run_of
+from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.operations.action import Job
@@ -25,13 +26,15 @@ class AppendQueryOperator(WeirJobOperator):
         template, and is in the DAG file as it is.
     :param parameters: the values of `:name` in the query, which Spark binds.
     :param complete_until: the event time before which this task has appended everything, with it.
+    :param batch_id: what tells its appends apart, in place of its run and its item.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, for a session in the worker, in the deploy mode
         client.
 
-    `stream`, `parameters` and `complete_until` are templated. The task returns the report. All its
-    tries and what is cleared append once, even if the query then gives other rows.
+    `stream`, `parameters`, `complete_until` and `batch_id` are templated. The task returns the
+    report. All its tries and what is cleared append once, even if the query then gives other rows;
+    of a mapped task once for each item, whatever its index.
     """
 
     custom_operator_name = "AppendQueryOperator"
@@ -43,6 +46,7 @@ class AppendQueryOperator(WeirJobOperator):
         query: str,
         parameters: dict[str, Any] | None = None,
         complete_until: str = "",
+        batch_id: str = "",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
@@ -55,6 +59,7 @@ class AppendQueryOperator(WeirJobOperator):
             )
         arguments = {
             "stream": stream, "parameters": parameters or {}, "complete_until": complete_until,
+            "batch_id": batch_id,
         }  # fmt: skip
         kwargs.setdefault("name", "weir append")
         super().__init__(
@@ -65,7 +70,9 @@ class AppendQueryOperator(WeirJobOperator):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Run the query, append its rows, and return the report."""
-        run = self._run = run_of(context["ti"])
+        with failing():
+            item = item_of(self, context)
+            run = self._run = with_item(run_of(context["ti"]), item)
         given: dict[str, Any] = self.arguments or {}
         self.shown_arguments = given
         shown = {name: str(value) for name, value in given["parameters"].items()}
@@ -74,14 +81,17 @@ class AppendQueryOperator(WeirJobOperator):
             self._session_here(),
             Database.of(settings := settings_of(self.conn_id)) as database,
             recorded(
-                self, database, run, given | {"query": self.query, "parameters": shown}
+                self, database, run, given | {"query": self.query, "parameters": shown}, item
             ) as report,
             self._in_this_process(),
         ):
             job = Job("append", run, settings, database, log=self.log.info)
             report |= append_query(
-                job.installation, given["stream"], self.query, given["parameters"], **batch_of(run),
-                complete_until=given["complete_until"] or None,
+                job.installation, given["stream"], self.query, given["parameters"],
+                **batch_of(run, given["batch_id"]),
+                complete_until=(item is None and given["complete_until"]) or None,
             ).report()  # fmt: skip
+            if item is not None:
+                state_until(database, given["stream"], run, given["complete_until"])
         self.outlets = without_streams(self.outlets)
         return report

@@ -9,9 +9,12 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
+from weir.airflow.items import Item, check_item
+from weir.controller.completeness import state_completeness
 from weir.database.connection import Database
-from weir.errors import WeirError
+from weir.errors import InvalidInput, WeirError
 from weir.history.job_runs import SIGN_OF_LIFE, RunId, record_alive, record_end, record_start
+from weir.model.names import stream_name
 from weir.operations.runner import failure_of
 
 log = logging.getLogger("weir.airflow")
@@ -44,7 +47,14 @@ def with_retries(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_of(ti: Any) -> RunId:
-    """Return the run id of a task instance of Airflow."""
+    """Return the run id of a task instance of Airflow. Raises InvalidInput for one in a loop of
+    Airflow 3.4, whose passes have all names of a run in common."""
+    if getattr(ti, "region_id", None):
+        raise InvalidInput(
+            "task_in_loop",
+            f"task {ti.task_id!r} is in a loop, whose passes can't be told from tries of one task, "
+            "so only the first pass would count; map the task over a list instead.",
+        )
     map_index = -1 if ti.map_index is None else ti.map_index
     return RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
 
@@ -61,13 +71,18 @@ def failing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def recorded(
-    task: Any, database: Database, run: RunId, arguments: dict[str, Any]
+    task: Any, database: Database, run: RunId, arguments: dict[str, Any], item: Item | None
 ) -> Iterator[dict[str, Any]]:
     """Record an append of the block with what it puts into the report that it gets, or with the
-    sentence of its error, with which the task fails."""
+    sentence of its error, with which the task fails. `item`: that of a mapped task."""
     report: dict[str, Any] = {}
+    batch_id = arguments["batch_id"]
+    if item is not None:
+        arguments = arguments | {"item": item.shown}
     database.transaction(lambda c: record_start(c, run, "append", arguments))
     try:
+        if item is not None:  # after the start, which another index looks for in its turn
+            database.transaction(lambda c: check_item(c, run, item, batch_id))
         with database.keep_alive(lambda c: record_alive(c, run), every=SIGN_OF_LIFE):
             yield report
     except (Exception, KeyboardInterrupt) as error:
@@ -89,11 +104,21 @@ def failure(sentence: str, retryable: bool) -> AirflowException:
     return (AirflowException if retryable else AirflowFailException)(sentence)
 
 
-def batch_of(run: RunId) -> dict[str, str]:
-    """Return the writer and the batch of what a task appends: the task is the writer, its run the
-    batch, whatever the try. A mapped task is a writer for each index."""
-    mapped = f"/{run.map_index}" if run.map_index >= 0 else ""
-    return {"writer_id": f"{run.dag_id}/{run.task_id}{mapped}", "batch_id": run.run_id}
+def batch_of(run: RunId, batch_id: str) -> dict[str, str]:
+    """Return the writer and the batch of what a task appends: the task is the writer; the batch is
+    what it was given, or its run, whatever the try, and the item of a mapped task, whatever its
+    index."""
+    batch = batch_id or (f"{run.run_id}/{run.item}" if run.item else run.run_id)
+    return {"writer_id": f"{run.dag_id}/{run.task_id}", "batch_id": batch}
+
+
+def state_until(database: Database, stream: str, run: RunId, until: str) -> None:
+    """State that a task, an index by itself, has appended everything before an event time, if one
+    is given."""
+    if until:
+        index = f"/{run.map_index}" if run.map_index >= 0 else ""
+        writer = f"{run.dag_id}/{run.task_id}{index}"
+        state_completeness(database, stream_name(stream), writer, until)
 
 
 def _said(report: dict[str, Any]) -> str:

@@ -13,6 +13,9 @@ from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 
+# All tries of what a run does.
+_ITS_TRIES = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+    AND item = :item AND (map_index = :map_index OR item <> '')"""
 _THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
     AND map_index = :map_index AND try_number = :try_number"""
 BY_HAND = "by hand"  # the dag_id of a job that a person starts
@@ -23,17 +26,28 @@ SIGN_OF_LIFE = 30.0
 
 @dataclass(frozen=True)
 class RunId:
-    """Airflow's names for a run of a task. By hand, any unique run id."""
+    """Airflow's names for a run of a task. By hand, any unique run id.
+
+    `item`: what a mapped task is known by, whatever its index; empty for another one.
+    """
 
     dag_id: str
     run_id: str
     task_id: str
     map_index: int = -1
     try_number: int = 1
+    item: str = ""
 
     def __str__(self) -> str:
         mapped = f"/{self.map_index}" if self.map_index >= 0 else ""
         return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
+
+    @property
+    def request_id(self) -> str:
+        """The id of what the run asks for, equal in all tries."""
+        if not self.item:
+            return str(self)
+        return f"{self.dag_id}/{self.run_id}/{self.task_id}/item {self.item}"
 
     @classmethod
     def of(cls, name: str) -> "RunId | None":
@@ -72,11 +86,11 @@ def record_start(
     connection.execute(
         text(
             """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
-                                    arguments, state, approved)
-            VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
+                                    item, arguments, state, approved)
+            VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job, :item,
                     CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb))
             ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
-                state = excluded.state, started_at = clock_timestamp(),
+                state = excluded.state, item = excluded.item, started_at = clock_timestamp(),
                 updated_at = clock_timestamp(), arguments = excluded.arguments,
                 report = NULL, error = NULL"""
         ),
@@ -146,9 +160,8 @@ def replace_arguments(connection: Connection, run: RunId, arguments: dict[str, A
     """Replace the arguments in the rows of a run, of all its tries: those of what is secret."""
     connection.execute(
         text(
-            """UPDATE job_run SET arguments = CAST(:arguments AS jsonb)
-            WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
-              AND map_index = :map_index"""
+            f"""UPDATE job_run SET arguments = CAST(:arguments AS jsonb)
+            WHERE {_ITS_TRIES}"""  # noqa: S608 - constant
         ),
         {**run.__dict__, "arguments": json.dumps(arguments)},
     )
@@ -173,8 +186,7 @@ def was_begun(database: Database, run: RunId) -> bool:
     begun: bool = database.transaction(
         lambda c: c.execute(
             text(
-                """SELECT EXISTS (SELECT FROM job_run WHERE dag_id = :dag_id AND run_id = :run_id
-                AND task_id = :task_id AND map_index = :map_index)"""
+                f"SELECT EXISTS (SELECT FROM job_run WHERE {_ITS_TRIES})"  # noqa: S608 - constant
             ),
             run.__dict__,
         ).scalar_one()
@@ -188,12 +200,11 @@ def arguments_done(database: Database, run: RunId) -> dict[str, Any] | None:
     row = database.transaction(
         lambda c: c.execute(
             text(
-                """SELECT arguments FROM job_run WHERE dag_id = :dag_id AND run_id = :run_id
-                AND task_id = :task_id AND map_index = :map_index
+                f"""SELECT arguments FROM job_run WHERE {_ITS_TRIES}
                 AND EXISTS (SELECT FROM request WHERE request_id = :request_id)
-                ORDER BY try_number DESC LIMIT 1"""
+                ORDER BY started_at DESC LIMIT 1"""  # noqa: S608 - constant
             ),
-            {**run.__dict__, "request_id": str(run)},
+            {**run.__dict__, "request_id": run.request_id},
         ).one_or_none()
     )
     return None if row is None else dict(row.arguments)

@@ -46,7 +46,7 @@ class Job:
     @property
     def request_id(self) -> str:
         """The id of the request, equal in all tries."""
-        return str(self.run)
+        return self.run.request_id
 
     @property
     def spark(self) -> "SparkSession":

@@ -281,6 +281,7 @@ class Actions(Acting):
         time_zone: str = "UTC",
         complete_until: str = "",
         allow_repeated_files: bool = False,
+        batch_id: str = "",
     ) -> dict[str, Any]:
         """Append files to a stream, as one transaction."""
     def process(

@@ -17,7 +17,7 @@ from weir.controller.commit import commit_begun
 from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
-from weir.errors import counted
+from weir.errors import Conflict, counted
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.over_connect import stage_over_connect
@@ -51,12 +51,15 @@ class Appender:
         inputs: Inputs,
         *,
         again: str = "",
+        batch: tuple[str, str] | None = None,
         complete_until: datetime | str | None = None,
     ) -> Committed:
         """Append files in one transaction and return what was committed. The same files again
         append nothing.
 
-        `again`: an id under which the same files are appended once more on purpose.
+        `again`: an id under which the same files are appended once more on purpose. `batch`: an id
+        in place of the files, and which files were asked for: what was committed under it is found
+        even if a folder has other files by now.
         `complete_until`: the event time before which the writer has appended everything, with them.
 
         Raises Conflict for a file that another transaction has appended, or that changed since it
@@ -65,12 +68,22 @@ class Appender:
         while it was read; NotFound; Fenced if another try took over.
         """
         app = self.installation
-        opened = begin(
-            app.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
-            fingerprint=inputs.fingerprint, lease=app.settings.transaction_lease,
-            source=app.source, inputs=inputs.named, allow_repeated_files=bool(again),
-            complete_until=complete_until,
-        )  # fmt: skip
+        try:
+            opened = begin(
+                app.database, name, writer_id="weir_ingest",
+                batch_id=batch[0] if batch else inputs.batch_id + again,
+                fingerprint=batch[1] if batch else inputs.fingerprint,
+                lease=app.settings.transaction_lease, source=app.source, inputs=inputs.named,
+                allow_repeated_files=bool(again), complete_until=complete_until,
+            )  # fmt: skip
+        except Conflict as error:
+            if batch and error.code == "input_changed":
+                raise Conflict(
+                    "batch_shared",
+                    f"batch_id {batch[0]!r} was used for other files of stream {name}, so these "
+                    "would not be appended; give them a batch_id of their own.",
+                ) from None
+            raise
         if isinstance(opened, Committed):
             app.say(
                 f"nothing appended: transaction {opened.transaction_number} of {name} holds these "
