@@ -34,7 +34,7 @@ class Settings:
     warehouse: str = "{state}/warehouse"
     input_roots: tuple[str, ...] = ("{state}/input",)
     output_roots: tuple[str, ...] = ("{state}/output",)
-    function_path: tuple[str, ...] = ()  # folders put on the jobs' PYTHONPATH
+    function_path: tuple[str, ...] = ()  # folders in which jobs look for them
     function_packages: tuple[str, ...] = ()  # packages that module:function may name
     grace_period: float = 3600.0  # garbage is kept for this long
     transaction_lease: float = 600.0  # an append that has not pinged for this long may be aborted

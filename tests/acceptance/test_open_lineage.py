@@ -69,7 +69,8 @@ def installation(
     for name, value in {
         "WEIR_CONFIG": str(tmp_path / "weir.toml"),
         "WEIR_FUNCTION_PACKAGES": "shop",
-        "WEIR_FUNCTION_PATH": f"{tmp_path},{tmp_path / 'provider'}",  # also Airflow's PYTHONPATH
+        "WEIR_FUNCTION_PATH": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([target, os.environ.get("PYTHONPATH", "")]),
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": events[0]}),
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "here",
     }.items():

@@ -121,13 +121,14 @@ def test_a_clusters_connection_and_configuration_are_kept(
     assert not {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "SPARK_DRIVER_MEMORY"} & theirs.keys()
 
 
-def test_jobs_find_the_library_and_the_functions(
+def test_jobs_find_the_library_and_what_python_finds_here_but_not_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEIR_FUNCTION_PATH", "/functions,/more")
+    monkeypatch.setenv("WEIR_FUNCTION_PATH", "/functions")  # which jobs read when they start
+    monkeypatch.setenv("PYTHONPATH", "/mine::/more")
     monkeypatch.setenv("NO_PROXY", "intranet")
     environ = airflow_environment.weir_environment(StateFolder(tmp_path))
     folders = environ["PYTHONPATH"].split(os.pathsep)
-    assert folders == [str(REPOSITORY / "plugins"), "/functions", "/more"]
+    assert folders == [str(REPOSITORY / "plugins"), "/mine", "/more"]
     assert environ["NO_PROXY"] == environ["no_proxy"] == "intranet,localhost,127.0.0.1"
     assert environ["WEIR_STATE"] == str(tmp_path)

@@ -44,8 +44,8 @@ def load_function(
     """Import a function and return it.
 
     `packages`: packages and modules that it may come from. `folders`: where users keep their
-    functions; a module that is in two of them is refused, and one that is in one of them is the
-    one that is loaded, or nothing is.
+    functions, which Python searches from now on; a module that is in two of them is refused, and
+    one that is in one of them is the one that is loaded, or nothing is.
 
     The name is checked before anything is imported, because importing runs code. Raises
     InvalidInput if the function is not allowed, does not exist, is in two places, or cannot be
@@ -53,6 +53,7 @@ def load_function(
     """
     module, _, function = check_function_name(name, packages).partition(":")
     own_file = _only_file(module, folders)
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     try:
         loaded = importlib.import_module(module)
     except SystemExit as error:

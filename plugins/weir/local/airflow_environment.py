@@ -40,9 +40,10 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
     # By name: a task may run in another folder than we do.
     if "WEIR_CONFIG" in os.environ or Path("weir.toml").is_file():
         environ["WEIR_CONFIG"] = os.path.abspath(os.environ.get("WEIR_CONFIG", "weir.toml"))
-    known = settings.load(dict(os.environ) | environ)
-    folders = [str(LIBRARY.parent), *known.function_path]
-    environ["PYTHONPATH"] = os.pathsep.join(folders)
+    settings.load(dict(os.environ) | environ)  # for its refusals
+    # An empty entry would be the current folder. Jobs find functions by their settings.
+    folders = [str(LIBRARY.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, folders)))
     # A cluster's own configuration and connection are left alone.
     name = "AIRFLOW_CONN_SPARK_DEFAULT"
     environ[name] = os.environ.get(name, json.dumps(_SPARK))

@@ -64,6 +64,10 @@ class Job:
             from weir.spark.base.session import session
 
             self._spark = session(f"weir {self.name}")
+        if self.settings.function_path:
+            from weir.spark.base.python_workers import search
+
+            search(self._spark, self.settings.function_path)
         return self._spark
 
     @property

@@ -26,12 +26,8 @@ def find_settings() -> Settings:
     if "WEIR_CONFIG" not in os.environ and (found := config_of(Path.cwd(), os.geteuid())):
         os.environ["WEIR_CONFIG"] = str(found)
     settings = load()
-    before = os.environ.get("PYTHONPATH", "")
     if (settings.state / "pg_service.conf").is_file() and settings.database == "service=weir":
         os.environ.update(weir_environment(StateFolder(settings.state)))
-    else:
-        os.environ["PYTHONPATH"] = os.pathsep.join(settings.function_path)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ["PYTHONPATH"], before]))
     # Weir says itself what it does; Spark's bars overwrite the lines of others.
     os.environ.setdefault(
         "PYSPARK_SUBMIT_ARGS", "--conf spark.ui.showConsoleProgress=false pyspark-shell"

@@ -176,7 +176,6 @@ def _with_folder(settings: Settings, function: str) -> Settings:
     that Python knows; if a folder of function_path has it too, the job refuses it."""
     here, package = str(Path.cwd()), function.partition(":")[0].partition(".")[0]
     sys.path[:] = [here, *(one for one in sys.path if one != here)]
-    os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
     return replace(
         settings, function_path=(here, *settings.function_path),
         function_packages=(*settings.function_packages, package),
