@@ -15,10 +15,10 @@ from typing import Any, get_type_hints, is_typeddict
 import weir
 import weir.spark
 from weir import airflow, errors
-from weir.airflow.operators import RENAMED
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
+from weir.front_ends import RENAMED
 from weir.history.lineage import Step
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs import methods

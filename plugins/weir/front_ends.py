@@ -1,10 +1,11 @@
-"""Say what a person can do in the words of the place where it is read: a form, a terminal, or a
-program.
+"""Say what a person can do in the words of the place where it is read: a form, a terminal, a DAG,
+or a program.
 
 The text of an error or a log line names an operation and its arguments as the jobs do,
 by `do`, `give`, `leave_out` and `called`. The entry point of a process says by `speaking` in whose
-words they are: WeirJobOperator and the jobs that it submits in those of a form, `weir` in those of
-a terminal. All else is a program. Texts that are stored have the words of what ran.
+words they are: tasks of Airflow and the jobs that they submit in those of a form, if a person has
+filled it in, else in those of a DAG; `weir` in those of a terminal. All else is a program. Texts
+that are stored have the words of what ran.
 """
 
 import json
@@ -16,8 +17,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-FrontEnd = Literal["form", "terminal", "program"]
+FrontEnd = Literal["form", "terminal", "dag", "program"]
+_CODE = ("dag", "program")  # in which people write
 PLACEHOLDER = re.compile("[A-Z]+( [A-Z]+)*")
+# Arguments that have another name in a DAG, because every task of Airflow has the first.
+RENAMED = {"retries": "batch_retries", "owner": "owner_role"}
+# The operators that have another name than their operation.
+_OPERATORS = {
+    "ingest": "AppendOperator", "checkpoint_reader_group": "CheckpointOperator",
+    "stream_cuts": "CaptureOperator", "scale_stream": "ScaleOperator",
+    "truncate_stream": "TruncateOperator", "scale": "ScaleByPolicyOperator",
+}  # fmt: skip
 _COMMANDS = {"create_stream": "create"}  # those that are not the operation's name
 _POSITIONAL = {
     "ingest": ["files"], "process": ["reader_group", "function"], "apply": ["file"],
@@ -80,8 +90,11 @@ def do(operation: str, **arguments: Any) -> str:
             if not _is_chosen(value)
         ]
         return f"trigger weir_{operation}" + (f" ({', '.join(shown)})" if shown else "")
-    if _speaking().front_end == "program":  # every operation is a method of what weir.open returns
-        given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    if _speaking().front_end in _CODE:
+        given = ", ".join(f"{_in_code(name)}={value!r}" for name, value in arguments.items())
+        if _speaking().front_end == "dag":
+            return f"use {operator_name(operation)}({given})"
+        # Every operation is a method of what weir.open returns.
         return f"call weir.open().{operation}({given})"
     return f"run `{typed(operation, arguments)}`"
 
@@ -90,8 +103,8 @@ def give(**argument: Any) -> str:
     """Return how to give the running operation one argument, as a phrase that begins with a verb,
     such as add --allow-repeat."""
     [(name, value)] = argument.items()
-    if _speaking().front_end == "program":
-        return f"pass {name}={value if _is_chosen(value) else repr(value)}"
+    if _speaking().front_end in _CODE:
+        return f"pass {_in_code(name)}={value if _is_chosen(value) else repr(value)}"
     if not _takes(name):
         return f"set {name} to {_in_form(value)}"
     if _speaking().front_end == "terminal":
@@ -114,13 +127,18 @@ def leave_out(name: str) -> str:
 def called(name: str) -> str:
     """Return what the running operation's argument is called. What is no argument of it, as in a
     file of declarations, has its own name everywhere."""
-    if _speaking().front_end == "program" or not _takes(name):
-        return name
+    if _speaking().front_end in _CODE or not _takes(name):
+        return _in_code(name)
     if _speaking().front_end == "form":
         return f'"{_title(_speaking().operation, name)}"'
     if name in positional(_speaking().operation, _arguments(_speaking().operation)):
         return name
     return option(_speaking().operation, name)
+
+
+def operator_name(operation: str) -> str:
+    """Return the name of the operator of an operation in a DAG, such as ProcessOperator."""
+    return _OPERATORS.get(operation) or f"{operation.title().replace('_', '')}Operator"
 
 
 def command(operation: str) -> str:
@@ -156,6 +174,12 @@ def _words(operation: str, name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [option(operation, name) if value else f"--no-{name.replace('_', '-')}"]
     return [word for one in _listed(value) for word in (option(operation, name), _text(one))]
+
+
+def _in_code(name: str) -> str:
+    """Return the name of an argument as a DAG or a program writes it."""
+    in_dag = _speaking().front_end == "dag"
+    return RENAMED.get(name, name) if in_dag else name
 
 
 def _listed(value: Any) -> list[Any]:

@@ -166,6 +166,13 @@ def test_what_describes_an_argument_is_read_in_forms_and_in_a_terminal() -> None
             "leave to out",
             "to",
         ),
+        (
+            "dag",
+            "use ResetReaderGroupOperator(reader_group='billing', to='head', allow_repeat=True)",
+            "pass allow_repeat=True",
+            "leave to out",
+            "to",
+        ),
     ],
 )
 def test_each_front_end_has_its_words(
@@ -222,6 +229,15 @@ def test_an_operation_is_called_in_a_program_as_a_method() -> None:
         "call weir.open().create_reader_group(reader_group='billing', streams=['shop/orders'])"
     )
     assert all(hasattr(weir.StreamStore, operation) for operation in FORMS)
+
+
+def test_a_dag_has_other_names_where_airflow_has_taken_them() -> None:
+    with speaking("dag", FORMS, "process"):
+        assert give(retries=3) == "pass batch_retries=3"
+        assert called("retries") == "batch_retries"
+        assert do("create_stream", stream="a/b", owner="shop") == (
+            "use CreateStreamOperator(stream='a/b', owner_role='shop')"
+        )
 
 
 def test_a_process_speaks_as_a_program_unless_its_entry_point_says_otherwise() -> None:

@@ -37,7 +37,6 @@ def prepared(settings: Settings) -> Path:
 def config(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
     found = prepared(settings)
     monkeypatch.setenv("WEIR_CONFIG", str(found))
-    monkeypatch.syspath_prepend(str(settings.state / "functions"))
     return found
 
 

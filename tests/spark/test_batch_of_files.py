@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.actions import ACTIONS
 from weir.history.job_runs import RunId
 from weir.operations.action import Job
+from weir.operations.jobs import ACTIONS
 from weir.operations.runner import perform
 
 

@@ -12,7 +12,7 @@ from tests.crash.jobs import ROOT, Process, write_config
 from tests.raises import raises
 from tests.world.streams import unique
 from weir.consumers.user_functions import load_function
-from weir.operations.runner import JOB_FILE
+from weir.operations.jobs import ACTIONS
 from weir.settings import Settings
 
 MODULE = """
@@ -67,7 +67,7 @@ def test_a_job_and_the_python_of_its_executors_find_a_function_by_the_settings_a
         store.append(f"test/{group}", [{"k": "a", "n": 2}])
         store.create_reader_group(group, [f"test/{group}"])
     given = {"reader_group": group, "function": f"{name}:totals", "outputs": [f"parquet:{group}"]}
-    command = [sys.executable, JOB_FILE, "process", "--arguments", json.dumps(given)]
+    command = [sys.executable, ACTIONS["process"].file, "--arguments", json.dumps(given)]
     job = Process(command, config, PYTHONPATH=f"{ROOT}/plugins")
     assert job.wait() == 0, job.said
     found = pq.read_table(Path(settings.output_roots[0]) / group, columns=["n"])

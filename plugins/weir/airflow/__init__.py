@@ -8,6 +8,8 @@ Imports no pyspark. What DAG files use is loaded when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from weir.front_ends import operator_name as operator_name
+
 if TYPE_CHECKING:
     from weir.airflow.actions import *  # noqa: F403
     from weir.airflow.alerts import AlertsOperator as AlertsOperator
@@ -43,17 +45,6 @@ _OFFERED = {
     **dict.fromkeys(("GroupReadDeadline", "StreamCompleteDeadline"), "weir.airflow.deadlines"),
     **dict.fromkeys(_SENSORS, "weir.airflow.sensors"),
 }
-# The operators that have another name than their action.
-_NAMED = {
-    "ingest": "AppendOperator", "checkpoint_reader_group": "CheckpointOperator",
-    "stream_cuts": "CaptureOperator", "scale_stream": "ScaleOperator",
-    "truncate_stream": "TruncateOperator", "scale": "ScaleByPolicyOperator",
-}  # fmt: skip
-
-
-def operator_name(action: str) -> str:
-    """Return the name of the operator of an action, such as ProcessOperator."""
-    return _NAMED.get(action) or f"{action.title().replace('_', '')}Operator"
 
 
 def __getattr__(name: str) -> Any:

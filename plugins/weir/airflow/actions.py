@@ -5,9 +5,8 @@ actions.pyi, which `make docs` writes."""
 import inspect
 from typing import Any
 
-from weir.airflow import operator_name
-from weir.airflow.operators import RENAMED, WeirJobOperator
-from weir.front_ends import speaking
+from weir.airflow.operators import WeirJobOperator
+from weir.front_ends import RENAMED, operator_name, speaking
 from weir.operations.form import parse
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs.actions import method_of
@@ -36,8 +35,10 @@ class ActionOperator(WeirJobOperator):
                      if RENAMED.get(name, name) in given}  # fmt: skip
         if "engine" in arguments:  # a consumer computes with what its task runs with
             given["engine"] = arguments["engine"]
-        if _is_literal(arguments):  # a mistake is one of the DAG file, then
-            with speaking("program", FORMS, self.action):
+        # A mistake is one of the DAG file, then. One in a list is told by its own task.
+        mapped = getattr(self, "_BaseOperator__from_mapped", False)
+        if _is_literal(arguments) and not mapped:
+            with speaking("dag", FORMS, self.action):
                 parse(FORMS[self.action], arguments)
         super().__init__(**{**OWN, **given}, job=self.action, arguments=arguments)
 

@@ -9,7 +9,7 @@ from airflow.sdk import BaseNotifier, BaseOperator
 from sqlalchemy import text
 
 from weir.airflow.connection import settings_of
-from weir.airflow.tasks import failing, run_of, with_retries
+from weir.airflow.tasks import answering, failing, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import Incomplete, counted
 from weir.history.job_runs import RunId, record_end, record_start
@@ -43,7 +43,11 @@ class AlertsOperator(BaseOperator):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Compare the alerts with what was told, and tell what is new and what has ended."""
-        with failing(), Database.of(settings_of(self.conn_id)) as database:
+        with (
+            answering(self, context, JOB, {}),
+            failing(),
+            Database.of(settings_of(self.conn_id)) as database,
+        ):
             return self._tell_all(context, run_of(context["ti"]), database)
 
     def _tell_all(self, context: Any, run: RunId, database: Database) -> dict[str, Any]:

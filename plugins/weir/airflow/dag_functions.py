@@ -14,9 +14,10 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from weir.airflow.connection import settings_of
-from weir.airflow.operators import RENAMED, WeirJobOperator
+from weir.airflow.operators import WeirJobOperator
 from weir.airflow.tasks import failing
 from weir.errors import InvalidInput
+from weir.front_ends import RENAMED
 from weir.operations.consumers import Process
 
 
@@ -48,7 +49,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         )  # fmt: skip
         self._function = python_callable
 
-    def execute(self, context: Any) -> Any:
+    def _execute(self, context: Any) -> Any:
         """Consume up to the tail, with the function, and return the report."""
         with failing():
             if not settings_of(self.conn_id).functions_of_dags:
@@ -64,7 +65,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         self._own = {name: self._function}
         parameters = dict(self.op_kwargs)
         self.arguments = {**(self.arguments or {}), "function": name, "parameters": parameters}
-        return super().execute(context)
+        return super()._execute(context)
 
 
 def _without_events(function: Callable[..., Any]) -> Callable[..., Any]:

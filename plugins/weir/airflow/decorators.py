@@ -15,7 +15,15 @@ from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.items import item_of, with_item
 from weir.airflow.links import LINKS
-from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until, with_retries
+from weir.airflow.tasks import (
+    answering,
+    batch_of,
+    failing,
+    recorded,
+    run_of,
+    state_until,
+    with_retries,
+)
 
 
 class _AppendOperator(DecoratedOperator, PythonOperator):
@@ -54,6 +62,13 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
 
     def execute(self, context: Any) -> Any:
         """Call the function, append what it returns, and return the report."""
+        arguments = {
+            "stream": self.stream, "complete_until": self.complete_until, "batch_id": self.batch_id,
+        }  # fmt: skip
+        with answering(self, context, "append", arguments):
+            return self._append(context, arguments)
+
+    def _append(self, context: Any, arguments: dict[str, Any]) -> Any:
         from weir.database.connection import Database
         from weir.installation.opened import Installation
         from weir.programs.appending import append_rows
@@ -66,10 +81,6 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
             rows = list(rows)
         with failing(), Database.of(settings := settings_of(self.conn_id)) as database:
             app = Installation(settings, database, str(run), self.log.info)
-            arguments = {
-                "stream": self.stream, "complete_until": self.complete_until,
-                "batch_id": self.batch_id,
-            }  # fmt: skip
             with recorded(self, database, run, arguments, item) as report:
                 empty = rows is None or (isinstance(rows, (list, tuple)) and not rows)
                 if empty:

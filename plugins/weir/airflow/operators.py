@@ -28,10 +28,10 @@ from weir.airflow.items import item_of, with_item
 from weir.airflow.links import LINKS
 from weir.airflow.readers import ReaderTask
 from weir.airflow.submission import environment, is_short
-from weir.airflow.tasks import failing, failure, run_of, with_retries
+from weir.airflow.tasks import answering, failing, failure, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
-from weir.front_ends import give, speaking
+from weir.front_ends import give
 from weir.history.job_runs import RunId, arguments_done, read_outcome, record_end
 from weir.operations.action import Job
 from weir.operations.consumers import changed_settings
@@ -49,8 +49,6 @@ from weir.settings import Settings, as_environment
 
 log = logging.getLogger("weir.airflow")
 ENGINES = ("auto", "spark", "pyarrow")
-# Arguments of an action that have another name here, because every task of Airflow has the first.
-RENAMED = {"retries": "batch_retries", "owner": "owner_role"}
 
 
 def _no_spark() -> NoReturn:
@@ -87,6 +85,8 @@ class WeirJobOperator(SparkSubmitOperator):
     env_vars: dict[str, Any] | None
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
     operator_extra_links = LINKS
+    recorded_as = ""  # the job of its runs, if that is not the action
+    submitted = False
 
     def __init__(
         self,
@@ -134,8 +134,9 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Check the arguments, run the action, and return its report."""
-        # Who writes a DAG passes arguments; who fills in a form switches things on.
-        with speaking("form" if self.arguments is None else "program", FORMS, self.job):
+        self.submitted = False
+        given = dict(context["params"]) if self.arguments is None else self.arguments
+        with answering(self, context, self.recorded_as or self.job, given):
             return self._execute(context)
 
     def _execute(self, context: Any) -> dict[str, Any] | None:
@@ -186,7 +187,7 @@ class WeirJobOperator(SparkSubmitOperator):
         everything that the task does. Airflow calls this when the question is answered."""
         who = answer_of(event)
         log.info("%s approved it", who)
-        with speaking("form" if self.arguments is None else "program", FORMS, self.job):
+        with answering(self, context, self.job, arguments):
             with failing():
                 settings = settings_of(self.conn_id)
                 run = self._run = with_item(run_of(context["ti"]), item_of(self, context))
@@ -270,7 +271,10 @@ class WeirJobOperator(SparkSubmitOperator):
             # First, so that what somebody else says of it wins; in a cluster it is refused.
             options = f"{SHORT_JOB} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip()
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
-        self.application_args = ["--run", json.dumps(run.__dict__)]
+        words = "form" if self.arguments is None else "dag"
+        self.application_args = [
+            "--run", json.dumps(run.__dict__), "--front-end", words,
+        ]  # fmt: skip
         with failing(), Database.of(settings) as database:
             # What a driver sees elsewhere, or with packages that it is sent, is not known here.
             here = deploy_mode != "cluster" and not (self.py_files or self._archives)
@@ -280,6 +284,7 @@ class WeirJobOperator(SparkSubmitOperator):
             )  # fmt: skip
             check_early(job, ACTIONS[self.job], parsed, here=here)
             hand_over(database, run, self.job, arguments, approved)
+        self.submitted = True  # from here on, the job says what becomes of it
         failed: Exception | None = None
         try:
             with environment(as_environment(settings) if self.conn_id else {}):

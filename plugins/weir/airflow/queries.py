@@ -38,6 +38,7 @@ class AppendQueryOperator(WeirJobOperator):
     """
 
     custom_operator_name = "AppendQueryOperator"
+    recorded_as = "append"
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class AppendQueryOperator(WeirJobOperator):
         )  # fmt: skip
         self.query = query
 
-    def execute(self, context: Any) -> dict[str, Any]:
+    def _execute(self, context: Any) -> dict[str, Any]:
         """Run the query, append its rows, and return the report."""
         with failing():
             item = item_of(self, context)

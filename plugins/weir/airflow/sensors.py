@@ -15,9 +15,11 @@ from weir.controller.locks import no_such_stream
 from weir.controller.times import parse_time
 from weir.database.connection import Database
 from weir.errors import NotFound
+from weir.front_ends import speaking
 from weir.model.clock import EPOCH
 from weir.model.event_time import no_event_time
 from weir.model.names import reader_group_name, stream_name
+from weir.operations.jobs import FORMS
 from weir.reader_groups.locks import lock_group_and_streams, no_such_group
 from weir.reader_groups.progress import Condition, aim_of, progress_of
 from weir.reader_groups.starting_points import find_cuts, time_of
@@ -37,7 +39,7 @@ class WeirSensor(BaseSensorOperator):
 
     def execute(self, context: Any) -> None:
         """Look once, and wait in the triggerer if it is not so yet."""
-        with failing(), Database.of(load()) as database:
+        with speaking("dag", FORMS), failing(), Database.of(load()) as database:
             waited_for = self.condition(database)
             answer = answered(database, [waited_for]).get(waited_for)
         if answer is None:

@@ -3,21 +3,38 @@ recorded of them."""
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import (
+    AirflowRescheduleException,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+)
 
+from weir.airflow.connection import settings_of
 from weir.airflow.items import Item, check_item
 from weir.controller.completeness import state_completeness
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
-from weir.history.job_runs import SIGN_OF_LIFE, RunId, record_alive, record_end, record_start
+from weir.front_ends import speaking
+from weir.history.job_runs import (
+    SIGN_OF_LIFE,
+    RunId,
+    record_alive,
+    record_end,
+    record_not_begun,
+    record_start,
+)
 from weir.model.names import stream_name
+from weir.operations.jobs import FORMS
 from weir.operations.runner import failure_of
+from weir.settings import hasty
 
 log = logging.getLogger("weir.airflow")
+_OF_ERASURES = ("stream", "reason", "requested_by", "dry_run")
 RETRIES: dict[str, Any] = {
     "retries": 3,
     "retry_delay": timedelta(seconds=10),
@@ -55,6 +72,10 @@ def run_of(ti: Any) -> RunId:
             f"task {ti.task_id!r} is in a loop, whose passes can't be told from tries of one task, "
             "so only the first pass would count; map the task over a list instead.",
         )
+    return _names_of(ti)
+
+
+def _names_of(ti: Any) -> RunId:
     map_index = -1 if ti.map_index is None else ti.map_index
     return RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
 
@@ -67,6 +88,40 @@ def failing() -> Iterator[None]:
         yield
     except WeirError as error:
         raise failure(str(error), error.retryable) from None
+
+
+@contextlib.contextmanager
+def answering(task: Any, context: Any, job: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Speak as a DAG, and leave a row of the run if the block fails before its job begins. Then
+    runs, metrics and alerts know of it."""
+    by_form = getattr(task, "arguments", task) is None
+    with speaking("form" if by_form else "dag", FORMS, job):
+        try:
+            yield
+        except (AirflowSkipException, AirflowRescheduleException):
+            raise
+        except (Exception, AirflowTaskTimeout) as error:
+            if not getattr(task, "submitted", False):
+                with contextlib.suppress(Exception):  # also if the database is what is missing
+                    _leave_row(task, context, job, arguments, error)
+            raise
+
+
+def _leave_row(
+    task: Any, context: Any, job: str, arguments: Mapping[str, Any], error: BaseException
+) -> None:
+    if isinstance(error, (AirflowException, AirflowTaskTimeout)):
+        sentence, final = str(error), isinstance(error, AirflowFailException)
+    else:
+        sentence, retryable = failure_of(error)  # type: ignore[arg-type]  # no other is caught
+        final = not retryable
+    # What is to be erased is no part of a row that stays.
+    kept = {name: one for name, one in arguments.items() if job != "erase" or name in _OF_ERASURES}
+    run = _names_of(context["ti"])
+    with Database.of(hasty(settings_of(task.conn_id))) as database:
+        database.transaction(
+            lambda c: record_not_begun(c, run, job, kept, sentence, retryable=not final)
+        )
 
 
 @contextlib.contextmanager

@@ -90,9 +90,9 @@ def record_start(
             VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job, :item,
                     CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb))
             ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
-                state = excluded.state, item = excluded.item, started_at = clock_timestamp(),
-                updated_at = clock_timestamp(), arguments = excluded.arguments,
-                report = NULL, error = NULL"""
+                state = excluded.state, item = excluded.item, begun = true,
+                started_at = clock_timestamp(), updated_at = clock_timestamp(),
+                arguments = excluded.arguments, report = NULL, error = NULL"""
         ),
         {
             **run.__dict__,
@@ -102,6 +102,34 @@ def record_start(
             "approved": None if approved is None else json.dumps(approved),
         },
     )
+
+
+def record_not_begun(
+    connection: Connection,
+    run: RunId,
+    job: str,
+    arguments: dict[str, Any],
+    error: str,
+    retryable: bool,
+) -> None:
+    """Record that a task failed before its job began, or while it tried to do without a job.
+    Changes nothing if it is known how the run ended."""
+    connection.execute(
+        text(
+            """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job, arguments,
+                                    state, begun, error, retryable)
+            VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
+                    CAST(:arguments AS jsonb), 'failed', false, :error, :retryable)
+            ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
+                state = 'failed', updated_at = clock_timestamp(), error = excluded.error,
+                retryable = excluded.retryable
+            WHERE job_run.state = 'running'"""
+        ),
+        {
+            **run.__dict__, "job": job, "arguments": json.dumps(arguments, default=str),
+            "error": error, "retryable": retryable,
+        },
+    )  # fmt: skip
 
 
 def record_progress(connection: Connection, run: RunId, line: str) -> None:
@@ -182,11 +210,11 @@ def read_arguments(
 
 
 def was_begun(database: Database, run: RunId) -> bool:
-    """Return whether any try of a run is recorded."""
+    """Return whether the job of any try of a run has begun."""
     begun: bool = database.transaction(
         lambda c: c.execute(
             text(
-                f"SELECT EXISTS (SELECT FROM job_run WHERE {_ITS_TRIES})"  # noqa: S608 - constant
+                f"SELECT EXISTS (SELECT FROM job_run WHERE {_ITS_TRIES} AND begun)"  # noqa: S608 - constant
             ),
             run.__dict__,
         ).scalar_one()

@@ -65,6 +65,9 @@ def main(action: Action[Any], argv: Sequence[str] | None = None) -> int:
         "--arguments", default="",
         help="the job's arguments as JSON; without it, what was handed over to this run",
     )  # fmt: skip
+    parser.add_argument(
+        "--front-end", choices=("form", "dag"), default="form", help="in whose words a run speaks"
+    )
     given = parser.parse_args(argv)
     from weir.operations.jobs import FORMS  # which finds the jobs, of which this is one
 
@@ -74,7 +77,7 @@ def main(action: Action[Any], argv: Sequence[str] | None = None) -> int:
     try:
         settings = load()
         job = Job(name, _run_id(given.run, name), settings, Database.of(settings))
-        with speaking("program" if job.run.dag_id == BY_HAND else "form", FORMS, name):
+        with speaking("program" if job.run.dag_id == BY_HAND else given.front_end, FORMS, name):
             if given.arguments:
                 arguments = _object(given.arguments, "the arguments")
             else:
