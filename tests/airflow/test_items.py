@@ -183,9 +183,9 @@ def test_other_mapped_actions_are_done_once_for_an_item(
     group = Group.made(Lane.made(database, name=f"test/{unique('stream')}"))
     for number, names in enumerate((["one", "two"], ["zero", "one", "two"]), 1):
         with DAG("mine", schedule=None):
-            mapped = CheckpointOperator.partial(task_id="c", reader_group=group.name).expand(
-                name=names
-            )
+            mapped = CheckpointOperator.partial(
+                task_id="c", reader_group=group.name, engine="auto"
+            ).expand(name=names)
         for index, name in enumerate(names):
             report = execute(mapped.unmap({"name": name}), number, map_index=index)
             assert report["checkpoint"] == name

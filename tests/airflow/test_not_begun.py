@@ -177,7 +177,9 @@ def test_the_next_try_is_checked_early_again_and_then_runs(
     execute: Execute, database: Database, settings: Settings
 ) -> None:
     with DAG("mine", schedule=None):
-        operator = CheckpointOperator(task_id="c", reader_group="{{ '' }}", name="noon")
+        operator = CheckpointOperator(
+            task_id="c", reader_group="{{ '' }}", name="noon", engine="auto"
+        )
         appended = AppendOperator(task_id="a", stream="shop/no", files=["a.csv"])
     for number in (1, 2):
         with pytest.raises(AirflowException, match="stream_not_found"):
