@@ -1,6 +1,6 @@
 """Requests: the same request returns the recorded result, with other arguments it is a conflict.
 
-So a killed and retried task does no harm: its request id is the DAG run, task and map index,
+So a killed and retried task does no harm: its request id is the DAG run, the task and its item,
 without the number of the try (semantics 4.2).
 """
 
