@@ -134,6 +134,16 @@ def test_files_of_one_size_that_were_swapped_between_commits_are_found(
     assert kinds(verified(app)) == {"content": 2}
 
 
+def test_ranks_that_are_not_those_recorded_are_found_in_footers(
+    app: Installation, lane: Lane
+) -> None:
+    app.database.transaction(lambda c: c.exec_driver_sql(
+        "UPDATE data_file SET last_seq = first_seq WHERE first_seq < last_seq"))  # fmt: skip
+    done = verified(app, contents=False)
+    assert kinds(done) == {"rows": 9}
+    assert "it has ranks" in done.first
+
+
 def kinds(done: Verified) -> dict[str, int]:
     return dict(done.damage)
 

@@ -28,10 +28,10 @@ from weir.controller.holes import Chunk, add_holes, chunks_of
 from weir.database.connection import Database
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
-from weir.model.schema import CLOCK, OFFSET, SEQ
+from weir.model.schema import CLOCK, OFFSET
 from weir.recovery.inventory import Found, Known, unknown_in
 from weir.warehouse.filesystem import filesystem, not_writable
-from weir.warehouse.footer import read_footer
+from weir.warehouse.footer import ranks_of, read_footer
 from weir.warehouse.paths import ATTEMPT, SEGMENT, TRANSACTION
 
 Check = Callable[[int, Sequence[Written]], None]
@@ -216,11 +216,9 @@ def _look(system: fs.FileSystem, base: str, path: str, size: int) -> _Seen | Non
     try:
         with system.open_input_file(f"{base}/{path}") as source:
             footer, end_hash = read_footer(source, size)
-        at = footer.schema.names.index(SEQ)
-        ranks = [footer.row_group(i).column(at).statistics for i in range(footer.num_row_groups)]
     except _DAMAGED:
         return None
-    if not ranks or not all(one is not None and one.has_min_max for one in ranks):
+    if (ranks := ranks_of(footer)) is None:
         return None
     described = description_in(footer.metadata or {})
     segment_id = int(place[3])
@@ -229,7 +227,7 @@ def _look(system: fs.FileSystem, base: str, path: str, size: int) -> _Seen | Non
         return None
     return _Seen(
         path, int(place[1]), int(place[2]), segment_id, size, footer.num_rows,
-        min(one.min for one in ranks), max(one.max for one in ranks), end_hash, described,
+        *ranks, end_hash, described,
     )  # fmt: skip
 
 

@@ -17,12 +17,13 @@ from weir.model.digest import hash_of
 from weir.model.key_space import STEPS
 from weir.model.plain_column import plain_column
 from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, SEQ, stored_name
-from weir.verification.recorded import Columns, Commit, File
-from weir.warehouse.footer import read_end, read_footer
+from weir.verification.recorded import Columns, Commit, File, Recorded
+from weir.warehouse.footer import ranks_of, read_footer
 
 _ROWS = 1 << 16  # read at once
 # What pyarrow raises for bytes that are no Parquet file, or a damaged one.
 DAMAGED = (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError)
+_MISSING = ("missing", "it is not there")
 
 
 @dataclass
@@ -47,26 +48,17 @@ class Reader(NamedTuple):
 
 def look_at(reader: Reader, file: File, commits: Sequence[Commit], *, contents: bool) -> Seen:
     """Look at a file, and read it if `contents`. `commits`: those of its events."""
+    if not contents:
+        return Seen(look_at_footer(reader.system, reader.base, file.recorded))
     seen = Seen()
     try:
         with reader.system.open_input_file(f"{reader.base}/{file.path}") as source:
-            size = source.size()
-            if size != file.bytes:
-                seen.wrong.append(("size", f"it has {size:,} of {file.bytes:,} bytes"))
-                return seen
-            if contents:  # all of it once, so that what is read is what has the hash
+            if (size := source.size()) == file.bytes:
+                # All of it once, so that what is read is what has the hash.
                 whole = source.read_buffer(size)
                 seen.file_hash, source = hash_of(whole), pa.BufferReader(whole)
-            try:
-                end = read_end(source, size)
-                if not contents and file.end_hash == hash_of(end):
-                    return seen  # its footer is the one that was read when it was written
-                footer, found = read_footer(source, size, end)
-            except DAMAGED as error:
-                seen.wrong.append(("unreadable", f"its footer can't be read ({_said(error)})"))
-                return seen
-            seen.wrong += _wrong_footer(reader, file, footer, found)
-            if contents and not seen.wrong:
+            footer, seen.wrong = _footer(source, size, file.recorded)
+            if footer is not None and not seen.wrong:
                 try:
                     _read(reader, file, commits, pq.ParquetFile(
                         source, metadata=footer, page_checksum_verification=True,
@@ -79,23 +71,44 @@ def look_at(reader: Reader, file: File, commits: Sequence[Commit], *, contents: 
                 if not seen.wrong and file.file_hash not in (None, seen.file_hash):
                     seen.wrong.append(("bytes", "its bytes are not those that were written"))
     except FileNotFoundError:
-        seen.wrong.append(("missing", "it is not there"))
+        seen.wrong.append(_MISSING)
     return seen
+
+
+def look_at_footer(system: fs.FileSystem, base: str, recorded: Recorded) -> list[tuple[str, str]]:
+    """Return what is wrong with the size and the footer of a file: kinds and words. Mostly reads
+    once. Raises OSError if the file can't be opened."""
+    try:
+        with system.open_input_file(f"{base}/{recorded.path}") as source:
+            return _footer(source, source.size(), recorded)[1]
+    except FileNotFoundError:
+        return [_MISSING]
 
 
 def _said(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _wrong_footer(
-    reader: Reader, file: File, footer: pq.FileMetaData, found: int
-) -> list[tuple[str, str]]:
+def _footer(
+    source: pa.NativeFile, size: int, recorded: Recorded
+) -> tuple[pq.FileMetaData | None, list[tuple[str, str]]]:
+    """Return the footer of a file, if it has one, and what is wrong with it or with the size."""
+    if size != recorded.bytes:
+        return None, [("size", f"it has {size:,} of {recorded.bytes:,} bytes")]
+    try:
+        footer, end_hash = read_footer(source, size)
+        ranks, known = ranks_of(footer), recorded.ranks
+    except DAMAGED as error:
+        return None, [("unreadable", f"its footer can't be read ({_said(error)})")]
     wrong = []
-    if file.end_hash not in (None, found):
+    if recorded.end_hash not in (None, end_hash):
         wrong.append(("end", "its end, with the footer, is another one than was written"))
-    if footer.num_rows != file.rows:
-        wrong.append(("rows", f"it has {footer.num_rows:,} rows instead of {file.rows:,}"))
-    return wrong
+    if footer.num_rows != recorded.rows:
+        wrong.append(("rows", f"it has {footer.num_rows:,} rows instead of {recorded.rows:,}"))
+    elif ranks and known and not known[0] <= ranks[0] <= ranks[1] <= known[1]:
+        wrong.append(("rows", f"it has ranks {ranks[0]:,} to {ranks[1]:,}, which is not within "
+                      f"{known[0]:,} to {known[1]:,}"))  # fmt: skip
+    return footer, wrong
 
 
 def hashed_columns(names: Iterable[str], columns: Columns) -> list[str]:

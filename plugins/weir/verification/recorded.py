@@ -12,6 +12,16 @@ from weir.model.segment import segment_name
 BEGIN = (-1, -1)  # where a stream begins: before its first segment
 
 
+class Recorded(NamedTuple):
+    """What is recorded of a file, by which its end is known again. None: it was not recorded."""
+
+    path: str  # below the warehouse
+    bytes: int
+    rows: int
+    end_hash: int | None
+    ranks: tuple[int, int] | None = None  # the smallest and the largest may not lie beyond these
+
+
 class File(NamedTuple):
     """What is recorded of a data file."""
 
@@ -34,6 +44,12 @@ class File(NamedTuple):
     def rows(self) -> int:
         """How many rows it has."""
         return self.events - self.erased
+
+    @property
+    def recorded(self) -> Recorded:
+        """What its footer should say."""
+        ranks = self.first_seq, self.last_seq
+        return Recorded(self.path, self.bytes, self.rows, self.end_hash, ranks)
 
     @property
     def end(self) -> int:
@@ -156,15 +172,17 @@ def commits_of(
     return [Commit(*row) for row in connection.execute(_COMMITS, given)]
 
 
-_FILES = text(
-    """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
+# The columns of a File, of `data_file f` and `segment s`.
+COLUMNS = """f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
         f.schema_version, f.path, f.end_hash, f.file_hash, f.transaction_number IS NULL,
-        s.key_low, s.key_high, f.erased
-    FROM data_file f CROSS JOIN LATERAL (
+        s.key_low, s.key_high, f.erased"""
+ITS_SEGMENT = """CROSS JOIN LATERAL (
         SELECT o.key_low, o.key_high FROM segment o
-        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
+        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s"""
+_FILES = text(
+    f"""SELECT {COLUMNS} FROM data_file f {ITS_SEGMENT}
     WHERE f.stream_id = :s AND (f.segment_id, f.start_offset) > (:segment, :offset)
-    ORDER BY f.segment_id, f.start_offset LIMIT :most"""
+    ORDER BY f.segment_id, f.start_offset LIMIT :most"""  # noqa: S608 - constants
 )
 _COMMITS = text(
     """SELECT g.segment_id, i.start_offset, i.events, i.clock, i.digest
@@ -215,7 +233,7 @@ def wrong_offsets(connection: Connection, stream_id: int) -> list[tuple[File, st
 
 # The head and the tail of each segment that has files; a file may straddle the head.
 _OFFSETS = text(
-    """WITH file AS (
+    f"""WITH file AS (
         SELECT f.*, lag(f.start_offset + f.events) OVER w AS before, lead(f.start_offset) OVER w
             AS next
         FROM data_file f WHERE f.stream_id = :s
@@ -240,9 +258,7 @@ _OFFSETS = text(
             FROM commit_at(f.stream_id, f.segment_id, 9223372036854775807) i
             WHERE f.next IS NULL) AS tail OFFSET 0) z
     )
-    SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq,
-        f.schema_version, f.path, f.end_hash, f.file_hash, f.transaction_number IS NULL,
-        s.key_low, s.key_high, f.erased, f.what
+    SELECT {COLUMNS}, f.what
     FROM wrong f JOIN segment s USING (stream_id, segment_id) WHERE f.what IS NOT NULL
-    ORDER BY f.segment_id, f.start_offset"""
+    ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - a constant
 )

@@ -4,25 +4,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weir.model.digest import hash_of
+from weir.model.schema import SEQ
 
 _END = 1 << 16  # bytes: with most footers, more than follows the pages
 
 
-def read_end(source: pa.NativeFile, size: int) -> bytes:
-    """Return the last 64 KiB of a file of `size` bytes. With one read."""
-    begin = max(0, size - _END)
-    return bytes(source.read_at(size - begin, begin))
-
-
-def read_footer(
-    source: pa.NativeFile, size: int, end: bytes | None = None
-) -> tuple[pq.FileMetaData, int]:
-    """Return the footer of a file of `size` bytes, and the hash of its end (`begin_of_end`). `end`:
-    its last 64 KiB, if they were read. Mostly reads once.
+def read_footer(source: pa.NativeFile, size: int) -> tuple[pq.FileMetaData, int]:
+    """Return the footer of a file of `size` bytes, and the hash of its end (`begin_of_end`). Mostly
+    reads once.
 
     Raises OSError or ArrowInvalid if it has no footer.
     """
-    end = read_end(source, size) if end is None else end
+    begin = max(0, size - _END)
+    end = source.read_at(size - begin, begin)
     length = int.from_bytes(end[-8:-4], "little") + 8
     if len(end) < length <= size:
         end = source.read_at(length, size - length)
@@ -33,11 +27,25 @@ def read_footer(
     return footer, hash_of(end)
 
 
+def ranks_of(footer: pq.FileMetaData) -> tuple[int, int] | None:
+    """Return the smallest and the largest rank of the rows of a file; None if it does not say."""
+    # By their paths, because a nested field may have the same name.
+    leaves = (i for i in range(footer.num_columns) if footer.schema.column(i).path == SEQ)
+    column = next(leaves, None)
+    if column is None:
+        return None
+    groups = range(footer.num_row_groups)
+    ranks = [footer.row_group(i).column(column).statistics for i in groups]
+    if not ranks or not all(one is not None and one.has_min_max for one in ranks):
+        return None
+    return min(one.min for one in ranks), max(one.max for one in ranks)
+
+
 def begin_of_end(footer: pq.FileMetaData, size: int) -> int:
     """Return where the end of a file of `size` bytes begins, whose hash is recorded: it has all
     that follows the pages (bloom filters, the indexes of pages, the footer), and 64 KiB at least.
 
-    So a file that is small, or has not changed, is known by one read, and nothing is parsed.
+    So a file with a footer of usual size is known by one read.
     """
     return min(_end_of_pages(footer), max(0, size - _END))
 
