@@ -12,8 +12,7 @@ Commits that are older than `pack_after` get one row of the time index for some 
 which no answer changes.
 Then it puts neighbouring small files of streams together, of the stream with the most first, as
 far as its budget goes (`compact_bytes`, `compact_time`; `weir.small_files` shows what is left).
-Readers see nothing of that. Last, it reads a part of the files (`verify_bytes`), so that all are
-read in turn, and fails if what is in them is not what was committed (`weir.damage`).
+Readers see nothing of that.
 
 **On failure.** Everything done so far is kept, and the next run does the rest.
 """
@@ -41,7 +40,6 @@ from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 from weir.verification.new_files import checking
-from weir.verification.verify import by_pyarrow, verify
 
 
 @dataclass(frozen=True)
@@ -91,13 +89,6 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
         )  # fmt: skip
     for one in compacted:
         job.say(say(one))
-    if job.settings.verify_bytes:
-        app = job.installation
-        seen = verify(
-            app, contents=by_pyarrow(app, contents=True), most_bytes=job.settings.verify_bytes
-        )
-        report["verified"] = seen.report()
-        failed += [error.sentence] if (error := seen.error()) else []
     tried = aborted + pruned + packed + compacted + published
     return complete(report, tried, done=deleted["deleted"], failed=failed)
 
@@ -106,11 +97,10 @@ def said(_arguments: Upkeep, report: dict[str, Any]) -> str:
     """Say what was done."""
     deleted, done = report["deleted"], [one for one in report["compacted"] if "files_after" in one]
     before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
-    seen = (report.get("verified") or {}).get("files", 0)
     return (
         f"{counted(len(report['aborted']), 'append')} aborted, "
         f"{counted(deleted['deleted'], 'file')} deleted ({deleted['bytes']:,} bytes), {before:,} "
-        f"compacted into {after:,}, {seen:,} verified"
+        f"compacted into {after:,}"
     )
 
 

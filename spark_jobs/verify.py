@@ -7,7 +7,8 @@ digest that its commit recorded. *At most* makes a run read so much, and continu
 
 **Result.** The view `weir.damage` has what is not as recorded, since when, and what to do;
 `weir.verified` says when each stream was looked at. The task fails if something is wrong.
-`weir_upkeep` verifies a part of the contents in each run, so that everything is read in turn.
+`weir_stream_cuts` looks at the footers of new files by itself, and reads a part of the contents in
+each run that has some, so that everything is read in turn.
 
 **Repair.** Nothing is changed without it. With it, files that the database does not know become
 garbage, which is deleted after the grace period, and files that were renamed are moved back. No
@@ -17,15 +18,13 @@ event is lost by either. Everything else needs a backup.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from weir.consumers.engine import ENGINES
 from weir.controller.times import parse_span
 from weir.errors import counted
-from weir.installation.extras import naming_extras
+from weir.installation.extras import has_spark, naming_extras
 from weir.installation.opened import Installation
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
@@ -101,7 +100,7 @@ def contents_by(app: Installation, engine: str) -> Contents:
     """Return what reads contents with an engine; `auto`: with Spark where there is much to read and
     pyspark is installed. Raises InvalidInput for `spark` if it is not."""
     here = by_pyarrow(app, contents=True)
-    if engine == "spark" or (engine == "auto" and _has_spark()):
+    if engine == "spark" or (engine == "auto" and has_spark()):
         with naming_extras():
             from weir.spark.reads.contents import contents_by_spark
 
@@ -109,12 +108,6 @@ def contents_by(app: Installation, engine: str) -> Contents:
         least = MUCH if engine == "auto" else 0
         return lambda columns, units: (there if _bytes(units) >= least else here)(columns, units)
     return here
-
-
-def _has_spark() -> bool:
-    with suppress(ModuleNotFoundError):
-        return find_spec("pyspark") is not None
-    return False
 
 
 def _bytes(units: Sequence[Unit]) -> int:

@@ -6,6 +6,7 @@ Tests get the login that jobs have (it may not change tables), so a missing gran
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,6 +241,7 @@ def spark() -> "Iterator[SparkSession]":
     """Yield the session that all Spark tests share, which is small and has no UI."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("weir tests")

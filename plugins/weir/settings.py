@@ -54,7 +54,7 @@ class Settings:
     compacted_grace: float = 7 * 86400.0  # files that were put together are kept this long
     compact_time: float = 600.0  # after which upkeep begins to write no further files anew
     pack_after: float = 30 * 86400.0  # commits that are older share rows of the time index; 0: none
-    verify_bytes: int = 256 * 2**20  # of files that weir_upkeep verifies in a run (0: none)
+    verify_bytes: int = 32 * 2**20  # of files that weir_stream_cuts reads in a run (0: none)
     rejected_events: int = 1_000  # a group with more in 24 hours stops, and so does a build
     metrics_token: str = field(default="", repr=False)  # who gives it may read /weir/metrics
     airflow_name: str = "airflow"  # of several Airflows with one database, each has its own

@@ -6,8 +6,11 @@ CREATE TABLE weir_internal.stream_cut (
     cut jsonb NOT NULL,
     events bigint NOT NULL,
     bytes bigint NOT NULL,
+    proven_at timestamptz,
     PRIMARY KEY (stream_id, recorded_at)
 );
+-- A run of weir_stream_cuts reads nothing of streams all of whose cuts are proven.
+CREATE INDEX stream_cut_unproven ON weir_internal.stream_cut (stream_id) WHERE proven_at IS NULL;
 -- For questions by name and time, as the views ask them: see epoch_by_name.
 CREATE UNIQUE INDEX stream_cut_by_name ON weir_internal.stream_cut (stream_name, recorded_at);
 CREATE INDEX stream_cut_by_size ON weir_internal.stream_cut (stream_id, bytes, recorded_at);
@@ -18,6 +21,7 @@ COMMENT ON COLUMN weir_internal.stream_cut.clock IS 'The last clock of the strea
 COMMENT ON COLUMN weir_internal.stream_cut.cut IS 'The tail at that time.';
 COMMENT ON COLUMN weir_internal.stream_cut.events IS 'Events before the cut, from the beginning of the stream.';
 COMMENT ON COLUMN weir_internal.stream_cut.bytes IS 'Bytes before the cut, from the beginning of the stream, as first committed.';
+COMMENT ON COLUMN weir_internal.stream_cut.proven_at IS 'When the footers of all files of commits before the cut had been compared with what was recorded, and no damage of the stream was known; null: that is not so yet.';
 
 CREATE TABLE weir_internal.retention_decision (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,

@@ -3,13 +3,15 @@ CREATE TABLE weir_internal.verification (
     begun_at timestamptz NOT NULL,
     segment_id bigint NOT NULL,
     start_offset bigint NOT NULL,
-    completed_at timestamptz
+    completed_at timestamptz,
+    proven_clock bigint
 );
-COMMENT ON TABLE weir_internal.verification IS 'How far the contents of each stream were verified: bit by bit by weir_upkeep, or at once by weir_verify.';
+COMMENT ON TABLE weir_internal.verification IS 'How far the files of each stream were verified: their contents bit by bit by weir_stream_cuts, or at once by weir_verify; and the footers of new ones.';
 COMMENT ON COLUMN weir_internal.verification.begun_at IS 'When the last file was looked at.';
 COMMENT ON COLUMN weir_internal.verification.segment_id IS 'The segment of the last file that was looked at; -1: the next file is the first one.';
 COMMENT ON COLUMN weir_internal.verification.start_offset IS 'The first offset of that file.';
 COMMENT ON COLUMN weir_internal.verification.completed_at IS 'When the last file of the stream was looked at; null if that never happened.';
+COMMENT ON COLUMN weir_internal.verification.proven_clock IS 'The clock of the last commit of which weir_stream_cuts has looked at the footers; null: of none.';
 
 CREATE TABLE weir_internal.found_damage (
     path text NOT NULL,

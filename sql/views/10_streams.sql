@@ -124,7 +124,7 @@ COMMENT ON COLUMN weir.time_indexes.min_event_time IS 'The smallest event time o
 
 CREATE OR REPLACE VIEW weir.retention_set AS
 SELECT c.stream_name AS stream, c.recorded_at, weir_internal.clock_time(c.clock) AS clock, c.cut,
-       c.events, c.bytes
+       c.events, c.bytes, c.proven_at
 FROM weir_internal.stream_cut c;
 COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts from which retention chooses.';
 

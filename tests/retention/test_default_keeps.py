@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import checkpoints, retention, stream_cuts, upkeep
+from spark_jobs import checkpoints, retention, upkeep
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.retention.test_retention_job import submitted
@@ -25,6 +25,7 @@ from weir.operations.stream_forms import CreateStream
 from weir.reader_groups.groups.lifecycle import create_in, create_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.starting_points import find_cuts
+from weir.retention.capture import capture
 from weir.settings import Settings
 
 HOUR = 3_600
@@ -64,7 +65,8 @@ def group(lane: Lane, **given: str) -> Group:
 
 
 def run_all_jobs(database: Database) -> None:
-    for job in (stream_cuts, checkpoints, retention, upkeep):
+    capture(database)
+    for job in (checkpoints, retention, upkeep):
         status, state, _, error = submitted(database, job.run)
         assert (status, state) == (0, "succeeded"), error
 

@@ -1,7 +1,8 @@
 """Packages that only a part of Weir needs, and how to install them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 
 from weir.errors import InvalidInput
 from weir.front_ends import give
@@ -32,6 +33,13 @@ def with_spark() -> str:
     """Return what to do where a reader on pyarrow can't do what Spark can, as the end of a
     sentence."""
     return f"{give(engine='spark')}, which needs `pip install 'weir-streams[spark]'`"
+
+
+def has_spark() -> bool:
+    """Return whether pyspark is installed."""
+    with suppress(ModuleNotFoundError):
+        return find_spec("pyspark") is not None
+    return False
 
 
 @contextmanager

@@ -123,16 +123,20 @@ def move(connection: Connection, stream_id: int, to: tuple[int, int] | None) -> 
     )
 
 
-def in_turn(connection: Connection) -> list[int]:
+def in_turn(connection: Connection, again_after: float = 0.0) -> list[int]:
     """Return the streams with files, the one first whose files were not looked at for longest; one
-    in which a look has begun goes before others."""
+    in which a look has begun goes before others. Without those all of whose files were looked at
+    in the last `again_after` seconds."""
     return list(
         connection.execute(
             text(
                 """SELECT s.stream_id FROM stream s LEFT JOIN verification v USING (stream_id)
                 WHERE s.state <> 'deleted' AND EXISTS (
                     SELECT FROM data_file f WHERE f.stream_id = s.stream_id)
+                  AND (v.segment_id >= 0 OR v.completed_at IS NULL OR v.completed_at
+                       <= clock_timestamp() - :again_after * interval '1 second')
                 ORDER BY coalesce(v.segment_id, -1) < 0, v.completed_at NULLS FIRST, s.stream_id"""
-            )
+            ),
+            {"again_after": again_after},
         ).scalars()
     )

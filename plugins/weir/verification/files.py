@@ -46,10 +46,8 @@ class Reader(NamedTuple):
     columns: Columns
 
 
-def look_at(reader: Reader, file: File, commits: Sequence[Commit], *, contents: bool) -> Seen:
-    """Look at a file, and read it if `contents`. `commits`: those of its events."""
-    if not contents:
-        return Seen(look_at_footer(reader.system, reader.base, file.recorded))
+def look_at(reader: Reader, file: File, commits: Sequence[Commit]) -> Seen:
+    """Look at a file, and read it. `commits`: those of its events."""
     seen = Seen()
     try:
         with reader.system.open_input_file(f"{reader.base}/{file.path}") as source:

@@ -32,7 +32,7 @@ def checking(app: Installation) -> Check:
             commits = app.database.snapshot(
                 lambda c, f=file: commits_of(c, stream_id, f)  # type: ignore[misc]  # the loop's own
             )
-            seen = look_at(reader, file, commits, contents=True)
+            seen = look_at(reader, file, commits)
             unit = Unit([file], commits)
             if unit.digest is None and not seen.wrong:
                 differs = _wrong_copy(reader, new, commits, seen)
@@ -54,7 +54,7 @@ def _wrong_copy(reader: Reader, new: Written, commits: Sequence[Commit], seen: S
     """Return that a new file has not the events of the old ones, of which no digest is recorded;
     None if it has them, or if an old one is not there (a recovery looks for what replaces it)."""
     with ThreadPoolExecutor(THREADS) as pool:
-        seen_of = partial(look_at, reader, commits=commits, contents=True)
+        seen_of = partial(look_at, reader, commits=commits)
         old = list(pool.map(lambda file: seen_of(_old(file)), new.old))
     if seen.sums is None or any(one.sums is None for one in old):
         return None

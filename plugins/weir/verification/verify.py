@@ -6,10 +6,11 @@ garbage of files that nobody knows, and moves back files that were renamed.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from weir.controller.locks import read_stream
@@ -23,6 +24,7 @@ from weir.model.names import stream_name
 from weir.verification import damage
 from weir.verification.damage import OF_CONTENTS, OF_FILES, OF_OFFSETS, Damage
 from weir.verification.files import Reader, Seen, look_at
+from weir.verification.footers import look_here, opened
 from weir.verification.recorded import (
     BEGIN,
     Columns,
@@ -36,8 +38,6 @@ from weir.verification.strangers import look_for_strangers
 from weir.warehouse.filesystem import filesystem
 
 FILES = 5_000  # looked at between two statements
-THREADS = 16  # that wait for the ends of files
-_TOGETHER = 32  # files: to hand each to a thread of its own would cost as much as to read its end
 # Reads the contents of files: what was seen, of each.
 Contents = Callable[[Columns, Sequence[Unit]], list[list[Seen]]]
 
@@ -71,6 +71,12 @@ class Verified:
         """How much there is of each kind of damage, for a sentence."""
         return ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.damage.items()))
 
+    def count(self, found: Sequence[Damage]) -> None:
+        """Count damage that was found and recorded."""
+        self.damage.update(one.kind for one in found)
+        if found and not self.first:
+            self.first = f"file {found[0].path}: {found[0].what}"
+
     def error(self) -> Incomplete | None:
         """Return the error that something is wrong, with the report; None if nothing is."""
         if not self.damage:
@@ -92,6 +98,7 @@ def verify(
     span: Span | None = None,
     contents: Contents | None,
     most_bytes: int | None = None,
+    again_after: float = 0.0,
     repair: bool = False,
 ) -> Verified:
     """Verify a stream, or all streams, the one first whose turn is longest ago; return what was
@@ -99,7 +106,8 @@ def verify(
 
     `contents`: reads the contents of files and compares digests; None: only sizes and footers are
     looked at. `span`: only what was committed after one time and up to another. `most_bytes`: the
-    most that is read; it begins where the last run with a maximum ended. `repair`: makes garbage of
+    most that is read; it begins where the last run with a maximum ended. `again_after`: leave
+    out streams that were read to their end in the last so many seconds. `repair`: makes garbage of
     files that the database does not know, and moves back files that were renamed.
 
     Raises NotFound for a stream that does not exist, and InvariantViolation if the warehouse is not
@@ -110,7 +118,7 @@ def verify(
         row = app.database.transaction(lambda c: read_stream(c, stream_name(stream)))
         ids = [row.stream_id]
     else:
-        ids = app.database.transaction(damage.in_turn)
+        ids = app.database.transaction(partial(damage.in_turn, again_after=again_after))
     done = Verified()
     for stream_id in ids:
         left = None if most_bytes is None else most_bytes - done.bytes
@@ -129,7 +137,7 @@ def _look_for_strangers(
     app: Installation, stream_id: int | None, repair: bool, done: Verified
 ) -> None:
     found, repaired = look_for_strangers(app, stream_id, repair=repair)
-    _count(done, found)
+    done.count(found)
     done.repaired += repaired
 
 
@@ -151,7 +159,7 @@ def _verify_stream(
         after = app.database.transaction(lambda c: damage.position(c, stream_id))
     if after == BEGIN and span is None:
         wrong = app.database.snapshot(lambda c: wrong_offsets(c, stream_id))
-        found = [_of(file, "offsets", what) for file, what in wrong]
+        found = [damage_of(file, "offsets", what) for file, what in wrong]
         _record(app, stream_id, found, None, OF_OFFSETS, done)
     begun, moves = done.bytes, contents is not None and span is None
     while True:
@@ -213,13 +221,13 @@ def _verify_units(
     files = [file for unit in units for file in unit.files]
     for unit, of_unit in zip(units, seen, strict=True):
         wrong = [
-            _of(file, *one) for file, of_file in zip(unit.files, of_unit, strict=True)
+            damage_of(file, *one) for file, of_file in zip(unit.files, of_unit, strict=True)
             for one in of_file.wrong
         ]  # fmt: skip
         if not wrong and (what := _wrong_commits(unit)):
-            wrong.append(_of(unit.files[0], "commits", what))
+            wrong.append(damage_of(unit.files[0], "commits", what))
         if not wrong and contents is not None and (what := wrong_digest(unit, of_unit)):
-            wrong.append(_of(unit.files[0], "content", what))
+            wrong.append(damage_of(unit.files[0], "content", what))
         found += wrong
         if not wrong:
             hashes += [
@@ -282,16 +290,11 @@ def _record(
     kept = app.database.transaction(
         lambda c: damage.record(c, stream_id, found, looked_at=looked_at, kinds=kinds)
     )
-    _count(done, kept)
+    done.count(kept)
 
 
-def _count(done: Verified, found: Sequence[Damage]) -> None:
-    done.damage.update(one.kind for one in found)
-    if found and not done.first:
-        done.first = f"file {found[0].path}: {found[0].what}"
-
-
-def _of(file: File, kind: str, what: str) -> Damage:
+def damage_of(file: File, kind: str, what: str) -> Damage:
+    """Return that something is wrong with a file."""
     return Damage(kind, file.path, what, file.segment_id, file.start_offset, file.events)
 
 
@@ -301,14 +304,13 @@ def by_pyarrow(app: Installation, *, contents: bool) -> Contents:
     def look(columns: Columns, units: Sequence[Unit]) -> list[list[Seen]]:
         reader = Reader(*filesystem(app.settings.warehouse), columns)
         of = [(file, unit.commits) for unit in units for file in unit.files]
-        threads, together = ((os.cpu_count() or 4), 1) if contents else (THREADS, _TOGETHER)
-
-        def look_at_some(begin: int) -> list[Seen]:
-            some = of[begin : begin + together]
-            return [look_at(reader, file, commits, contents=contents) for file, commits in some]
-
-        with ThreadPoolExecutor(threads) as pool:
-            seen = chain.from_iterable(pool.map(look_at_some, range(0, len(of), together)))
-            return [[next(seen) for _ in unit.files] for unit in units]
+        seen: Iterator[Seen]
+        if contents:
+            with ThreadPoolExecutor(os.cpu_count() or 4) as pool:
+                seen = iter(list(pool.map(lambda one: look_at(reader, *one), of)))
+        else:
+            files = [file.recorded for file, _ in of]
+            seen = map(Seen, opened(look_here(app.settings.warehouse, files)))
+        return [[next(seen) for _ in unit.files] for unit in units]
 
     return look

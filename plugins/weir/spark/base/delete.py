@@ -21,7 +21,7 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
     """
 
     def delete(files: Files) -> dict[int, str]:
-        if len(files) < FEW or any(map(_only_here, {root for root, _ in files})):
+        if len(files) < FEW or any(map(only_here, {root for root, _ in files})):
             return delete_here(files)
         context = spark().sparkContext
         partitions = min(context.defaultParallelism, len(files) // FEW + 1)
@@ -32,7 +32,8 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
     return delete
 
 
-def _only_here(root: str) -> bool:
+def only_here(root: str) -> bool:
+    """Return whether only a process with a JVM can reach the files below a root."""
     try:
         return isinstance(filesystem(root)[0], fs.PyFileSystem)
     except InvalidInput:  # the same error is reported for each of its files

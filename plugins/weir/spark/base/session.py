@@ -8,6 +8,7 @@ session that a DataFrame comes from, because other threads use that session at t
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -110,6 +111,8 @@ def session(name: str) -> SparkSession:
     if it can't keep files on this machine.
     """
     start_jvm()
+    if SparkConf().get("spark.master", "local").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need Weir
     # PySpark logs some errors as a line of JSON, with a traceback of Java's, before it raises them.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)

@@ -54,7 +54,7 @@ def contents_by_spark(app: Installation) -> Contents:
         for unit, of_unit in zip(units, seen, strict=True):
             if not any(one.wrong for one in of_unit) and wrong_digest(unit, of_unit):
                 # Columns that were dropped or widened while the files were written, or damage.
-                of_unit[:] = [look_at(reader, file, unit.commits, contents=True)
+                of_unit[:] = [look_at(reader, file, unit.commits)
                               for file in unit.files]  # fmt: skip
         return seen
 
@@ -77,7 +77,7 @@ def _read(
     for i, (file, seen, commits) in enumerate(files):
         of_file = rows[i]
         if sum(row["rows"] for row in of_file) != file.rows:
-            again = look_at(reader, file, commits, contents=True)
+            again = look_at(reader, file, commits)
             seen.wrong = again.wrong or [("unreadable", "Spark can't read all of its rows")]
             continue
         alone = next((one.clock for one in commits if one.end > file.start_offset), 0)
