@@ -3,7 +3,8 @@
 The run decides about each stream and truncates it in one transaction. `weir.retention_decisions`
 has each decision with its reason. The log names the subscribers that have timed out, have lost
 events, or soon will (`weir.retention_alerts` has those of all streams). Files are deleted after the
-grace period. With `dry_run`, the run only says what it would do.
+grace period, if their footers are what was recorded; what differs is kept, is in `weir.damage`, and
+fails the run that finds it. With `dry_run`, the run only says what it would do.
 
 **On failure.** Everything done so far is kept, and the next run does the rest. If one stream or
 group fails, the run continues with the others, names it, and fails at its end.
@@ -43,7 +44,8 @@ class Retention:
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
     """Truncate each stream in a transaction of its own, then sweep."""
-    from weir.spark.base.delete import deleter
+    from weir.spark.base.delete import FEW, deleter
+    from weir.spark.reads.footers import looker
 
     if not arguments.dry_run:
         # In a restored database, groups look as if they had been away since the backup.
@@ -62,7 +64,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
         deleted = sweep(
             job.database, job.settings.warehouse, job.settings.grace_period,
             deleter(lambda: job.spark), again_after=job.settings.transaction_max,
-            compacted_grace=job.settings.compacted_grace,
+            compacted_grace=job.settings.compacted_grace, look=looker(lambda: job.spark, few=FEW),
         )  # fmt: skip
     report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
     return complete(report, decisions, failed=(deleted or {}).get("failed", ()))

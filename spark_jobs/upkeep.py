@@ -51,7 +51,8 @@ class Upkeep:
 def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
     needs. Compact last, because it takes longest, and fails if the disk is full."""
-    from weir.spark.base.delete import deleter
+    from weir.spark.base.delete import FEW, deleter
+    from weir.spark.reads.footers import looker
 
     check_warehouse_ownership(job.database, job.settings.warehouse)
     published = publish(job.database, job.settings)  # first: a sweep waits for old snapshots to go
@@ -59,7 +60,7 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     deleted = sweep(
         job.database, job.settings.warehouse, job.settings.grace_period,
         deleter(lambda: job.spark), again_after=job.settings.transaction_max,
-        compacted_grace=job.settings.compacted_grace,
+        compacted_grace=job.settings.compacted_grace, look=looker(lambda: job.spark, few=FEW),
     )  # fmt: skip
     pruned = prune(job.database, job.settings.metadata_history)
     dropped = sweep_staging(job.database)

@@ -24,8 +24,8 @@ ROOMS = {
     "installation": "",
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
         time_index hole erasure erased_keys packed_commits transaction transaction_input
-        stream_writer capture_queue retention_queue retention_decision truncation truncated_range
-        watch announcement""",
+        stream_writer stream_cut capture_queue retention_queue retention_decision truncation
+        truncated_range watch announcement""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch batch_input adjunct_pin checkpoint parquet_output placement
         delivered_range""",
@@ -38,12 +38,12 @@ ROOMS = {
         adjunct_version_file""",
     "compaction": "compaction",
     "publication": "publication published_file",
-    "retention": "stream_cut",
     "recovery": "",
     "history": "job_run",
     "consumers": "",
     "arrow": "",
     "verification": "found_damage verification",
+    "retention": "",
     "erasure": "erasure_request signing_key",
     "audit": "audit counter_example audited_stream",
     "spark.failures": "",

@@ -142,7 +142,11 @@ def test_no_room_writes_to_the_tables_of_one_above_it(room: str) -> None:
             "'DELETE FROM reader_group_segment WHERE stream_id = :s'",
             "reader_group_segment",
         ),
-        ("controller", "f'UPDATE {x} SET y = 1; INSERT INTO stream_cut VALUES (1)'", "stream_cut"),
+        (
+            "controller",
+            "f'UPDATE {x} SET y = 1; INSERT INTO found_damage VALUES (1)'",
+            "found_damage",
+        ),
         ("reader_groups", "'SELECT * FROM prune_below(1, 2)'", "scale_decision"),
         ("local", "'INSERT INTO nobodys VALUES (1)'", "nobodys"),
         ("controller", "'DELETE FROM weir_internal.reader'", "reader"),

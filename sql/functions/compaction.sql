@@ -129,13 +129,14 @@ BEGIN
         WHERE f.stream_id = in_stream_id AND f.segment_id = n.segment_id
           AND f.start_offset >= n.first AND f.start_offset < n.past
         RETURNING f.path, f.bytes, f.events, f.transaction_number, f.first_clock, f.last_clock, f.schema_version,
-                  f.first_seq, f.last_seq, f.start_offset, f.stream_name, f.erased, w AS i
+                  f.first_seq, f.last_seq, f.start_offset, f.stream_name, f.erased, f.end_hash, w AS i
     ), freed AS (
-        INSERT INTO weir_internal.garbage (root, path, stream_id, reason, bytes)
-        SELECT '', o.path, in_stream_id, CASE WHEN in_erased[o.i] > 0 THEN 'erased' ELSE 'compacted' END, o.bytes
+        INSERT INTO weir_internal.garbage (root, path, stream_id, reason, bytes, rows, end_hash)
+        SELECT '', o.path, in_stream_id, CASE WHEN in_erased[o.i] > 0 THEN 'erased' ELSE 'compacted' END, o.bytes,
+               o.events - o.erased, o.end_hash
         FROM old o
         UNION ALL
-        SELECT '', in_paths[n.i], in_stream_id, 'aborted', in_bytes[n.i]
+        SELECT '', in_paths[n.i], in_stream_id, 'aborted', in_bytes[n.i], NULL, NULL
         FROM generate_subscripts(in_paths, 1) AS n (i)
         -- What a recovery found is not its own.
         WHERE n.i <> ALL (whole) AND starts_with(in_paths[n.i], in_stream_id || '/_weir_tx=' || in_number || '/')

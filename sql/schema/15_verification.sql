@@ -28,7 +28,7 @@ CREATE TABLE weir_internal.found_damage (
 CREATE INDEX found_damage_by_stream ON weir_internal.found_damage (stream_id);
 COMMENT ON TABLE weir_internal.found_damage IS 'What is not as it was recorded, until it is seen to be right again.';
 COMMENT ON COLUMN weir_internal.found_damage.path IS 'The file, below the warehouse.';
-COMMENT ON COLUMN weir_internal.found_damage.kind IS 'missing, size, unreadable, end, rows, commits, content, order, bytes, segment, offsets, unknown or renamed: see weir.damage.';
+COMMENT ON COLUMN weir_internal.found_damage.kind IS 'missing, size, unreadable, end, rows, commits, content, order, bytes, segment, offsets, unknown, renamed or garbage: see weir.damage.';
 COMMENT ON COLUMN weir_internal.found_damage.stream_id IS 'The stream in whose folder it is; null in no stream''s.';
 COMMENT ON COLUMN weir_internal.found_damage.segment_id IS 'The segment of its events; null for a file that nobody knows.';
 COMMENT ON COLUMN weir_internal.found_damage.start_offset IS 'The offset of its first event.';

@@ -56,7 +56,12 @@ def test_the_folder_of_an_aborted_attempt_goes_whole_and_no_other(
         for name in ("_weir_segment=0/_weir_task=0/a.parquet", "_SUCCESS", "_temporary/0/x"):
             write(tmp_path, attempt.folder + name)
     abort(lane.database, aborted)
-    assert sweep(lane.database, str(tmp_path), 0.0) == {"deleted": 1, "bytes": 0, "failed": []}
+    assert sweep(lane.database, str(tmp_path), 0.0) == {
+        "deleted": 1,
+        "bytes": 0,
+        "kept": 0,
+        "failed": [],
+    }
     assert not (tmp_path / aborted.folder).exists()
     assert len(list((tmp_path / begun.folder).rglob("*"))) > 3
     assert left(lane) == []

@@ -1,6 +1,7 @@
 """The job of retention, as its DAG submits it."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,8 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import weir
 from spark_jobs import checkpoints, retention, upkeep
 from tests.crash.jobs import write_config
 from tests.world.groups import Group
@@ -23,7 +26,7 @@ from weir.history.job_runs import RunId, read_outcome
 from weir.operations.action import Job
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
-from weir.settings import Settings
+from weir.settings import Settings, load
 from weir.warehouse.marker import MARKER
 
 
@@ -110,7 +113,7 @@ def test_a_dry_run_tells_of_every_stream_and_changes_nothing(
     # What it said is what is done then.
     _, _, report, _ = submitted(database)
     assert {name: (one["rule"], one["cut"]) for name, one in of(report).items()} == rules
-    assert report["deleted"] == {"deleted": 3, "bytes": 100, "failed": []}
+    assert report["deleted"] == {"deleted": 3, "bytes": 100, "kept": 0, "failed": []}
     after = everything(database, warehouse)
     changed = {name for name in before if after[name] != before[name]}
     assert changed >= {"stream", "garbage", "retention_decision", "data_file", "files"}
@@ -185,6 +188,26 @@ def abandoned(database: Database, warehouse: Path) -> tuple[Lane, Group]:
     seal_stream(database, other.name, request_id="seal")
     sweep(database, str(warehouse), 0.0)
     return lane, fast
+
+
+def test_a_file_that_differs_from_what_was_recorded_is_named_and_kept(
+    database: Database, warehouse: Path
+) -> None:
+    lane = Lane.made(database, retention="consumed", segments=1)
+    given = replace(load(), transaction_lease=600.0)
+    for batch in "ab":
+        table = pa.table({"key": [f"{batch} {i}" for i in range(10)]})
+        weir.append(str(lane.name), table, writer_id="w", batch_id=batch, settings=given)
+    consume(Group.made(lane, start="0.0=0"))
+    one, other = (warehouse / file.path for file in lane.files())
+    os.truncate(one, 100)
+    status, state, report, error = submitted(database)
+    assert (status, state) == (1, "failed")
+    assert f"{one.relative_to(warehouse)} is kept (it has 100 of " in error
+    assert (report["deleted"]["deleted"], report["deleted"]["kept"]) == (1, 1)
+    assert (one.exists(), other.exists()) == (True, False)
+    assert submitted(database)[:2] == (0, "succeeded")
+    assert one.exists()
 
 
 RESTORED = r"first trigger weir_recover .* \[database_restored\]"

@@ -632,7 +632,8 @@ class ScaleByPolicyOperator(ActionOperator):
     ) -> None: ...
 
 class CaptureOperator(ActionOperator):
-    """Record the tail of each stream that has moved."""
+    """Record the tail of each stream that has moved, and compare new files with what was recorded
+    of them."""
     def __init__(
         self,
         *,

@@ -59,10 +59,10 @@ def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> F
         text(
             f"""WITH below AS (
                 DELETE FROM data_file f USING {_BELOW}
-                RETURNING f.path, f.bytes
+                RETURNING f.path, f.bytes, f.events - f.erased AS rows, f.end_hash
             ), freed AS (
-                INSERT INTO garbage (root, path, stream_id, reason, bytes)
-                SELECT '', path, :s, 'truncated', bytes FROM below
+                INSERT INTO garbage (root, path, stream_id, reason, bytes, rows, end_hash)
+                SELECT '', path, :s, 'truncated', bytes, rows, end_hash FROM below
             ), moved AS (
                 UPDATE stream SET head = CAST(:cut AS jsonb) WHERE stream_id = :s
             )

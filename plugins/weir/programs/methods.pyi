@@ -343,7 +343,8 @@ class Actions(Acting):
     def scale(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
         """Scale the streams whose segments no longer fit their load, by their policies."""
     def stream_cuts(self) -> dict[str, Any]:
-        """Record the tail of each stream that has moved."""
+        """Record the tail of each stream that has moved, and compare new files with what was recorded
+        of them."""
     def upkeep(self) -> dict[str, Any]:
         """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
         small files."""

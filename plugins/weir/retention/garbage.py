@@ -7,6 +7,8 @@ from sqlalchemy import Connection, text
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
+from weir.verification.footers import Look, look_here
+from weir.verification.kept import JUDGED, forget_kept, keep
 from weir.warehouse.file_deletion import Delete, delete_here
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, delete_leftovers, write_marker
@@ -21,6 +23,7 @@ def sweep(
     grace_period: float,
     delete: Delete | None = None,
     *,
+    look: Look = look_here,
     again_after: float = 0.0,
     compacted_grace: float = 0.0,
 ) -> dict[str, Any]:
@@ -34,18 +37,23 @@ def sweep(
     Files whose events a compaction has put into others are kept `compacted_grace` seconds, if that
     is longer, because a database that is restored from a backup knows no others. Those whose events
     were erased go at once.
-    `delete`: how to delete files; by default with a few threads of this process.
+    `delete`: how to delete files; by default with a few threads of this process. `look`: how to
+    look at their footers; likewise.
 
-    Returns the number of deleted files, their bytes, and a sentence for each file that could not be
-    deleted and is left for the next sweep. A row is deleted after its file, so the next sweep
-    completes a killed one. Raises InvariantViolation if the warehouse belongs to another database,
-    or if this database was restored, moved or taken over since it was last recovered.
+    What is not what was recorded of it is kept, and so is what a stream still needs: until a person
+    lets it go, which `weir.damage` asks for (`weir verify --repair`). What was erased goes anyway.
+
+    Returns the number of deleted files, their bytes, how many were kept, and a sentence for each
+    file that was kept, or could not be deleted and is left for the next sweep. A row is deleted
+    after its file, so the next sweep completes a killed one. Raises InvariantViolation if the
+    warehouse belongs to another database, or if this database was restored, moved or taken over
+    since it was last recovered.
     """
     installation_id = check_warehouse_ownership(database, warehouse)
     # From now on the marker shows that a backup from before this sweep is older than the warehouse.
     write_marker(warehouse, Marker(installation_id, database.transaction(_count_sweep)))
     delete_leftovers(*filesystem(warehouse), MARKER)
-    files = bytes_ = 0
+    files = bytes_ = kept = 0
     failed: list[str] = []
     last = ("", "")
     graces = {
@@ -54,7 +62,10 @@ def sweep(
     }  # fmt: skip
     while True:
         after = last
-        rows = database.transaction(lambda c, a=after: _sweepable(c, graces, a))  # type: ignore[misc]  # the loop's own
+        every = database.transaction(lambda c, a=after: _sweepable(c, graces, a))  # type: ignore[misc]  # the loop's own
+        rows, not_garbage, unopened = keep(database, warehouse, every, look)
+        failed += not_garbage + unopened
+        kept += len(not_garbage)
         found = [(row.root or warehouse, row.path) for row in rows]
         failures = (delete or delete_here)(found) if found else {}
         failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
@@ -63,9 +74,9 @@ def sweep(
             database.transaction(lambda c, g=gone: _delete_rows(c, g, again_after))  # type: ignore[misc]  # the loop's own
         files += sum(row.reason != SWEPT for row in gone)
         bytes_ += sum(row.bytes for row in gone)
-        if len(rows) < AT_ONCE:
-            return {"deleted": files, "bytes": bytes_, "failed": failed}
-        last = (rows[-1].root, rows[-1].path)
+        if len(every) < AT_ONCE:
+            return {"deleted": files, "bytes": bytes_, "kept": kept, "failed": failed}
+        last = (every[-1].root, every[-1].path)
 
 
 def _count_sweep(connection: Connection) -> int:
@@ -81,7 +92,9 @@ def _sweepable(
 ) -> Sequence[Any]:
     return connection.execute(
         text(
-            """SELECT g.root, g.path, g.bytes, g.reason FROM garbage g
+            f"""WITH due AS MATERIALIZED (
+            SELECT g.root, g.path, g.bytes, g.reason, g.stream_id, g.rows, g.end_hash
+            FROM garbage g
             LEFT JOIN (
                 SELECT r.stream_id, min(r.opened_at) AS since
                 FROM batches_protecting_files(:grace) r
@@ -95,7 +108,11 @@ def _sweepable(
               AND (g.root <> '' OR NOT EXISTS (
                   SELECT FROM published_file p
                   WHERE p.stream_id = g.stream_id AND p.path = g.path))
-            ORDER BY g.root, g.path LIMIT :most"""
+              AND (g.root <> '' OR g.reason = 'erased' OR NOT EXISTS (
+                  SELECT FROM found_damage d WHERE d.path = g.path AND d.kind = 'garbage'))
+            ORDER BY g.root, g.path LIMIT :most
+            ), {JUDGED}
+            SELECT * FROM judged ORDER BY root, path"""  # noqa: S608 - a constant
         ),
         {**graces, "swept": SWEPT, "most": AT_ONCE, "root": after[0], "path": after[1]},
     ).all()
@@ -106,6 +123,7 @@ def _delete_rows(connection: Connection, gone: Sequence[Any], again_after: float
 
     What each row says now does not count: another sweep at the same time may have changed it.
     """
+    forget_kept(connection, [row.path for row in gone if not row.root])
     connection.execute(
         text(
             """WITH gone AS MATERIALIZED (

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.ownership import check_warehouse_ownership
-from weir.errors import Incomplete, counted
+from weir.errors import counted
 from weir.installation.opened import Installation
 from weir.verification import damage
 from weir.verification.damage import OF_FILES
@@ -87,9 +87,9 @@ def prove(app: Installation, look: Look, most: int = FILES) -> Proven:
 
 def must_be_right(proven: Proven, report: dict[str, Any]) -> None:
     """Raise Incomplete with the report of a run if it has found damage."""
-    errors = [one.error() for one in (proven.seen, proven.read) if one is not None]
-    for error in filter(None, errors):
-        raise Incomplete(error.code, error.sentence, report=report, retryable=False)
+    for seen in (proven.seen, proven.read):
+        if seen is not None and (error := seen.error(report)) is not None:
+            raise error
 
 
 Stream = tuple[int, str]  # id and name

@@ -25,6 +25,7 @@ from weir.verification import damage
 from weir.verification.damage import OF_CONTENTS, OF_FILES, OF_OFFSETS, Damage
 from weir.verification.files import Reader, Seen, look_at
 from weir.verification.footers import look_here, opened
+from weir.verification.kept import let_go
 from weir.verification.recorded import (
     BEGIN,
     Columns,
@@ -77,8 +78,9 @@ class Verified:
         if found and not self.first:
             self.first = f"file {found[0].path}: {found[0].what}"
 
-    def error(self) -> Incomplete | None:
-        """Return the error that something is wrong, with the report; None if nothing is."""
+    def error(self, report: dict[str, Any] | None = None) -> Incomplete | None:
+        """Return the error that something is wrong, with a report (None: its own); None if nothing
+        is."""
         if not self.damage:
             return None
         return Incomplete(
@@ -86,7 +88,7 @@ class Verified:
             f"{counted(self.damage.total(), 'finding')} in {counted(self.files, 'file')} "
             f"({self.kinds}), such as {self.first}; the view weir.damage has all of them, and what "
             "to do.",
-            report=self.report(),
+            report=report or self.report(),
             retryable=False,
         )
 
@@ -120,6 +122,8 @@ def verify(
     else:
         ids = app.database.transaction(partial(damage.in_turn, again_after=again_after))
     done = Verified()
+    if repair:
+        done.repaired += app.database.transaction(lambda c: let_go(c, ids[0] if stream else None))
     for stream_id in ids:
         left = None if most_bytes is None else most_bytes - done.bytes
         if left is not None and left <= 0:
