@@ -20,6 +20,7 @@ from spark_jobs import checkpoints
 from spark_jobs.checkpoints import Checkpoints
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
+from weir.installation.opened import Installation
 from weir.operations.action import Job
 from weir.operations.metrics import as_text, rows_of
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
@@ -30,6 +31,7 @@ from weir.retention.release import read_alerts
 from weir.retention.run import retain
 from weir.settings import Settings
 from weir.spark.base.delete import deleter
+from weir.verification.prove import prove
 
 RunOnce = Callable[[Database, str], Any]  # with the warehouse
 FEW = 100
@@ -241,8 +243,11 @@ def deletion(setting: Setting) -> Figure:
     )
 
 
-def _cuts(database: Database, _warehouse: str) -> None:
+def _cuts(database: Database, warehouse: str) -> None:
+    """Run what weir_stream_cuts does, except for reading files (the figure `files/prove`)."""
     capture(database)
+    app = Installation(Settings(warehouse=warehouse, verify_bytes=0), database)
+    prove(app, lambda _, files: [[] for _ in files])
 
 
 def _checkpoints(database: Database, warehouse: str) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
@@ -11,12 +12,16 @@ from sqlalchemy import text
 from benchmarks.data_path import appender, opened, to_nothing
 from benchmarks.figure import Figure
 from benchmarks.files import small_files
-from benchmarks.setting import Setting
+from benchmarks.setting import Setting, in_bulk
 from spark_jobs.verify import contents_by
 from weir.controller.streams import create_stream
 from weir.model.names import StreamName, stream_name
+from weir.retention.capture import capture
 from weir.spark.appends import stage
-from weir.verification.verify import THREADS, Verified, verify
+from weir.spark.reads.footers import looker
+from weir.verification.footers import THREADS
+from weir.verification.prove import prove
+from weir.verification.verify import Verified, verify
 
 
 def _rows(setting: Setting) -> DataFrame:
@@ -87,6 +92,37 @@ def footers(setting: Setting) -> Figure:
     )
 
 
+def proof(setting: Setting) -> Figure:
+    """Return the figure of proving a cut after many new files, beside reading their footers with
+    pyarrow."""
+    name, files = small_files(setting)
+    paths, app = _paths(setting, name), opened(setting)
+    app = replace(app, settings=replace(app.settings, verify_bytes=0))
+    capture(app.database)
+
+    def ours() -> None:
+        in_bulk(
+            app.database,
+            "UPDATE stream_cut SET proven_at = NULL; UPDATE verification SET proven_clock = NULL",
+        )
+        while (done := prove(app, looker(lambda: setting.spark))).behind:
+            pass
+        _right(done.seen, done.seen.files)
+
+    def reference() -> None:
+        with ThreadPoolExecutor(THREADS) as pool:
+            assert sum(footer.num_rows for footer in pool.map(pq.read_metadata, paths))
+
+    return Figure(
+        "files/prove",
+        f"a cut proven after {files:,} new files in one Spark job, beside reading their footers "
+        "with pyarrow",
+        ours,
+        reference,
+        limit=2.5,
+    )
+
+
 def contents(setting: Setting) -> Figure:
     """Return the figure of verifying contents with Spark, beside a native scan."""
     name = _stream(setting, 4)
@@ -125,5 +161,6 @@ def _right(done: Verified, files: int) -> None:
 FIGURES = {
     "files/digest": digests,
     "files/verify": footers,
+    "files/prove": proof,
     "files/verify_contents": contents,
 }

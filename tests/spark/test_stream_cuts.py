@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.stream_cuts import StreamCuts
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.actions import ACTIONS
-from weir.actions.stream_cuts import StreamCuts
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations.action import Job
+from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand
 from weir.spark.reads import footers
 

@@ -112,32 +112,29 @@ _UNPROVEN = """SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.cloc
         coalesce(min(v.proven_clock), -1) AS since
     FROM stream_cut c LEFT JOIN verification v USING (stream_id)
     WHERE c.proven_at IS NULL GROUP BY c.stream_id"""
-# clock_time: of that there is an index.
+# clock_time: of that there is an index. No join of what was found: Postgres can't know how many.
 _COMMITS = text(
     f"""WITH behind AS MATERIALIZED (
         SELECT * FROM ({_UNPROVEN}) u WHERE u.since < u.until
     ), commits AS (
-        SELECT b.stream_id, t.transaction_number, t.clock, t.files,
+        SELECT b.*, t.transaction_number, t.clock, t.files,
                sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
-        FROM behind b CROSS JOIN LATERAL (
+        FROM behind b LEFT JOIN LATERAL (
             SELECT t.transaction_number, t.clock, t.files FROM transaction t
             WHERE t.stream_name = b.stream_name AND clock_time(t.clock) > clock_time(b.since)
               AND clock_time(t.clock) <= clock_time(b.until)
-            ORDER BY clock_time(t.clock) LIMIT :most + 1) t
-    ), taken AS (
-        SELECT * FROM (
-            SELECT c.*, sum(c.files) OVER (ORDER BY c.up_to, c.stream_id, c.clock) - c.files
-                AS before
-            FROM commits c) o
-        WHERE o.before < :most
+            ORDER BY clock_time(t.clock) LIMIT :most + 1) t ON true
+    ), judged AS (
+        SELECT c.*, c.clock IS NULL OR sum(c.files) OVER (
+            ORDER BY c.up_to, c.stream_id, c.clock) - c.files < :most AS taken
+        FROM commits c
     )
-    SELECT b.stream_id, b.stream_name, coalesce(array_agg(k.transaction_number)
-               FILTER (WHERE k.files > 0), '{{}}') AS numbers,
-           CASE WHEN count(k.clock) = coalesce(max(n.commits), 0) AND count(k.clock) <= :most
-                THEN b.until ELSE max(k.clock) END AS until
-    FROM behind b LEFT JOIN taken k USING (stream_id)
-    LEFT JOIN (SELECT stream_id, count(*) AS commits FROM commits GROUP BY 1) n USING (stream_id)
-    GROUP BY b.stream_id, b.stream_name, b.until ORDER BY b.stream_id"""  # noqa: S608 - constants
+    SELECT stream_id, coalesce(
+               array_agg(transaction_number) FILTER (WHERE taken AND files > 0), '{{}}')
+               AS numbers, stream_name,
+           CASE WHEN bool_and(taken) AND count(clock) <= :most THEN until
+                ELSE max(clock) FILTER (WHERE taken) END AS until
+    FROM judged GROUP BY stream_id, stream_name, judged.until ORDER BY stream_id"""  # noqa: S608 - constants
 )
 _FILES = text(
     f"""SELECT f.stream_id, f.stream_name, {COLUMNS}
