@@ -11,8 +11,9 @@ digest that its commit recorded. *At most* makes a run read so much, and continu
 each run that has some, so that everything is read in turn.
 
 **Repair.** Nothing is changed without it. With it, files that the database does not know become
-garbage, which is deleted after the grace period, and files that were renamed are moved back. No
-event is lost by either. Everything else needs a backup.
+garbage, which is deleted after the grace period, files that were renamed are moved back, and sweeps
+may delete garbage that was kept because it differs. No event is lost by that. Everything else needs
+a backup.
 
 **On failure.** Run it again after the repair: what is right again leaves the view.
 """
@@ -53,8 +54,8 @@ class Verify:
     )
     repair: bool = argument(
         "Repair",
-        "Make garbage of files that the database does not know, and move back files that were "
-        "renamed. Nothing else is changed.",
+        "Make garbage of files that the database does not know, move back files that were renamed, "
+        "and let sweeps delete garbage that was kept. Nothing else is changed.",
         False,
     )
     since: str = argument(
