@@ -17,7 +17,6 @@ TOGETHER = {
         "tests/crash/test_append_killed.py",
         "tests/crash/test_concurrent_appends.py",
         "tests/crash/test_consumer_killed.py",
-        "tests/crash/test_lost_connection.py",
         "tests/crash/test_outage.py",
         "tests/crash/test_query_killed.py",
         "tests/crash/test_soak.py",

@@ -36,6 +36,12 @@ def place_of(file: str) -> str:
     return max((place for place in promised() if file.startswith(place)), key=len)
 
 
+def in_part() -> set[str]:
+    """The files of which `make test` leaves tests and cases to a release."""
+    rows = table("Files that `make test` plays in part")
+    return {file for files, *_ in rows for file in re.findall(r"`(tests/[^`]*)`", files)}
+
+
 def collected(request: pytest.FixtureRequest) -> list[pytest.Item]:
     """All tests of the files of this run, also those that it does not run."""
     return request.config.stash[COLLECTED]
@@ -81,14 +87,23 @@ def test_every_test_outside_of_ci_is_named(request: pytest.FixtureRequest) -> No
     }
     whole = {name for name, _ in told if "::" not in name}
     left = {
-        (file if (file := item.nodeid.split("::")[0]) in whole else function_of(item), tier)
+        (file if file in whole else function_of(item), tier)
         for item in items
         if (tier := tier_of(item)) in ("release", "soak")
+        and ((file := item.nodeid.split("::")[0]) not in in_part() or tier == "soak")
     }
     assert told == left
     for item in items:
         if item.nodeid.split("::")[0] in whole:
             assert tier_of(item) in ("release", "soak"), item.nodeid
+
+
+def test_each_file_that_is_played_in_part_has_both(request: pytest.FixtureRequest) -> None:
+    tiers: dict[str, set[bool]] = defaultdict(set)
+    for item in collected(request):
+        tiers[item.nodeid.split("::")[0]].add(tier_of(item) == "release")
+    for file in in_part() & tiers.keys():
+        assert tiers[file] == {True, False}, file
 
 
 def test_every_test_that_draws_its_cases_is_named_with_how_many(

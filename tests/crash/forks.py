@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 class Child:
     """A process that does some work and ends. It must open connections of its own."""
 
-    def __init__(self, work: Callable[[], str | None], seconds: int = 60) -> None:
+    def __init__(self, work: Callable[[], str | None], seconds: int = 300) -> None:
         """`seconds`: how long it may live. What `work` returns, or raises, it has `said`."""
         reading, writing = os.pipe()
         self.pid = os.fork()

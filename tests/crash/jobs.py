@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 _runs = itertools.count()
 
 
-def wait_for(what: str, found: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_for(what: str, found: Callable[[], Any], seconds: float = 300.0) -> Any:
     """Ask again and again until the answer is true, and return it."""
     until = time.monotonic() + seconds
     while not (answer := found()):
@@ -97,7 +97,7 @@ class Process:
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def wait(self, seconds: float = 120.0) -> int:
+    def wait(self, seconds: float = 300.0) -> int:
         """Wait until the process ends, and return its exit status."""
         return self._process.wait(seconds)
 
@@ -142,26 +142,19 @@ def holding(dsn: str, statement: str) -> Iterator[Callable[[], bool]]:
     """Hold the locks of a statement during the block. Yield a function that says whether somebody
     waits for them."""
     connection = psycopg2.connect(dsn)
-    watcher = psycopg2.connect(dsn)
-    watcher.autocommit = True
     connection.cursor().execute("SET search_path TO weir_internal, weir")
     connection.cursor().execute(statement)
-
-    def somebody_waits() -> bool:
-        cursor = watcher.cursor()
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))",
-            (connection.info.backend_pid,),
-        )
-        (count,) = cursor.fetchone()
-        return bool(count)
-
     try:
-        yield somebody_waits
+        yield lambda: blocked_by(dsn, connection.info.backend_pid)
     finally:
         connection.rollback()
         connection.close()
-        watcher.close()
+
+
+def blocked_by(dsn: str, server: int) -> bool:
+    """Return whether somebody waits for a lock of the server process of a session."""
+    blocked = f"SELECT pid FROM pg_stat_activity WHERE {server} = ANY(pg_blocking_pids(pid))"
+    return bool(execute(dsn, blocked))
 
 
 def execute(dsn: str, statement: str) -> list[tuple[Any, ...]]:
@@ -177,31 +170,43 @@ def execute(dsn: str, statement: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+class HeldCommits:
+    """The COMMITs of appends to a database, none of which ends before it is let go."""
+
+    def __init__(self, database: TestDatabase) -> None:
+        self._dsn = database.dsn
+        self._connection = psycopg2.connect(database.dsn)
+        self._connection.cursor().execute("SELECT pg_advisory_lock(1)")
+
+    def waiting(self) -> list[int]:
+        """Return the process ids of the servers that are in the middle of one."""
+        found = execute(
+            self._dsn,
+            """SELECT pid FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event = 'advisory'""",
+        )
+        return [pid for (pid,) in found]
+
+    def let_go(self) -> None:
+        """Let all of them end."""
+        self._connection.close()
+
+
 @contextmanager
-def slow_commits(database: TestDatabase, seconds: float) -> Iterator[Callable[[], list[int]]]:
-    """Let every COMMIT of an append take so many seconds. Yield a function that returns the process
-    ids of the servers that are at it."""
+def held_commits(database: TestDatabase) -> Iterator[HeldCommits]:
+    """Hold the COMMIT of each append during the block, or until it is let go."""
     execute(
         database.owner_dsn,
-        f"""CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NULL; END $$;
-        CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON weir_internal.transaction
+        """CREATE FUNCTION be_held() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER held AFTER UPDATE ON weir_internal.transaction
             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.state = 'committed')
-            EXECUTE FUNCTION be_slow();
-        GRANT EXECUTE ON FUNCTION be_slow TO PUBLIC""",
+            EXECUTE FUNCTION be_held();
+        GRANT EXECUTE ON FUNCTION be_held TO PUBLIC""",
     )
-
-    def at_commit() -> list[int]:
-        return [
-            pid
-            for (pid,) in execute(
-                database.dsn,
-                """SELECT pid FROM pg_stat_activity WHERE datname = current_database()
-                AND wait_event = 'PgSleep'""",
-            )
-        ]
-
+    held = HeldCommits(database)
     try:
-        yield at_commit
+        yield held
     finally:
-        execute(database.owner_dsn, "DROP FUNCTION be_slow CASCADE")
+        held.let_go()
+        execute(database.owner_dsn, "DROP FUNCTION be_held CASCADE")

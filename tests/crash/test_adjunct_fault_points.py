@@ -148,7 +148,6 @@ AGAIN_IS_MORE = (begin, begin_in_place_of_another)
 
 
 @pytest.mark.random
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(
     scene: Callable[[Database], Scene], database: Database, tmp_path: Path

@@ -22,8 +22,6 @@ from weir.model.names import stream_name
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 
-pytestmark = pytest.mark.drawn(1, among="killed jobs")
-
 BUILDING = "SELECT FROM adjunct_version WHERE state = 'building'"
 SLOW = Way(
     AdjunctDefinition(value="tests.crash.functions:slow_values", value_columns="n BIGINT"),
@@ -63,7 +61,7 @@ def before_the_publication(database: TestDatabase) -> str:
 
 def before_the_pin(database: TestDatabase) -> str:
     pins = "SELECT 1 FROM adjunct_pin"
-    wait_for("the targets", lambda: execute(database.owner_dsn, pins), seconds=120)
+    wait_for("the targets", lambda: execute(database.owner_dsn, pins))
     return f"{pins} FOR UPDATE"
 
 
@@ -81,13 +79,14 @@ def check_built_once(store: Store) -> None:
     assert written == {file.path for file in version.files}
 
 
+@pytest.mark.release
 def test_a_builder_that_is_killed_while_spark_computes_is_followed_by_another(
     world: World,
 ) -> None:
     store, folder = world.store(SLOW), world.weir.settings.state
     waiting = {"WEIR_TEST_WAIT": str(folder)}
     with job("adjunct", {}, folder / "weir.toml", **waiting) as killed:
-        wait_for("its function to be called", (folder / "here").exists, seconds=120)
+        wait_for("its function to be called", (folder / "here").exists)
         assert world.weir.query(BUILDING)
         killed.kill()
     check_built_once(store)
@@ -102,12 +101,13 @@ def test_a_builder_that_is_killed_when_it_has_written_all_is_followed_by_another
         holding(test_database.owner_dsn, step) as somebody_waits,
         job("adjunct", {}, world.weir.settings.state / "weir.toml") as killed,
     ):
-        wait_for("the version to be published", somebody_waits, seconds=120)
+        wait_for("the version to be published", somebody_waits)
         killed.kill()
     assert list(Path(world.weir.settings.warehouse).rglob("_weir_adjunct=*/**/*.parquet"))
     check_built_once(store)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "step", [before_the_targets, before_the_build, before_the_publication, before_the_pin]
 )
@@ -127,7 +127,7 @@ def test_a_consumer_that_is_killed_while_it_prepares_a_batch_is_continued_at_tha
         job("process", arguments, config) as killed,
         holding(test_database.owner_dsn, step(test_database)) as somebody_waits,
     ):
-        wait_for("the step", somebody_waits, seconds=120)
+        wait_for("the step", somebody_waits)
         killed.kill()
     states = [state for (state,) in weir.query("SELECT state FROM adjunct_pins")]
     assert states == ([] if step is before_the_targets else ["preparing"])

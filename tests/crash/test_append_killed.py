@@ -10,13 +10,11 @@ import pytest
 
 from spark_jobs import ingest
 from tests.conftest import TestDatabase
-from tests.crash.jobs import holding, job, slow_commits, wait_for
+from tests.crash.jobs import held_commits, holding, job, wait_for
 from tests.spark.installation import Installation
 from tests.world.jobs import main
 from weir.model.names import StreamName
 from weir.retention.garbage import sweep
-
-pytestmark = pytest.mark.drawn(1, among="killed jobs")
 
 ROWS = 40_000
 ARGUMENTS = {"stream": "s/events", "files": ["rows.csv"], "format": "csv"}
@@ -73,6 +71,7 @@ def test_append_killed_before_its_commit_leaves_nothing_and_its_retry_appends_al
     assert_exactly_once(weir, stream, attempt=2)
 
 
+@pytest.mark.release
 def test_append_killed_after_its_commit_is_not_repeated_by_its_retry(
     weir: Installation, stream: StreamName, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +87,7 @@ def test_append_killed_after_its_commit_is_not_repeated_by_its_retry(
     assert_exactly_once(weir, stream, attempt=1)
 
 
+@pytest.mark.release
 def test_append_killed_in_the_middle_of_its_commit_is_there_once_after_its_retry(
     weir: Installation,
     test_database: TestDatabase,
@@ -96,14 +96,15 @@ def test_append_killed_in_the_middle_of_its_commit_is_there_once_after_its_retry
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # The server has been told to commit, and does so; nobody is left to hear of it.
-    with slow_commits(test_database, 3.0) as at_commit, job("ingest", ARGUMENTS, config) as killed:
-        wait_for("the append to commit", at_commit)
+    with held_commits(test_database) as commits, job("ingest", ARGUMENTS, config) as killed:
+        wait_for("the append to commit", commits.waiting)
         killed.kill()
         assert weir.query("SELECT state FROM transaction") == [("open",)]
-        assert "nothing appended" in retry(capsys)
+    assert "nothing appended" in retry(capsys)
     assert_exactly_once(weir, stream, attempt=1)
 
 
+@pytest.mark.release
 def test_orphan_that_lives_on_beside_the_retry_is_refused_and_doubles_nothing(
     weir: Installation, stream: StreamName, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +123,7 @@ def test_orphan_that_lives_on_beside_the_retry_is_refused_and_doubles_nothing(
     assert_exactly_once(weir, stream, attempt=2)
 
 
+@pytest.mark.release
 def test_an_append_whose_jvm_dies_is_aborted_and_says_so(
     weir: Installation, stream: StreamName, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,11 +15,10 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 
-pytestmark = pytest.mark.drawn(1, among="killed jobs")
-
 ROUNDS = 6
 
 
+@pytest.mark.release
 def test_two_applications_that_append_to_one_stream_lose_and_double_nothing(
     weir: Installation, config: Path
 ) -> None:
@@ -74,6 +73,7 @@ def test_two_appends_that_began_before_a_split_lose_nothing_and_keep_order(
         assert batches == [0, 3, 1, 2, 4], "in the order of the commits, none of them torn"
 
 
+@pytest.mark.release
 def test_appends_that_race_with_splits_and_merges_lose_nothing_and_keep_order(
     weir: Installation,
 ) -> None:

@@ -194,7 +194,6 @@ SCENES = [
 AGAIN_IS_MORE = (begin, split_what_is_hot, merge_what_is_cold, retain_what_is_consumed)
 
 
-@pytest.mark.drawn(4)
 @pytest.mark.random
 @pytest.mark.parametrize("made", SCENES, ids=lambda made: made.__name__)
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(
@@ -277,8 +276,9 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
     database.dispose()
 
 
-@pytest.mark.drawn(1)
-@pytest.mark.parametrize("unknown_files", ["keep", "delete"])
+@pytest.mark.parametrize(
+    "unknown_files", ["delete", pytest.param("keep", marks=pytest.mark.release)]
+)
 def test_a_recovery_killed_anywhere_is_finished_by_the_next(
     test_database: TestDatabase, tmp_path: Path, unknown_files: str
 ) -> None:

@@ -299,7 +299,6 @@ SCENES: list[Callable[[Database], Scene]] = [
 AGAIN_IS_MORE = (join_first, open_new, open_over_a_gap, take_over)
 
 
-@pytest.mark.drawn(4)
 @pytest.mark.random
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(

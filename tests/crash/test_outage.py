@@ -25,7 +25,7 @@ from weir.reader_groups.groups.readers import expire as expire_readers
 from weir.settings import Settings
 from weir.spark import Reader
 
-pytestmark = pytest.mark.drawn(1, among="killed jobs")
+pytestmark = pytest.mark.release
 
 LEASE = 3.0
 

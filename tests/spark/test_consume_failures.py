@@ -1,6 +1,7 @@
 """Consumers that fail, are refused or are replaced publish nothing, and the next run goes on."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
-from tests.crash.jobs import slow_commits
+from tests.crash.jobs import blocked_by, held_commits, wait_for
 from tests.raises import raises
 from tests.spark.installation import Installation, batches, parquet_rows, plain
 from weir.controller.ownership import read_installation
@@ -146,8 +147,12 @@ def test_lease_that_is_renewed_during_the_commit_does_not_fail_the_run(
     weir = Installation(weir.spark, weir.database, settings)
     weir.append(stream, [(f"key {n % 11}", n) for n in range(90, 180)])
     group = weir.group(stream)
-    with slow_commits(test_database, 1.0):
-        report = weir.consumer(group, plain, "stream:s/out").run()
+    with ThreadPoolExecutor(1) as pool, held_commits(test_database) as commits:
+        run = pool.submit(weir.consumer(group, plain, "stream:s/out").run)
+        [server] = wait_for("the commit", commits.waiting)
+        wait_for("the renewal", lambda: blocked_by(test_database.dsn, server))
+        commits.let_go()
+        report = run.result()
     assert len(report["batches"]) > 1
     assert report["events"] == 180
     assert sorted(weir.check(stream_name("s/out"))["n"]) == list(range(180))
