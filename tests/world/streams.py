@@ -58,14 +58,14 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
     barrier = Barrier(len(works))
 
     def begun(work: Callable[[], Any]) -> Any:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=300)
         try:
             return work()
         except Exception as error:
             return error
 
     with ThreadPoolExecutor(len(works)) as pool:
-        return [one.result(timeout=60) for one in [pool.submit(begun, w) for w in works]]
+        return [one.result(timeout=300) for one in [pool.submit(begun, w) for w in works]]
 
 
 @dataclass
@@ -223,14 +223,14 @@ def while_held(
     def holding(connection: Connection) -> Any:
         result = hold(connection)
         held.set()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 300
         while not waiting_for_a_lock(database):
             assert time.monotonic() < end, "nothing waits for these locks"
             time.sleep(0.01)
         return then(connection) if then else result
 
     def begun() -> Any:
-        assert held.wait(timeout=20)
+        assert held.wait(timeout=300)
         return meanwhile()
 
     first, second = at_once(partial((by or database).transaction, holding), begun)
