@@ -6,13 +6,13 @@ import pytest
 
 from tests.chance import random_for
 from tests.raises import raises
+from tests.released import only
 from tests.spark.adjunct_world import WAYS, Way, World
 from tests.spark.installation import Installation
 from weir.model.adjunct_configuration import AdjunctDefinition
 
 
-@pytest.mark.drawn(2, among="versions of stores")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", only("struct", of=WAYS))
 def test_versions_of_random_histories_are_those_of_the_oracle_and_of_a_rebuild(
     weir: Installation, way: str
 ) -> None:

@@ -14,9 +14,8 @@ from weir.adjunct.stores import update_store
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import stream_name
 
-pytestmark = pytest.mark.drawn(2, among="versions of stores")
 
-
+@pytest.mark.release
 def test_a_null_key_is_counted_or_stops_the_build_with_its_place(weir: Installation) -> None:
     world = World.made(weir, segments=1)
     world.append([("a", 1, "u"), (None, 2, "u"), (None, 3, "u")])
@@ -31,6 +30,7 @@ def test_a_null_key_is_counted_or_stops_the_build_with_its_place(weir: Installat
     assert "have no key" in error
 
 
+@pytest.mark.release
 def test_a_value_is_needed_only_where_an_event_does_not_delete(weir: Installation) -> None:
     world = World.made(weir, segments=1)
     definition = AdjunctDefinition(
@@ -70,6 +70,7 @@ FAILING = Way(
 )  # fmt: skip
 
 
+@pytest.mark.release
 def test_a_row_that_fails_is_left_out_also_if_two_expressions_fail_alike(
     weir: Installation,
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_row_that_fails_is_left_out_also_if_two_expressions_fail_alike(
     assert (store.build().rows, weir.value("SELECT failed_rows FROM adjunct_version")) == (1, 1)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("grown", [False, True])
 def test_a_row_that_fails_stops_the_build_or_is_left_out(weir: Installation, grown: bool) -> None:
     world = World.made(weir, segments=1)

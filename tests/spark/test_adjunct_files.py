@@ -18,8 +18,6 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.spark.adjuncts import writer as adjunct_writer
 from weir.spark.adjuncts.diff import diff_versions
 
-pytestmark = pytest.mark.drawn(2, among="versions of stores")
-
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +65,7 @@ def test_a_change_rewrites_the_files_of_its_keys_and_shares_the_others(weir: Ins
     assert on_disk <= listed
 
 
+@pytest.mark.release
 def test_another_value_is_applied_to_the_last_version_without_its_history(
     weir: Installation,
 ) -> None:
@@ -83,6 +82,7 @@ def test_another_value_is_applied_to_the_last_version_without_its_history(
     assert [row.kind for row in kinds] == ["rebuilt", "extended", *["converted"] * 3]
 
 
+@pytest.mark.release
 def test_another_key_is_made_of_what_the_stream_still_has(weir: Installation) -> None:
     store, _ = filled(weir, WAYS["whole"])
     store.world.truncate()
@@ -96,6 +96,7 @@ def test_another_key_is_made_of_what_the_stream_still_has(weir: Installation) ->
     )
 
 
+@pytest.mark.release
 def test_columns_that_the_stream_gains_are_null_in_older_rows(weir: Installation) -> None:
     store, _ = filled(weir, WAYS["whole"], keys=3)
     frame = weir.spark.createDataFrame(
@@ -107,6 +108,7 @@ def test_columns_that_the_stream_gains_are_null_in_older_rows(weir: Installation
     assert store.found(version) == {**expected, "more": ("more", 1, "u", "blue")}
 
 
+@pytest.mark.release
 def test_an_empty_stream_without_columns_has_a_version_and_grows_from_it(
     weir: Installation,
 ) -> None:
@@ -118,6 +120,7 @@ def test_an_empty_stream_without_columns_has_a_version_and_grows_from_it(
     assert store.found(store.build()) == {5: ("a",)}
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("keyless", [False, True])
 def test_events_that_leave_no_key_make_an_empty_version(weir: Installation, keyless: bool) -> None:
     world = World.made(weir)
@@ -137,6 +140,7 @@ def test_events_that_leave_no_key_make_an_empty_version(weir: Installation, keyl
     assert late.found(late.build()) == {3: ("c",)}
 
 
+@pytest.mark.release
 def test_one_key_is_looked_up_in_any_version_without_spark(weir: Installation) -> None:
     store, first = filled(weir, WAYS["struct"])
     store.world.append([("key 7", 500, "u"), ("key 8", 0, "d")])
@@ -177,6 +181,7 @@ def test_one_key_is_looked_up_in_any_version_without_spark(weir: Installation) -
     assert (row["value"],) == numbers.expected()[3]
 
 
+@pytest.mark.release
 def test_two_versions_are_compared_by_the_files_that_they_do_not_share(weir: Installation) -> None:
     store, first = filled(weir, WAYS["deletes"])
     same = store.world.events[5]

@@ -16,9 +16,6 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.spark.adjuncts.build import build_stores, with_other_code
 from weir.spark.adjuncts.check import check_definition
 
-pytestmark = pytest.mark.drawn(2, among="versions of stores")
-
-
 MODULE = """
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +61,7 @@ def functions(weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return file
 
 
+@pytest.mark.release
 def test_a_function_of_values_is_not_asked_about_events_that_delete(
     weir: Installation, functions: Path
 ) -> None:

@@ -17,8 +17,6 @@ from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.open_batch import OpenBatch
 from weir.model.names import stream_name
 
-pytestmark = pytest.mark.drawn(2, among="versions of stores")
-
 
 @pytest.fixture
 def world(weir: Installation) -> World:
@@ -35,8 +33,14 @@ def last_clock(weir: Installation, stream: str) -> int:
     return int(weir.value("SELECT last_clock FROM stream WHERE stream_name = :s", s=stream))
 
 
-@pytest.mark.parametrize(("way", "layout"), [("deletes", "broadcast"), ("struct", "partitioned"),
-                                             ("null", "auto")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("way", "layout"),
+    [
+        ("deletes", "broadcast"),
+        pytest.param("struct", "partitioned", marks=pytest.mark.release),
+        pytest.param("null", "auto", marks=pytest.mark.release),
+    ],
+)
 def test_events_find_what_the_store_had_now_and_at_their_clock(
     weir: Installation, world: World, way: str, layout: str
 ) -> None:
@@ -70,6 +74,7 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
             batch.commit()
 
 
+@pytest.mark.release
 def test_a_stream_that_is_bound_as_a_store_is_not_delivered(
     weir: Installation, world: World
 ) -> None:
@@ -99,6 +104,7 @@ def test_a_stream_that_is_bound_as_a_store_is_not_delivered(
         weir.consumer("others", function, "stream:s/out", adjuncts=(store.name,)).run()
 
 
+@pytest.mark.release
 def test_a_store_of_the_consumers_own_output_is_pinned_or_refused(
     weir: Installation, world: World
 ) -> None:
@@ -131,6 +137,7 @@ class EvenOnly(AdjunctStoreManager):
         return rows.where("_weir_key < 'b'")
 
 
+@pytest.mark.release
 def test_a_manager_decides_what_is_delivered_and_what_is_seen(
     weir: Installation, world: World
 ) -> None:
@@ -152,6 +159,7 @@ def test_a_manager_decides_what_is_delivered_and_what_is_seen(
         pass
 
 
+@pytest.mark.release
 def test_values_hold_from_a_time_of_their_own(weir: Installation) -> None:
     weather = weir.create("s/weather")
     weir.create("s/events")
@@ -217,6 +225,7 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
             assert rows(joined.select("value")) == [(value,)]
 
 
+@pytest.mark.release
 def test_consumers_name_their_stores(weir: Installation, world: World) -> None:
     store = world.store(WAYS["whole"])
     with raises("parameters_invalid"):

@@ -19,8 +19,6 @@ from weir.model.names import stream_name
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 
-pytestmark = pytest.mark.drawn(2, among="versions of stores")
-
 
 @pytest.fixture
 def world(weir: Installation) -> World:
@@ -51,6 +49,7 @@ def test_every_attempt_at_a_batch_reads_the_same_version(weir: Installation, wor
     assert seen == [[("a", 1)], [("a", 2), ("b", 3)]]
 
 
+@pytest.mark.release
 def test_two_open_batches_are_read_with_versions_of_their_own_which_do_not_expire(
     weir: Installation, world: World
 ) -> None:
@@ -84,6 +83,7 @@ def test_two_open_batches_are_read_with_versions_of_their_own_which_do_not_expir
     assert expired["expired"] == [1, 2]
 
 
+@pytest.mark.release
 def test_a_consumer_of_a_store_whose_stream_was_deleted_is_read_with_what_there_is(
     weir: Installation, world: World
 ) -> None:
@@ -103,6 +103,7 @@ def test_a_consumer_of_a_store_whose_stream_was_deleted_is_read_with_what_there_
         batch.commit()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("step", ["record_targets", "_find", "pin_version"])
 def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step(
     weir: Installation, world: World, monkeypatch: pytest.MonkeyPatch, step: str
@@ -127,6 +128,7 @@ def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step
         batch.commit()
 
 
+@pytest.mark.release
 def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world: World) -> None:
     other = World.made(weir)
     world.append([("a", 1, "u")])
@@ -147,6 +149,7 @@ def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world
         batch.commit()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("bootstrap", "value"), [("batch", 1), ("tail", 3), ("none", 2)])
 def test_bootstrap_says_what_a_version_must_be_complete_to(
     weir: Installation, world: World, bootstrap: str, value: int
@@ -162,6 +165,7 @@ def test_bootstrap_says_what_a_version_must_be_complete_to(
         assert rows(next(reader).adjunct(store.name).select("n")) == [(value,)]
 
 
+@pytest.mark.release
 def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: World) -> None:
     world.append([("a", 1, "u")])
     weir.append(EVENTS, [("a", 1)])
@@ -182,6 +186,7 @@ def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: 
     assert weir.query("SELECT state, version FROM adjunct_pins") == [("empty", None)] * 2
 
 
+@pytest.mark.release
 def test_the_halves_of_a_batch_are_read_with_its_version(weir: Installation, world: World) -> None:
     store = world.store(WAYS["whole"])
     world.append([("a", 1, "u")])

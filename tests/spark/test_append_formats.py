@@ -19,8 +19,6 @@ from weir.spark.failures.unreadable import naming_files
 from weir.spark.inputs.files import find_inputs
 from weir.spark.inputs.text_options import TextOptions
 
-pytestmark = pytest.mark.drawn(5, among="appends of files")
-
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
 
@@ -45,6 +43,7 @@ def events(weir: Installation, stream: StreamName) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.collect()]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("format_", ["parquet", "csv"])
 def test_files_and_folders_may_have_any_name(weir: Installation, format_: str) -> None:
     # Some of these names are patterns that fit others: each file must be read once.
@@ -71,6 +70,7 @@ def test_files_and_folders_may_have_any_name(weir: Installation, format_: str) -
     )
 
 
+@pytest.mark.release
 def test_columns_may_have_any_name(weir: Installation) -> None:
     names = ["a.b", "with space", "back`tick", "UPPER", "Straße", "a,b;c{}()=", "select", "x\ny",
              "quote\"'d", "metadata", "segment"]  # fmt: skip
@@ -91,6 +91,7 @@ def test_columns_may_have_any_name(weir: Installation) -> None:
     assert events(weir, again) == [(1, 2, 3, 4)] * 2
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "name", ["_weir_seq", "_weir_malformed", "_WEIR_x", "_segment", "_Offset", "_clock",
              "_metadata"],
@@ -135,6 +136,7 @@ def test_types_come_back_as_they_went_in(weir: Installation) -> None:
             assert found.asDict(recursive=True) == row
 
 
+@pytest.mark.release
 def test_times_in_nanoseconds_are_kept_in_microseconds_and_none_loses_a_digit(
     weir: Installation,
 ) -> None:
@@ -165,6 +167,7 @@ def test_times_in_nanoseconds_are_kept_in_microseconds_and_none_loses_a_digit(
     assert (done.events, done.rejected) == (1, 1)
 
 
+@pytest.mark.release
 def test_columns_of_types_that_spark_cannot_write_are_refused_by_name(weir: Installation) -> None:
     stream = weir.create()
     for value, kind in (("TIME '10:00:00'", "time(6)"), ("make_interval(1)", "interval")):
@@ -174,6 +177,7 @@ def test_columns_of_types_that_spark_cannot_write_are_refused_by_name(weir: Inst
                 weir.append(stream, frame)
 
 
+@pytest.mark.release
 def test_routing_key_may_be_nested_and_rank_is_found_beside_nested_columns(
     weir: Installation,
 ) -> None:
@@ -234,6 +238,7 @@ def test_columns_that_do_not_fit_are_refused_by_name_and_nothing_is_left_open(
     assert len(weir.check(stream)) == 1
 
 
+@pytest.mark.release
 def test_a_file_that_is_gone_while_it_is_read_may_be_tried_again(weir: Installation) -> None:
     name = parquet(weir, "gone.parquet", k=["a"], n=[1])
     frame = weir.spark.read.parquet(f"{weir.input}/{name}")
@@ -246,6 +251,7 @@ def test_a_file_that_is_gone_while_it_is_read_may_be_tried_again(weir: Installat
     assert failed.value.retryable
 
 
+@pytest.mark.release
 def test_files_of_one_append_must_agree_in_their_types(weir: Installation) -> None:
     stream = weir.create()
     parquet(weir, "1.parquet", k=["a"], n=[1])
@@ -254,6 +260,7 @@ def test_files_of_one_append_must_agree_in_their_types(weir: Installation) -> No
         weir.ingest(stream, ["1.parquet", "2.parquet"])
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("files", "says"),
     [
@@ -272,6 +279,7 @@ def test_csv_files_without_one_proper_header_are_refused(
         weir.ingest(stream, paths, "csv")
 
 
+@pytest.mark.release
 def test_csv_is_read_as_it_is_commonly_written(weir: Installation) -> None:
     stream = weir.create()
     content = (
@@ -291,6 +299,7 @@ def test_csv_is_read_as_it_is_commonly_written(weir: Installation) -> None:
     assert events(weir, stream) == once * 2
 
 
+@pytest.mark.release
 def test_csv_may_be_separated_by_tabs_and_have_columns_without_a_name(weir: Installation) -> None:
     stream = weir.create()
     text(weir, "one.tsv", "\tk\tn\n0\ta\t1\n")
@@ -301,6 +310,7 @@ def test_csv_may_be_separated_by_tabs_and_have_columns_without_a_name(weir: Inst
     assert events(weir, stream) == [(0, "a", 1)] * 3
 
 
+@pytest.mark.release
 def test_times_without_a_zone_mean_utc_in_text_files(weir: Installation) -> None:
     stream = weir.create()
     text(weir, "one.csv", "k,at\na,2024-03-01 10:00:00\n")
@@ -312,6 +322,7 @@ def test_times_without_a_zone_mean_utc_in_text_files(weir: Installation) -> None
     assert events(weir, stream) == [("a", dt.datetime(2024, 3, 1, 10))]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("known", [False, True])
 def test_files_and_frames_without_rows_are_appends_of_nothing(
     weir: Installation, known: bool
@@ -335,6 +346,7 @@ def test_files_and_frames_without_rows_are_appends_of_nothing(
     assert len(weir.check(stream)) == 1 + known
 
 
+@pytest.mark.release
 def test_json_files_that_are_empty_are_no_reason_to_fail(weir: Installation) -> None:
     stream = weir.create()
     weir.append(stream, [("a", 1)])
@@ -363,6 +375,7 @@ def test_same_files_again_append_nothing_and_changed_or_overlapping_ones_are_ref
     assert [n for _, n in events(weir, stream)] == [1, 2, 2]
 
 
+@pytest.mark.release
 def test_routing_key_that_spark_cannot_compute_is_refused_in_one_sentence(
     weir: Installation,
 ) -> None:
@@ -372,6 +385,7 @@ def test_routing_key_that_spark_cannot_compute_is_refused_in_one_sentence(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.release
 def test_a_file_that_is_still_being_written_is_appended_once_it_is_whole(
     weir: Installation,
 ) -> None:

@@ -42,8 +42,10 @@ def joined(events: DataFrame, history: DataFrame, values: list[str], **options: 
     )  # fmt: skip
 
 
-@pytest.mark.drawn(5, among="how Spark reads")
-@pytest.mark.parametrize(("hint", "packed"), [("broadcast", 4), ("shuffle_hash", 512)])
+@pytest.mark.parametrize(
+    ("hint", "packed"),
+    [("broadcast", 4), pytest.param("shuffle_hash", 512, marks=pytest.mark.release)],
+)
 def test_events_find_what_a_brute_force_search_finds(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, hint: str, packed: int
 ) -> None:

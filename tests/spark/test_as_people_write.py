@@ -22,8 +22,6 @@ from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.reader import Reader
 from weir.spark.failures.causes import sentence
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 
 def large(events: DataFrame, threshold: int = 20) -> DataFrame:
     """The first function that anybody writes."""
@@ -67,6 +65,7 @@ def test_what_events_where_returns_goes_to_every_kind_of_output(
     assert [n for (n,) in weir.query("SELECT n FROM public.large ORDER BY n")] == wanted
 
 
+@pytest.mark.release
 def test_places_are_written_where_they_are_asked_for(
     weir: Installation, test_database: TestDatabase, stream: StreamName
 ) -> None:
@@ -92,6 +91,7 @@ WRONG = {
 }
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("output", WRONG)
 def test_options_that_an_output_does_not_have_are_refused_by_name(
     weir: Installation, output: str
@@ -100,12 +100,14 @@ def test_options_that_an_output_does_not_have_are_refused_by_name(
         weir.consumer("readers", large, output)
 
 
+@pytest.mark.release
 def test_a_consumer_has_parameters_for_its_function(weir: Installation, stream: StreamName) -> None:
     group = weir.group(stream)
     weir.consumer(group, large, "parquet:large", parameters={"threshold": 28}).run()
     assert parquet_rows(weir, group, "large") == [28, 29]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("function", "parameters", "says"),
     [
@@ -120,6 +122,7 @@ def test_parameters_that_the_function_does_not_take_are_refused_before_it_is_cal
         weir.consumer("readers", function, "parquet:large", parameters=parameters)
 
 
+@pytest.mark.release
 def test_a_consumer_and_a_reader_have_a_size_of_batch_of_their_own(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -141,6 +144,7 @@ def test_a_consumer_and_a_reader_have_a_size_of_batch_of_their_own(
         Reader(weir.spark, small, batch_files=-1, installation=weir.opened)
 
 
+@pytest.mark.release
 def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -189,6 +193,7 @@ def test_a_table_that_is_upserted_has_the_last_event_of_each_key(
     assert dict(map(tuple, weir.query("SELECT k, n FROM public.latest"))) == wanted
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("output", "order", "says"),
     [
@@ -215,6 +220,7 @@ def test_an_upsert_whose_last_row_is_not_known_is_refused_before_anything_is_rea
         weir.consumer(group, large, output, order=order).run()
 
 
+@pytest.mark.release
 def test_an_upsert_is_refused_where_events_of_one_key_have_no_common_order(
     weir: Installation, test_database: TestDatabase, stream: StreamName
 ) -> None:
@@ -287,6 +293,7 @@ def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
         output_frame(weir.spark, weir.database, weir.settings, "nights", group)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("function", "option", "says"),
     [
@@ -302,6 +309,7 @@ def test_columns_that_can_not_name_folders_are_refused(
         weir.consumer(weir.group(stream), function, f"parquet:x partition_by={option}").run()
 
 
+@pytest.mark.release
 def test_an_empty_text_that_names_a_folder_is_as_null(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -316,6 +324,7 @@ def test_an_empty_text_that_names_a_folder_is_as_null(
     assert [tuple(row) for row in rows] == [(n, [None, "a", None][n % 3]) for n in range(30)]
 
 
+@pytest.mark.release
 def test_what_java_threw_is_said_without_names_of_its_objects(weir: Installation) -> None:
     jvm: Any = weir.spark._jvm
     with pytest.raises(Py4JJavaError) as thrown:
@@ -323,6 +332,7 @@ def test_what_java_threw_is_said_without_names_of_its_objects(weir: Installation
     assert sentence(thrown.value) == "No value present"
 
 
+@pytest.mark.release
 def test_a_program_makes_a_group_and_waits_for_a_barrier(
     weir: Installation, stream: StreamName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

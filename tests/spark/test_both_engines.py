@@ -4,8 +4,6 @@ has begun."""
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import weir as programs
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
@@ -14,8 +12,6 @@ from tests.spark.installation import Installation
 from weir.model.names import stream_name
 from weir.spark import Reader
 from weir.spark.consumers.parquet_output import output_frame
-
-pytestmark = pytest.mark.drawn(6, among="consumers")
 
 # By column its type in Postgres, and the values that Spark makes of SQL.
 KINDS: dict[str, tuple[str, list[str]]] = {

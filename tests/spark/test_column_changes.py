@@ -22,8 +22,6 @@ from weir.settings import Settings
 from weir.spark.consumers.put_back import put_back
 from weir.spark.reads.source import WeirSource, register
 
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
-
 
 def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:
     """The events of a stream by Spark, after pyarrow has found the same."""
@@ -55,6 +53,7 @@ def test_spark_reads_what_the_model_says_with_every_reader_of_it(weir: Installat
             weir.spark.conf.unset(vectorized)
 
 
+@pytest.mark.release
 def test_spark_appends_under_the_names_of_now_and_rejects_rows_with_them(
     weir: Installation,
 ) -> None:
@@ -98,6 +97,7 @@ def test_spark_appends_under_the_names_of_now_and_rejects_rows_with_them(
         weir.append(stream, weir.spark.createDataFrame([("x", 1)], "key string, a int"))
 
 
+@pytest.mark.release
 def test_streams_that_are_read_as_one_have_the_columns_that_they_have_now(
     weir: Installation,
 ) -> None:
@@ -131,6 +131,7 @@ def test_the_format_reads_what_the_model_says(database: Database, settings: Sett
         assert [b for part in parts for b in query.read(part)] == batches
 
 
+@pytest.mark.release
 def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
     weir: Installation,
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
     ]
 
 
+@pytest.mark.release
 def test_a_batch_goes_on_with_its_columns_and_its_halves_have_those_of_now(
     weir: Installation,
 ) -> None:

@@ -18,10 +18,7 @@ from weir.compaction import rewrite
 from weir.spark.reads import tasks
 from weir.spark.reads.source import register
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::weir.TruncatedWarning"),
-    pytest.mark.drawn(5, among="how Spark reads"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::weir.TruncatedWarning")
 PLACES = ["_segment", "_offset", "_clock", "n"]
 
 

@@ -23,7 +23,7 @@ from weir.installation.opened import close_shared
 from weir.settings import Settings
 from weir.spark import Appender, Reader, output, read
 
-pytestmark = pytest.mark.drawn(3, among="Spark Connect")
+pytestmark = pytest.mark.jvm
 SERVER = """
 import sys
 from pyspark.sql import SparkSession
@@ -99,6 +99,7 @@ def test_what_is_appended_over_connect_is_what_anybody_reads(
     assert len(set(again["_segment"].to_pylist())) == 1
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_all_orders_of_a_read_are_those_without_spark(
     connect: Any, store: programs.StreamStore, order: str
@@ -122,6 +123,7 @@ def test_all_orders_of_a_read_are_those_without_spark(
         assert order == "none" or mine == sorted(mine)
 
 
+@pytest.mark.release
 def test_several_streams_are_read_in_write_order(connect: Any, store: programs.StreamStore) -> None:
     store.create_stream("s/other", routing_key="k")
     for batch in range(4):
@@ -149,6 +151,7 @@ def test_a_reader_consumes_to_streams_tables_and_parquet_exactly_once(
     assert sum(pa.parquet.read_table(file).num_rows for file in files) == 30
 
 
+@pytest.mark.release
 def test_rows_without_a_key_are_refused_with_an_example_or_kept(
     connect: Any, store: programs.StreamStore
 ) -> None:
@@ -160,6 +163,7 @@ def test_rows_without_a_key_are_refused_with_an_example_or_kept(
     assert store.read("s/in.rejected")["row"].to_pylist() == ['{"k":null,"n":7}']
 
 
+@pytest.mark.release
 def test_keys_that_were_erased_from_a_stream_are_refused_by_one_that_refuses_them(
     connect: Any, store: programs.StreamStore
 ) -> None:
@@ -182,6 +186,7 @@ def test_what_needs_a_session_in_this_process_says_so(
         store.ingest("s/in", ["rows.csv"])
 
 
+@pytest.mark.release
 def test_a_session_that_would_write_other_files_is_refused(
     connect: Any, store: programs.StreamStore
 ) -> None:

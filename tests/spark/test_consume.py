@@ -16,8 +16,6 @@ from tests.spark.installation import Installation, parquet_rows, plain, setting
 from weir.controller.update import update_stream
 from weir.model.names import StreamName, stream_name
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 
 def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(
     weir: Installation, stream: StreamName
@@ -44,7 +42,7 @@ def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(
     assert out["_segment"].nunique() > 2
 
 
-@pytest.mark.drawn(6, among="consumers")
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_consumer_reads_in_the_order_it_asks_for(
     weir: Installation, stream: StreamName, order: str
@@ -72,6 +70,7 @@ def moment() -> Column:
     return F.expr("java_method('java.lang.System', 'nanoTime')")
 
 
+@pytest.mark.release
 def test_several_outputs_get_each_their_own_of_the_same_events(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -87,6 +86,7 @@ def test_several_outputs_get_each_their_own_of_the_same_events(
     assert sorted(weir.check(stream_name("s/out"))["n"]) == list(range(90))
 
 
+@pytest.mark.release
 def test_events_are_read_once_for_several_outputs(weir: Installation, stream: StreamName) -> None:
     group = weir.group(stream)
     plans: list[str] = []
@@ -120,6 +120,7 @@ def test_one_result_goes_to_all_outputs_and_is_the_same_in_all(
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.release
 def test_group_of_several_streams_gives_the_function_a_frame_per_stream(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -139,6 +140,7 @@ def test_group_of_several_streams_gives_the_function_a_frame_per_stream(
     assert parquet_rows(weir, group, "out") == [*range(90), 1000, 1001, 1002]
 
 
+@pytest.mark.release
 def test_a_stream_without_an_event_has_the_columns_that_it_declares_or_is_named(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_stream_without_an_event_has_the_columns_that_it_declares_or_is_named(
     assert parquet_rows(weir, group, "out") == list(range(90))
 
 
+@pytest.mark.release
 def test_large_backlog_is_read_in_batches_within_the_budget(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -185,6 +188,7 @@ def test_large_backlog_is_read_in_batches_within_the_budget(
     )
 
 
+@pytest.mark.release
 def test_times_in_parquet_are_the_same_for_all_readers_whatever_the_session_writes(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -228,6 +232,7 @@ def test_rows_that_a_result_stream_quarantines_are_published_with_the_batch(
     assert len(weir.check(strict.rejected, key=None)) == 30
 
 
+@pytest.mark.release
 def test_result_without_rows_is_published_as_such(weir: Installation, stream: StreamName) -> None:
     group = weir.group(stream)
     outputs = ("parquet:out", "stream:s/out")

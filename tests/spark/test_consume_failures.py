@@ -23,9 +23,6 @@ from weir.retention.garbage import sweep
 from weir.spark.consumers.reader import Reader
 from weir.warehouse.marker import Marker, write_marker
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
-
 NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
     (lambda events: None, "result_invalid NoneType"),
     (lambda events: events.collect(), "result_invalid list"),
@@ -42,6 +39,7 @@ NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("function", "says"), NONSENSE)
 def test_function_that_returns_nonsense_is_told_so_and_its_batch_stays_open(
     weir: Installation, stream: StreamName, function: Callable[[Any], Any], says: str
@@ -122,6 +120,7 @@ def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is
     assert len(weir.check(stream_name("s/out"))) == 1
 
 
+@pytest.mark.release
 def test_outputs_are_checked_before_a_batch_is_opened(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -139,6 +138,7 @@ def test_outputs_are_checked_before_a_batch_is_opened(
     assert batches(weir) == []
 
 
+@pytest.mark.release
 def test_lease_that_is_renewed_during_the_commit_does_not_fail_the_run(
     weir: Installation, stream: StreamName, test_database: TestDatabase
 ) -> None:
@@ -158,6 +158,7 @@ def test_lease_that_is_renewed_during_the_commit_does_not_fail_the_run(
     assert sorted(weir.check(stream_name("s/out"))["n"]) == list(range(180))
 
 
+@pytest.mark.release
 def test_reader_that_was_replaced_while_its_function_ran_is_refused(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -179,6 +180,7 @@ def test_reader_that_was_replaced_while_its_function_ran_is_refused(
     assert batches(weir) == [(1, "committed", 2)]
 
 
+@pytest.mark.release
 def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -208,6 +210,7 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
     assert weir.consumer(group, note, "parquet:out").run()["events"] == 90
 
 
+@pytest.mark.release
 def test_a_manifest_that_cannot_be_written_keeps_nobody_from_committing_and_reading(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -229,6 +232,7 @@ def test_a_manifest_that_cannot_be_written_keeps_nobody_from_committing_and_read
     assert parquet_rows(weir, group, "out") == [*range(90), 90, 90]
 
 
+@pytest.mark.release
 def test_what_a_group_reads_is_no_output_of_its_consumer(
     weir: Installation, stream: StreamName
 ) -> None:

@@ -14,8 +14,6 @@ from tests.crash.jobs import execute, write_config
 from tests.spark.installation import Installation
 from weir.model.names import stream_name
 
-pytestmark = pytest.mark.drawn(1, among="pages that are tried")
-
 PAGE = Path(__file__).parents[2] / "docs/consumers.md"
 README = Path(__file__).parents[2] / "README.md"
 FLAGS = re.MULTILINE | re.DOTALL
@@ -48,6 +46,7 @@ def parquet(weir: Installation, output: str) -> list[Any]:
     return weir.spark.read.parquet(*[row.path for row in found]).collect()
 
 
+@pytest.mark.release
 def test_every_example_of_the_page_does_what_it_says(
     weir: Installation, test_database: TestDatabase, tmp_path: Path
 ) -> None:

@@ -16,13 +16,12 @@ import pytest
 import weir as api
 from tests.chance import random_for
 from tests.raises import raises
+from tests.released import only
 from tests.spark.installation import PLACE, Installation
 from tests.spark.test_parquet_footer import mutated
 from weir.errors import WeirError
 from weir.model.names import StreamName
 from weir.spark.failures.unreadable import naming_files
-
-pytestmark = pytest.mark.drawn(5, among="appends of files")
 
 TAKEN: dict[str, tuple[pa.DataType, list[Any]]] = {
     "i8": (pa.int8(), [-128, None]), "u8": (pa.uint8(), [255, None]),
@@ -110,7 +109,7 @@ def test_what_one_door_takes_all_take_and_the_values_come_out(weir: Installation
             assert row[name] == wanted, name
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", only("twins", of=REFUSED))
 def test_what_one_door_refuses_all_refuse_with_the_same_code(weir: Installation, name: str) -> None:
     kind, value, code = REFUSED[name]
     table = pa.table({"k": ["a"], name: pa.array([value], kind)})
@@ -121,6 +120,7 @@ def test_what_one_door_refuses_all_refuse_with_the_same_code(weir: Installation,
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
 
 
+@pytest.mark.release
 def test_texts_that_are_not_utf_8_are_set_aside_or_refused_wherever_they_are(
     weir: Installation,
 ) -> None:
@@ -141,6 +141,7 @@ def test_texts_that_are_not_utf_8_are_set_aside_or_refused_wherever_they_are(
         assert all("Z\ufffdrich" in text for _, text in found)
 
 
+@pytest.mark.release
 def test_frames_of_types_that_streams_do_not_have_are_refused(weir: Installation) -> None:
     stream = weir.create()
     for value, code in {
@@ -153,6 +154,7 @@ def test_frames_of_types_that_streams_do_not_have_are_refused(weir: Installation
             weir.append(stream, weir.spark.sql(f"SELECT 'a' AS k, {value} AS x"))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("door", ["parquet", "frame", "arrow"])
 def test_a_column_without_values_gets_its_type_from_later_rows(
     weir: Installation, door: str
@@ -168,6 +170,7 @@ def test_a_column_without_values_gets_its_type_from_later_rows(
     assert rows(weir, stream) == [empty, {"k": "b", "x": "text", "l": ["q"]}, empty]
 
 
+@pytest.mark.release
 def test_files_meet_in_the_type_that_holds_the_values_of_all(weir: Installation) -> None:
     stream = weir.create(segments=1)
     narrow = {"n": pa.array([1, None], pa.int32()), "f": pa.array([1.5, None], pa.float32()),
@@ -184,6 +187,7 @@ def test_files_meet_in_the_type_that_holds_the_values_of_all(weir: Installation)
     assert rows(weir, stream) == [*two, third, *two]
 
 
+@pytest.mark.release
 def test_encodings_and_types_that_the_vectorized_reader_lacks_are_read(weir: Installation) -> None:
     path = Path(weir.input) / "duck.parquet"
     one = str(uuid.uuid4())
@@ -200,6 +204,7 @@ def test_encodings_and_types_that_the_vectorized_reader_lacks_are_read(weir: Ins
     ]
 
 
+@pytest.mark.release
 def test_a_file_that_only_spark_can_not_read_is_refused_for_good(weir: Installation) -> None:
     path = f"{weir.input}/x.parquet"
     pq.write_table(pa.table({"k": ["a"] * 99}), path, compression="brotli")
@@ -221,6 +226,7 @@ def test_a_file_that_only_spark_can_not_read_is_refused_for_good(weir: Installat
     assert not failed.value.retryable
 
 
+@pytest.mark.release
 def test_a_file_names_a_module_and_a_class_in_vain(
     weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +246,7 @@ def test_a_file_names_a_module_and_a_class_in_vain(
     assert "handed_in" not in sys.modules
 
 
+@pytest.mark.release
 def test_a_value_that_its_dictionary_lacks_is_damage_of_the_file_that_has_it(
     weir: Installation,
 ) -> None:

@@ -4,7 +4,6 @@ consumers get of them."""
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +13,13 @@ import pytest
 import weir as api
 from tests.crash.jobs import write_config
 from tests.raises import raises
+from tests.released import only
 from tests.spark.installation import Installation, setting
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.model.names import StreamName, stream_name
 from weir.spark import Reader
 from weir.spark.appends.event_time import check_event_time
 from weir.spark.appends.transaction import transaction
-
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 JUNE = 1_370_044_800  # 2013-06-01 00:00 UTC
 HOUR = 3600
@@ -73,7 +71,7 @@ def ranges(weir: Installation, stream: StreamName) -> list[Any]:
     )
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", only("text", of=COLUMNS))
 def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation, name: str) -> None:
     by_spark = weir.create("s/spark", event_time="at", segments=2)
     by_arrow = weir.create("s/arrow", event_time="at", segments=2)
@@ -97,6 +95,7 @@ def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation, name: s
     ]
 
 
+@pytest.mark.release
 def test_an_expression_is_an_event_time_that_no_reader_sees(weir: Installation) -> None:
     stream = weir.create(event_time="timestamp(day) + make_interval(0)", segments=1)
     with raises("expression_not_allowed make_interval"):
@@ -121,6 +120,7 @@ def test_an_expression_is_an_event_time_that_no_reader_sees(weir: Installation) 
     assert "_weir_event_time" not in weir.facts(plain).columns, "its statistics say it"
 
 
+@pytest.mark.release
 def test_late_rows_are_counted_without_those_that_are_rejected(weir: Installation) -> None:
     stream = weir.create(event_time="at", on_missing_key="quarantine")
     rows = weir.spark.sql("SELECT concat('k', id) AS k, timestamp_seconds(id) AS at FROM range(10)")
@@ -134,6 +134,7 @@ def test_late_rows_are_counted_without_those_that_are_rejected(weir: Installatio
     assert weir.append(stream, rows.where("false")).late == 0
 
 
+@pytest.mark.release
 def test_a_transaction_over_several_streams_states_something_of_each(weir: Installation) -> None:
     one = weir.create("s/one", key="k", event_time="at")
     two = weir.create("s/two", key="k", event_time="at")
@@ -146,6 +147,7 @@ def test_a_transaction_over_several_streams_states_something_of_each(weir: Insta
     assert found == [("s/one", UNTIL, 0), ("s/two", None, 0)]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("event_time", "wrong"),
     [
@@ -170,14 +172,14 @@ def test_what_is_no_event_time_is_refused(weir: Installation, event_time: str, w
         weir.append(stream, [("a", 1)])
 
 
+@pytest.mark.release
 def test_jobs_set_it_state_it_and_a_batch_knows_it(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
 
     def job(which: str, **arguments: Any) -> Any:
-        run = import_module(f"spark_jobs.{which}").run
-        code = main(which, run, ["--arguments", json.dumps(arguments)])
+        code = run_job(which, ["--arguments", json.dumps(arguments)])
         return code, weir.query(
             "SELECT report, error FROM job_runs WHERE job = :job ORDER BY started_at DESC LIMIT 1",
             job=which,
@@ -209,6 +211,7 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
     assert weir.query("SELECT * FROM completeness") == []
 
 
+@pytest.mark.release
 def test_an_event_time_that_fails_twice_in_a_row_is_none_of_that_row(weir: Installation) -> None:
     text = "CASE WHEN year(cast(at AS date)) > 2000 THEN cast(at AS date) END"
     stream = weir.create(segments=1, event_time=text)

@@ -19,8 +19,6 @@ from weir.model.names import StreamName
 from weir.retention.delete_stream import delete_stream
 from weir.spark.reads.source import register
 
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
-
 
 @pytest.fixture
 def config(weir: Installation, tmp_path: Path) -> str:
@@ -60,6 +58,7 @@ def test_a_write_appends_what_append_would_in_the_same_order(
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
 
 
+@pytest.mark.release
 def test_an_identity_is_appended_once_and_is_that_of_append_frame(
     weir: Installation, config: str
 ) -> None:
@@ -73,6 +72,7 @@ def test_an_identity_is_appended_once_and_is_that_of_append_frame(
     assert sorted(weir.check(stream)["n"]) == list(range(20))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -89,6 +89,7 @@ def test_a_write_without_identity_is_refused_with_what_to_give(
         write.options(**options).save(str(stream))
 
 
+@pytest.mark.release
 def test_a_thread_that_registers_the_format_finds_it_for_writes(
     weir: Installation, config: str
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_thread_that_registers_the_format_finds_it_for_writes(
     assert sorted(weir.check(stream)["n"]) == list(range(10))
 
 
+@pytest.mark.release
 def test_an_overwrite_is_refused(weir: Installation, config: str) -> None:
     stream = weir.create()
     write = rows(weir, 0, 3).write.format("weir").mode("overwrite").option("config", config)
@@ -110,6 +112,7 @@ def test_an_overwrite_is_refused(weir: Installation, config: str) -> None:
         write.options(writerId="w", batchId="1").save(str(stream))
 
 
+@pytest.mark.release
 def test_rows_that_are_no_events_are_refused_or_kept_in_the_stream_of_rejected_rows(
     weir: Installation, config: str
 ) -> None:
@@ -151,6 +154,7 @@ def test_a_task_that_fails_and_is_tried_again_adds_nothing_twice(
     assert sorted(weir.check(stream)["n"]) == list(range(100))
 
 
+@pytest.mark.release
 def test_keys_do_not_depend_on_the_session(weir: Installation, config: str) -> None:
     stream = weir.create(key="day", segments=5)
     frame = weir.spark.range(60).selectExpr(
@@ -197,6 +201,7 @@ def test_a_query_appends_each_micro_batch_once(
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
 
 
+@pytest.mark.release
 def test_a_checkpoint_that_is_new_or_old_is_refused_and_loses_nothing_silently(
     weir: Installation, config: str, tmp_path: Path
 ) -> None:
@@ -215,6 +220,7 @@ def test_a_checkpoint_that_is_new_or_old_is_refused_and_loses_nothing_silently(
     assert sorted(weir.check(stream)["n"]) == list(range(120))
 
 
+@pytest.mark.release
 def test_a_query_whose_stream_was_made_anew_is_refused_and_appends_no_later_part_of_it(
     weir: Installation, config: str, tmp_path: Path
 ) -> None:
@@ -232,6 +238,7 @@ def test_a_query_whose_stream_was_made_anew_is_refused_and_appends_no_later_part
     assert sorted(weir.check(stream)["n"]) == list(range(10))
 
 
+@pytest.mark.release
 def test_a_query_without_writer_id_or_with_a_batch_id_is_refused(
     weir: Installation, config: str, tmp_path: Path
 ) -> None:
@@ -243,6 +250,7 @@ def test_a_query_without_writer_id_or_with_a_batch_id_is_refused(
         query(weir, config, stream, tmp_path, batchId="7")
 
 
+@pytest.mark.release
 def test_an_empty_dataframe_is_an_append_without_events(weir: Installation, config: str) -> None:
     stream = weir.create()
     save(rows(weir, 0, 0), config, stream)

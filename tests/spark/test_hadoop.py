@@ -36,8 +36,6 @@ from weir.spark.base.delete import deleter
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
-
 ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM, by pyarrow: "
 
 
@@ -114,6 +112,7 @@ def test_files_are_appended_read_truncated_and_deleted(
     check_disk(weir, tmp_path)
 
 
+@pytest.mark.release
 def test_results_of_an_attempt_that_failed_are_deleted_and_those_that_count_are_listed(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -145,6 +144,7 @@ def test_results_of_an_attempt_that_failed_are_deleted_and_those_that_count_are_
     check_disk(weir, tmp_path)
 
 
+@pytest.mark.release
 def test_a_deleted_stream_leaves_nothing(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -157,6 +157,7 @@ def test_a_deleted_stream_leaves_nothing(
     check_disk(weir, tmp_path)
 
 
+@pytest.mark.release
 def test_unknown_and_missing_files_are_listed_and_unknown_ones_deleted(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -176,6 +177,7 @@ def test_unknown_and_missing_files_are_listed_and_unknown_ones_deleted(
     assert recover(weir.database, root, request_id="look again")["unknown"] == []
 
 
+@pytest.mark.release
 def test_what_can_not_be_deleted_is_named_and_left_for_the_next_time(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -192,6 +194,7 @@ def test_what_can_not_be_deleted_is_named_and_left_for_the_next_time(
     check_disk(weir, tmp_path)
 
 
+@pytest.mark.release
 def test_what_hadoop_does_not_delete_is_not_taken_for_gone(
     weir: Installation, spark: SparkSession
 ) -> None:
@@ -215,6 +218,7 @@ def test_what_hadoop_does_not_delete_is_not_taken_for_gone(
     ]  # fmt: skip
 
 
+@pytest.mark.release
 def test_a_program_with_a_session_appends_and_reads_by_pyarrow_too(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -225,6 +229,7 @@ def test_a_program_with_a_session_appends_and_reads_by_pyarrow_too(
     assert sorted(table["n"].to_pylist()) == list(range(92))
 
 
+@pytest.mark.release
 def test_jobs_that_need_no_session_reach_it_by_the_jvm_of_spark_submit(
     weir: Installation, stream: StreamName, box: str, tmp_path: Path
 ) -> None:
@@ -263,6 +268,7 @@ def test_a_process_without_a_jvm_says_what_is_wrong_in_one_sentence(tmp_path: Pa
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.release
 def test_executors_without_a_jvm_say_it_too(weir: Installation, stream: StreamName) -> None:
     def read(_: object) -> list[str]:
         try:
@@ -275,6 +281,7 @@ def test_executors_without_a_jvm_say_it_too(weir: Installation, stream: StreamNa
     assert re.match(ONE_SENTENCE, said), said
 
 
+@pytest.mark.release
 def test_a_mark_is_replaced_on_a_file_system_that_can_not_do_it_in_one_step(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -289,6 +296,7 @@ def test_a_mark_is_replaced_on_a_file_system_that_can_not_do_it_in_one_step(
     assert on_disk(tmp_path) == {f"warehouse/{MARKER}"}
 
 
+@pytest.mark.release
 def test_files_are_read_and_written_in_pieces_of_any_size(box: str) -> None:
     system, base = filesystem(box)
     data = os.urandom((16 << 20) + 7)  # more than one piece

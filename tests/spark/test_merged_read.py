@@ -16,8 +16,6 @@ from tests.spark.installation import Installation, to_pandas
 from weir.model.names import StreamName, stream_name
 from weir.spark.consumers.reader import Reader
 
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
-
 # The keys have very unequal shares, and so have the segments.
 BOUNDARIES = [0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.44, 0.5, 0.53, 0.6, 0.68, 0.79, 0.9, 0.98]
 
@@ -82,6 +80,7 @@ def test_two_streams_are_read_as_one_in_write_order_over_scales(weir: Installati
     assert part["_clock"].nunique() == 3, "the second turn wrote three times"
 
 
+@pytest.mark.release
 def test_a_batch_of_two_streams_gives_them_in_write_order(weir: Installation) -> None:
     wide, narrow, _ = filled(weir)
     group = weir.group(wide, narrow)
@@ -98,6 +97,7 @@ def test_a_batch_of_two_streams_gives_them_in_write_order(weir: Installation) ->
         assert of_stream == places(wanted[wanted["_stream"] == str(stream)])
 
 
+@pytest.mark.release
 def test_columns_of_a_merged_read_are_those_in_common_or_the_named_ones(
     weir: Installation,
 ) -> None:
@@ -127,6 +127,7 @@ def test_columns_of_a_merged_read_are_those_in_common_or_the_named_ones(
     assert read(weir, [str(never)]).columns == ["_stream", "_segment", "_offset", "_clock"]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_a_stream_is_read_between_two_times_and_replayed_in_order(
     weir: Installation, order: str

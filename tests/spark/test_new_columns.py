@@ -16,8 +16,6 @@ from weir.controller.update import update_stream
 from weir.model.names import StreamName
 from weir.spark.appends.transaction import transaction
 
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
-
 FIELDS = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}
     for name, kind in (("k", "string"), ("amount", "long"))
@@ -67,6 +65,7 @@ def test_each_door_refuses_new_columns_or_adds_them_with_a_word(
         assert weir.frame(stream).select("k", "amount", "amuont").collect() == [("a", None, 1)]
 
 
+@pytest.mark.release
 def test_what_a_consumer_writes_is_refused_and_stays_open_until_the_column_is_there(
     weir: Installation,
 ) -> None:

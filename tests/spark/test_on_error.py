@@ -25,8 +25,6 @@ from weir.reader_groups.groups.readers import join
 from weir.retention.garbage import sweep
 from weir.spark.failures.causes import caused_by_events, sentence
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 ROWS = 24
 
 
@@ -68,6 +66,7 @@ def place(weir: Installation, stream: StreamName, n: int) -> tuple[str, int, lis
     return f"{facts['_segment'][at]}.0", int(facts["_offset"][at]), list(facts["n"][:at])
 
 
+@pytest.mark.release
 def test_split_commits_what_comes_before_the_failing_event_and_names_just_that(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -128,6 +127,7 @@ def test_quarantine_sets_the_failing_events_aside_and_goes_on_in_the_order_of_ea
     assert weir.value("SELECT unread_events FROM lag") == 0
 
 
+@pytest.mark.release
 def test_in_write_order_the_halves_are_read_as_they_were_written(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -150,6 +150,7 @@ def test_in_write_order_the_halves_are_read_as_they_were_written(
     assert weir.value("SELECT max(hole) FROM reader_batch") == 0
 
 
+@pytest.mark.release
 def test_rows_that_do_not_fit_their_table_are_set_aside_too(
     weir: Installation, stream: StreamName, test_database: TestDatabase
 ) -> None:
@@ -171,6 +172,7 @@ def test_rows_that_do_not_fit_their_table_are_set_aside_too(
     assert "value too long" in length
 
 
+@pytest.mark.release
 def test_what_fails_only_once_is_not_set_aside(weir: Installation, stream: StreamName) -> None:
     calls = []
 
@@ -188,6 +190,7 @@ def test_what_fails_only_once_is_not_set_aside(weir: Installation, stream: Strea
     assert (report["rejected"], parquet_rows(weir)) == (0, [ROWS + 1, ROWS + 2])
 
 
+@pytest.mark.release
 def test_what_was_killed_before_has_not_failed(weir: Installation, stream: StreamName) -> None:
     group = weir.group(stream, start="tail")
     weir.append(stream, [("x", ROWS)])
@@ -238,6 +241,7 @@ NOT_THE_EVENTS: list[tuple[Callable[[DataFrame], DataFrame], type[WeirError], st
 ]
 
 
+@pytest.mark.release
 def test_what_is_not_the_events_fault_never_splits_a_batch(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -249,6 +253,7 @@ def test_what_is_not_the_events_fault_never_splits_a_batch(
     assert states(weir) == [("open", ROWS)]
 
 
+@pytest.mark.release
 def test_a_function_that_fails_on_everything_is_stopped(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -263,6 +268,7 @@ def test_a_function_that_fails_on_everything_is_stopped(
     assert weir.value("SELECT unread_events FROM lag") == ROWS - 2
 
 
+@pytest.mark.release
 def test_a_stream_of_rejected_rows_has_nowhere_to_set_events_aside(
     weir: Installation, stream: StreamName
 ) -> None:

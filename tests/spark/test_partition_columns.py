@@ -37,7 +37,7 @@ def read(weir: Installation, stream: StreamName, *columns: str) -> list[tuple[An
     return [tuple(row) for row in weir.frame(stream, "stream").select(*columns).collect()]
 
 
-@pytest.mark.drawn(5, among="appends of files")
+@pytest.mark.release
 def test_the_columns_of_folders_are_kept_in_every_format_and_order(weir: Installation) -> None:
     for format_ in ("parquet", "csv", "json"):
         stream = weir.create(f"s/{format_}", segments=1)
@@ -54,7 +54,6 @@ def test_the_columns_of_folders_are_kept_in_every_format_and_order(weir: Install
         assert read(weir, stream, "dt", "hour", "n")[-1] == (None, "7", 9)
 
 
-@pytest.mark.drawn(5, among="appends of files")
 def test_a_column_of_folders_has_the_type_of_the_stream_and_of_the_files(
     weir: Installation,
 ) -> None:
@@ -82,7 +81,7 @@ def test_a_column_of_folders_has_the_type_of_the_stream_and_of_the_files(
     assert read(weir, stream, "dt") == days
 
 
-@pytest.mark.drawn(5, among="appends of files")
+@pytest.mark.release
 def test_folders_that_hold_different_columns_are_not_appended_together(
     weir: Installation,
 ) -> None:

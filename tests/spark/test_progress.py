@@ -45,6 +45,7 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+@pytest.mark.release
 @pytest.mark.jvm
 def test_one_long_task_says_how_many_rows_and_bytes_it_is_at(
     database: Database, settings: Settings, tmp_path: Path

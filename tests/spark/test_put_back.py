@@ -15,8 +15,6 @@ from weir.consumers.outputs import Output
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.put_back import put_back
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 
 def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_keys(
     weir: Installation,
@@ -62,6 +60,7 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
         put_back(weir.opened, long, "one", mended, [parquet], {})
 
 
+@pytest.mark.release
 def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Installation) -> None:
     first, second = weir.create(), weir.create("s/second")
     weir.append(first, [("a", 1)])

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from tests.chance import random_for
 from tests.raises import raises
+from tests.released import only
 from tests.spark.installation import PLACE, Installation, setting, to_pandas
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.transactions import Attempt
@@ -17,8 +18,6 @@ from weir.model.names import StreamName
 from weir.spark.appends import stage
 from weir.spark.reads import tasks
 from weir.spark.reads.native import frame_of
-
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 ORDERS = ("segment", "stream", "none")
 
@@ -77,6 +76,7 @@ def test_events_have_their_place_in_every_order_after_a_split_a_roll_and_a_merge
         assert read.groupby("k")["n"].agg(list).to_dict() == per_key, order
 
 
+@pytest.mark.release
 def test_segments_that_follow_one_another_are_in_one_task_predecessors_first(
     weir: Installation,
 ) -> None:
@@ -116,7 +116,7 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", only(LAYOUTS[6], of=LAYOUTS), ids=str)
 def test_order_places_and_rows_are_the_same_however_the_files_lie(
     weir: Installation, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +161,7 @@ def test_order_places_and_rows_are_the_same_however_the_files_lie(
             assert at.nunique() >= 2, "the tasks of one segment keep the cores busy"
 
 
+@pytest.mark.release
 def test_large_files_of_one_segment_are_read_in_even_tasks(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +180,7 @@ def test_large_files_of_one_segment_are_read_in_even_tasks(
         assert parts("none") < 6, "what somebody set for a session is kept"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream"])
 def test_an_ordered_read_is_divided_among_tasks(weir: Installation, order: str) -> None:
     stream = weir.create(segments=4)
@@ -189,6 +191,7 @@ def test_an_ordered_read_is_divided_among_tasks(weir: Installation, order: str) 
     assert (read.groupby("task")["_segment"].nunique() == 1).all() or order == "stream"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream"])
 def test_each_file_is_read_by_one_task_only(
     weir: Installation, order: str, monkeypatch: pytest.MonkeyPatch
@@ -236,6 +239,7 @@ def test_truncation_in_the_middle_of_a_file_leaves_the_rest_with_its_offsets(
         weir.check_read(stream, left, order)
 
 
+@pytest.mark.release
 def test_everything_truncated_reads_as_nothing(weir: Installation) -> None:
     stream = weir.create(segments=1)
     weir.append(stream, rows(1, 10))
@@ -246,6 +250,7 @@ def test_everything_truncated_reads_as_nothing(weir: Installation) -> None:
         assert frame.collect() == []
 
 
+@pytest.mark.release
 def test_a_new_stream_reads_as_nothing_and_has_the_columns_that_were_declared(
     weir: Installation,
 ) -> None:
@@ -259,6 +264,7 @@ def test_a_new_stream_reads_as_nothing_and_has_the_columns_that_were_declared(
         assert frame.collect() == []
 
 
+@pytest.mark.release
 def test_events_that_were_written_before_a_column_came_have_null_in_it(weir: Installation) -> None:
     stream = weir.create(segments=2)
     weir.append(stream, rows(1, 20))
@@ -306,12 +312,14 @@ def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
                 assert read["_clock"].is_monotonic_increasing
 
 
+@pytest.mark.release
 def test_reading_refuses_an_order_that_is_not_one(weir: Installation) -> None:
     stream = weir.create()
     with raises("argument_invalid 'newest'"):
         weir.frame(stream, "newest")
 
 
+@pytest.mark.release
 def test_session_settings_are_as_before_after_reading_and_appending(weir: Installation) -> None:
     stream = weir.create(segments=2)
 

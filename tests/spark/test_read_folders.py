@@ -12,7 +12,7 @@ from weir.controller.read_plan import plan_of_stream
 from weir.controller.transactions import Attempt
 from weir.spark.appends import stage
 
-pytestmark = pytest.mark.drawn(5, among="appends of files")
+pytestmark = pytest.mark.release
 
 
 @pytest.mark.parametrize("folder", ["with space", "per%20cent", "[1]{2}*?", "häuser#1"])

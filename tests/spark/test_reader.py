@@ -24,8 +24,6 @@ from weir.reader_groups.groups.update import update_reader_group
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.spark import OpenBatch, Reader
 
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
-
 ROWS = 60
 
 
@@ -94,6 +92,7 @@ def test_what_each_batch_writes_counts_with_its_commit(weir: Installation, group
     assert weir.query("SELECT FROM readers") == []
 
 
+@pytest.mark.release
 def test_leaving_without_a_commit_publishes_nothing_and_the_next_gets_the_same_batch(
     weir: Installation, group: str
 ) -> None:
@@ -116,6 +115,7 @@ def test_leaving_without_a_commit_publishes_nothing_and_the_next_gets_the_same_b
     assert list(published(weir, group)) == [list(range(ROWS))] * 3
 
 
+@pytest.mark.release
 def test_going_on_without_a_commit_is_refused(weir: Installation, group: str) -> None:
     with read(weir, group) as reader:
         next(reader)
@@ -125,6 +125,7 @@ def test_going_on_without_a_commit_is_refused(weir: Installation, group: str) ->
         next(reader)
 
 
+@pytest.mark.release
 def test_an_output_is_written_once(weir: Installation, group: str) -> None:
     with read(weir, group) as reader:
         batch = next(reader)
@@ -139,6 +140,7 @@ def test_an_output_is_written_once(weir: Installation, group: str) -> None:
     assert list(published(weir, group)) == [list(range(ROWS))] * 3
 
 
+@pytest.mark.release
 def test_a_commit_after_the_block_is_refused(weir: Installation, group: str) -> None:
     """What was written was given up at its end: the positions would move without it."""
     with read(weir, group) as reader:
@@ -169,6 +171,7 @@ def test_a_program_that_was_replaced_publishes_nothing(weir: Installation, group
     assert list(published(weir, group)) == [list(range(ROWS))] * 3
 
 
+@pytest.mark.release
 def test_the_lease_is_renewed_while_a_program_computes(weir: Installation, group: str) -> None:
     short = Installation(weir.spark, weir.database, replace(weir.settings, reader_lease=3.0))
     with read(weir, group, installation=short.opened) as slow:
@@ -192,6 +195,7 @@ def wait_for_renewals(weir: Installation, count: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.release
 def test_what_another_reader_has_is_waited_for(weir: Installation, group: str) -> None:
     with read(weir, group) as first, ThreadPoolExecutor(1) as pool:
         batch = next(first)
@@ -207,6 +211,7 @@ def test_what_another_reader_has_is_waited_for(weir: Installation, group: str) -
         assert waiting.result(30) == []
 
 
+@pytest.mark.release
 def test_events_of_several_streams_are_asked_for_by_name(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -222,6 +227,7 @@ def test_events_of_several_streams_are_asked_for_by_name(
                 batch.events_of(wrong)
 
 
+@pytest.mark.release
 def test_wrong_outputs_are_said_and_leave_the_batch_open(weir: Installation, group: str) -> None:
     with read(weir, group) as reader:
         batch = next(reader)
@@ -238,6 +244,7 @@ def test_wrong_outputs_are_said_and_leave_the_batch_open(weir: Installation, gro
     assert list(published(weir, group)) == [list(range(ROWS))] * 3
 
 
+@pytest.mark.release
 def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it(
     weir: Installation, stream: StreamName, group: str
 ) -> None:
@@ -263,6 +270,7 @@ def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it
     assert weir.query("SELECT lost_events, unread_events FROM lag") == [(lost, 0)]
 
 
+@pytest.mark.release
 def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
     weir: Installation, group: str
 ) -> None:
@@ -293,6 +301,7 @@ def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
                 hung.commit()
 
 
+@pytest.mark.release
 def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_it(
     weir: Installation, stream: StreamName
 ) -> None:

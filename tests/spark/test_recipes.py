@@ -24,8 +24,6 @@ from weir.database.connection import Database
 from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-pytestmark = pytest.mark.drawn(1, among="pages that are tried")
-
 Weir = Callable[..., Done]
 PAGE = Path(__file__).parents[2] / "docs/recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -79,6 +77,7 @@ def output(database: Database, group: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: sorted(map(str, row.items())))
 
 
+@pytest.mark.release
 def test_streams_are_replayed_backfilled_joined_read_and_erased(
     weir: Weir,
     shop: Path,
@@ -134,6 +133,7 @@ def test_streams_are_replayed_backfilled_joined_read_and_erased(
     assert not list(gone.rglob("*.parquet"))
 
 
+@pytest.mark.release
 def test_a_backup_is_restored_and_used_again_after_it_was_compared(
     weir: Weir,
     shop: Path,

@@ -9,14 +9,13 @@ from pyspark.errors import PySparkException
 
 import weir as library
 from tests.raises import raises
+from tests.released import only
 from tests.spark.installation import Installation
 from tests.world.streams import run
 from weir.model.erased_keys import ErasedKeys
 from weir.model.names import StreamName
 from weir.spark.appends.erased import is_erased
 from weir.spark.reads.source import register
-
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 GONE = [f"gone {n}" for n in range(300)]
 
@@ -32,8 +31,8 @@ def parquet(weir: Installation) -> list[Path]:
     return list(Path(weir.settings.warehouse).rglob("*.parquet"))
 
 
-@pytest.mark.parametrize("segments", [1, 3])
-@pytest.mark.parametrize("how", ["frame", "shuffled", "files"])
+@pytest.mark.parametrize("segments", only(3, of=[1, 3]))
+@pytest.mark.parametrize("how", only("files", of=["frame", "shuffled", "files"]))
 def test_an_append_with_erased_keys_is_refused_and_its_files_are_deleted(
     weir: Installation, segments: int, how: str
 ) -> None:
@@ -63,6 +62,7 @@ def test_an_append_with_erased_keys_is_refused_and_its_files_are_deleted(
     assert not [name for name in facts.columns if "erased" in name]
 
 
+@pytest.mark.release
 def test_a_key_that_is_an_expression_is_compared_by_its_value_and_plans_show_no_salt(
     weir: Installation,
 ) -> None:
@@ -81,6 +81,7 @@ def test_a_key_that_is_an_expression_is_compared_by_its_value_and_plans_show_no_
     assert "0123456789abcdef" not in plan
 
 
+@pytest.mark.release
 def test_writes_of_the_format_weir_are_refused(weir: Installation, tmp_path: Path) -> None:
     stream = refusing(weir, "s/few", ["gone 7"], segments=2)
     register(weir.spark)

@@ -13,8 +13,6 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.model.names import StreamName
 
-pytestmark = pytest.mark.drawn(5, among="appends of files")
-
 
 def _keys(weir: Installation, name: str, keys: list[str | None]) -> str:
     pq.write_table(pa.table({"k": keys, "n": range(len(keys))}), f"{weir.input}/{name}")
@@ -25,6 +23,7 @@ def _rejected(weir: Installation, stream: StreamName) -> pd.DataFrame:
     return weir.read(stream.rejected).sort_values("place", ignore_index=True)
 
 
+@pytest.mark.release
 def test_rows_without_a_key_are_refused_with_count_and_example_and_nothing_is_left(
     weir: Installation,
 ) -> None:
@@ -37,6 +36,7 @@ def test_rows_without_a_key_are_refused_with_count_and_example_and_nothing_is_le
     assert weir.value("SELECT count(*) FROM garbage WHERE reason = 'aborted'") == 1
 
 
+@pytest.mark.release
 def test_spread_keeps_every_row(weir: Installation) -> None:
     stream = weir.create(on_missing_key="spread")
     done = weir.ingest(stream, [_keys(weir, "f.parquet", [None, "a", None, None, "b"] * 20)])
@@ -89,6 +89,7 @@ def test_malformed_csv_rows_follow_their_own_policy(weir: Installation) -> None:
     assert {"b,two", "c,4,5"} < set(rejected["row"])
 
 
+@pytest.mark.release
 def test_rejected_rows_of_a_dataframe_name_who_appended_it(weir: Installation) -> None:
     stream = weir.create(on_missing_key="quarantine")
     done = weir.append(stream, [("a", 1), (None, 2)])
@@ -96,6 +97,7 @@ def test_rejected_rows_of_a_dataframe_name_who_appended_it(weir: Installation) -
     assert list(_rejected(weir, stream)["source"]) == ["test"]
 
 
+@pytest.mark.release
 def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
     weir: Installation,
 ) -> None:
@@ -105,6 +107,7 @@ def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
         weir.append(stream, frame.repartitionByRange(2, "n"))
 
 
+@pytest.mark.release
 def test_empty_text_is_a_key_and_a_key_that_becomes_null_is_none(weir: Installation) -> None:
     stream = weir.create(key="nullif(k, 'none')", on_missing_key="quarantine")
     done = weir.append(stream, [("", 1), ("none", 2), (None, 3), ("some", 4)])
@@ -112,6 +115,7 @@ def test_empty_text_is_a_key_and_a_key_that_becomes_null_is_none(weir: Installat
     assert sorted(weir.read(stream)["n"]) == [1, 4]
 
 
+@pytest.mark.release
 def test_all_rows_may_be_rejected_and_later_ones_follow_in_the_same_stream(
     weir: Installation,
 ) -> None:
@@ -158,6 +162,7 @@ def test_rows_of_text_files_are_events_or_rejected_and_none_is_lost(weir: Instal
     assert garbage, "the rows as they lay beside the events are garbage now"
 
 
+@pytest.mark.release
 def test_malformed_row_is_refused_beside_rows_without_a_key_that_are_welcome(
     weir: Installation,
 ) -> None:

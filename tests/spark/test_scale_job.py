@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from spark_jobs import create_stream, scale
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.model.names import StreamName, stream_name
-
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +19,9 @@ def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
 
 
-def job(weir: Installation, which: Any = scale, **arguments: Any) -> dict[str, Any]:
+def job(weir: Installation, name: str = "scale", **arguments: Any) -> dict[str, Any]:
     """Run a job that must succeed; its report."""
-    name = which.__name__.rpartition(".")[2]
-    assert main(name, which.run, ["--arguments", json.dumps(arguments)]) == 0
+    assert run_job(name, ["--arguments", json.dumps(arguments)]) == 0
     found = "SELECT report FROM job_runs WHERE job = :job ORDER BY started_at DESC LIMIT 1"
     return dict(weir.value(found, job=name))
 
@@ -55,7 +51,7 @@ def test_a_hot_stream_gets_segments_of_equal_load_and_keeps_each_key_in_order(
     weir: Installation,
 ) -> None:
     settings = {"scaling": "event_rate", "target_rate": 1, "scale_factor": 4, "segments": 1}
-    job(weir, create_stream, stream="s/events", routing_key="k", max_segments="9",
+    job(weir, "create_stream", stream="s/events", routing_key="k", max_segments="9",
         scale_cooldown="20 min", **settings)  # fmt: skip
     [row] = weir.query("SELECT scaling, max_segments, scale_cooldown FROM stream")
     assert tuple(row) == ("event_rate", 9, 1200)
@@ -88,6 +84,7 @@ def test_a_hot_stream_gets_segments_of_equal_load_and_keeps_each_key_in_order(
     assert decision.changes[0]["points"] == done["changes"][0]["points"]
 
 
+@pytest.mark.release
 def test_a_hot_key_that_postgres_can_not_keep_is_named_without_its_nul(weir: Installation) -> None:
     stream = weir.create(segments=1, scaling="event_rate", target_rate=1, scale_factor=8)
     for part in range(5):
@@ -98,6 +95,7 @@ def test_a_hot_key_that_postgres_can_not_keep_is_named_without_its_nul(weir: Ins
     assert weir.value("SELECT routing_key FROM hot_keys") == "A\ufffdA"
 
 
+@pytest.mark.release
 def test_a_key_that_is_too_hot_is_named_and_isolated(weir: Installation) -> None:
     stream = weir.create(segments=1, scaling="event_rate", target_rate=1, scale_factor=8)
     for part in range(5):

@@ -14,12 +14,11 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tests.raises import raises
+from tests.released import only
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position
 from weir.model.names import StreamName
 from weir.spark.base import session
-
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
     CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,
@@ -47,7 +46,7 @@ def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, flo
     return dict(zip(facts["n"], facts["_range"], strict=True))
 
 
-@pytest.mark.parametrize("key", SETTINGS)
+@pytest.mark.parametrize("key", only("t", of=SETTINGS))
 def test_a_key_means_the_same_in_a_session_with_other_settings(
     weir: Installation, key: str
 ) -> None:
@@ -70,6 +69,7 @@ def test_a_key_means_the_same_in_a_session_with_other_settings(
     }
 
 
+@pytest.mark.release
 def test_a_key_means_the_same_on_a_machine_in_another_time_zone(weir: Installation) -> None:
     stream = weir.create(key="t", segments=40)
     weir.append(stream, weir.spark.sql(ROWS))
@@ -85,6 +85,7 @@ def test_a_key_means_the_same_on_a_machine_in_another_time_zone(weir: Installati
     assert {n: elsewhere[n + 1000] for n in here} == here
 
 
+@pytest.mark.release
 def test_rows_of_foreach_batch_go_where_all_others_go(weir: Installation, tmp_path: Path) -> None:
     # Spark gives the function a session of its own.
     stream = weir.create(key="t", segments=40)
@@ -114,6 +115,7 @@ def test_rows_of_foreach_batch_go_where_all_others_go(weir: Installation, tmp_pa
     assert places(weir, stream) == places(weir, wanted)
 
 
+@pytest.mark.release
 def test_appends_of_several_threads_change_no_setting_of_their_session(
     weir: Installation,
 ) -> None:
@@ -137,6 +139,7 @@ def test_appends_of_several_threads_change_no_setting_of_their_session(
     assert len(places(weir, streams[0])) == 200
 
 
+@pytest.mark.release
 def test_rows_are_computed_under_the_settings_of_their_own_session(weir: Installation) -> None:
     stream = weir.create(key="upper(k)", segments=4)
     other = weir.spark.newSession()
@@ -154,6 +157,7 @@ def test_rows_are_computed_under_the_settings_of_their_own_session(weir: Install
     assert any("computed first" in line for line in weir.said)
 
 
+@pytest.mark.release
 def test_an_observation_of_the_user_is_still_made(weir: Installation) -> None:
     stream = weir.create(key="s", segments=2)
     seen = Observation("mine")
@@ -188,6 +192,7 @@ def damage(path: Path) -> None:
     path.write_bytes(bytes(content))
 
 
+@pytest.mark.release
 def test_a_damaged_input_file_is_refused_where_spark_is_told_to_ignore_it(
     weir: Installation,
 ) -> None:
@@ -201,6 +206,7 @@ def test_a_damaged_input_file_is_refused_where_spark_is_told_to_ignore_it(
     assert weir.query("SELECT state FROM transaction") == [("aborted",)]
 
 
+@pytest.mark.release
 def test_a_cut_off_gzip_is_refused_where_spark_is_told_to_ignore_it(weir: Installation) -> None:
     stream = weir.create(segments=2)
     lines = "k,n\n" + "".join(f"key {n * 7919 % 100_003},{n}\n" for n in range(100_000))
@@ -211,6 +217,7 @@ def test_a_cut_off_gzip_is_refused_where_spark_is_told_to_ignore_it(weir: Instal
     assert weir.query("SELECT state FROM transaction") == [("aborted",)]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["none", "segment", "stream"])
 def test_a_damaged_file_of_the_warehouse_stops_a_read_where_spark_is_told_to_ignore_it(
     weir: Installation, order: str
@@ -256,12 +263,13 @@ def evaluations(weir: Installation, shape: Callable[[DataFrame], DataFrame], seg
     return int(counted.value) // 10_000
 
 
-@pytest.mark.parametrize("segments", [2, 16])
+@pytest.mark.parametrize("segments", only(16, of=[2, 16]))
 def test_rows_are_computed_once(weir: Installation, segments: int) -> None:
     assert evaluations(weir, lambda rows: rows, segments) == 1
     assert evaluations(weir, lambda rows: rows.repartition(3, "n"), segments) == 1
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("segments", [2, 16])
 def test_rows_that_are_sorted_are_computed_as_often_as_spark_itself_does(
     weir: Installation, segments: int

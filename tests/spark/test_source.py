@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import (
     CaseInsensitiveDict,
+    DataSourceStreamReader,
     EqualTo,
     Filter,
     GreaterThan,
@@ -24,6 +25,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from tests.crash.jobs import write_config
+from tests.released import only
 from tests.spark.installation import Installation
 from tests.world.streams import Lane
 from weir.controller import queries
@@ -33,8 +35,6 @@ from weir.model.names import StreamName
 from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.reads.source import WeirSource, register
-
-pytestmark = pytest.mark.drawn(5, among="how Spark reads")
 
 
 @pytest.fixture
@@ -119,6 +119,7 @@ def test_a_streaming_query_reads_each_event_once_in_micro_batches(
     assert sorted(n for batch in batches for _, n in batch) == list(range(200, 210))
 
 
+@pytest.mark.release
 def test_a_query_of_what_is_available_now_reads_it_in_micro_batches_and_ends(
     weir: Installation, config: str, tmp_path: Path
 ) -> None:
@@ -148,7 +149,7 @@ def test_a_query_of_what_is_available_now_reads_it_in_micro_batches_and_ends(
     assert run() == list(range(300))
 
 
-@pytest.mark.parametrize("most", [None, 60])
+@pytest.mark.parametrize("most", only(None, of=[None, 60]))
 def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     weir: Installation, config: str, tmp_path: Path, most: int | None
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     assert run("skip") == list(range(95, 110))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
@@ -215,6 +217,7 @@ def test_an_option_that_is_none_is_said(
     assert [line for line in rest if "SQLSTATE" not in line] == []  # no traceback
 
 
+@pytest.mark.release
 def test_an_unknown_stream_is_said(weir: Installation, config: str) -> None:
     with pytest.raises(PySparkException) as refused:
         weir.spark.read.format("weir").option("config", config).load("s/nowhere")
@@ -229,19 +232,25 @@ def test_a_micro_batch_goes_on_over_many_epochs_up_to_its_budget(
     for _ in range(29):
         [follows] = lane.scale(*lane.active(), parts=1)
         lane.append({follows: 2})
-    source = WeirSource({"path": str(lane.name), "config": str(write_config(settings))})
-    query = source.streamReader(StructType([]))
-    head = query.initialOffset()
-    assert query.latestOffset(head, ReadMaxRows(1000)) == lane.tail()
-    half = query.latestOffset(head, ReadMaxRows(31))
+    given = {"path": str(lane.name), "config": str(write_config(settings))}
+
+    def reading(most: int) -> DataSourceStreamReader:
+        source = WeirSource({**given, "maxEventsPerTrigger": str(most)})
+        return source.streamReader(StructType([]))
+
+    few, many = reading(31), reading(1000)
+    head = few.initialOffset()
+    assert many.latestOffset(head, ReadMaxRows(1000)) == lane.tail()
+    half = few.latestOffset(head, ReadMaxRows(31))
     sizes = database.transaction(lambda c: queries.size_between(c, lane.name, head, half))
     assert sizes.events == 31
-    assert isinstance(query, SupportsTriggerAvailableNow)
-    query.prepareForTriggerAvailableNow()
+    assert isinstance(many, SupportsTriggerAvailableNow)
+    many.prepareForTriggerAvailableNow()
     lane.append({follows: 50})
-    assert query.latestOffset(half, ReadMaxRows(1000)) == {follows: 2}
+    assert many.latestOffset(half, ReadMaxRows(1000)) == {follows: 2}
 
 
+@pytest.mark.release
 def test_the_format_reads_between_two_times_and_a_query_ends_there(
     weir: Installation, config: str, tmp_path: Path
 ) -> None:
@@ -271,6 +280,7 @@ def test_the_format_reads_between_two_times_and_a_query_ends_there(
         batch.option("until", "noon").load(str(stream))
 
 
+@pytest.mark.release
 def test_files_that_no_row_of_a_filter_can_be_in_are_not_opened(
     weir: Installation, config: str
 ) -> None:
@@ -319,6 +329,7 @@ def test_files_that_no_row_of_a_filter_can_be_in_are_not_opened(
     assert sorted((r.n, r._offset) for r in found) == sorted((r.n, r._offset) for r in wanted) != []
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("limit", "most"), [("maxBytesPerTrigger", "1k"), ("maxFilesPerTrigger", "2")]
 )

@@ -19,8 +19,6 @@ from weir.model.split_points import Found, HotSegment
 from weir.spark.reads import split_points as module
 from weir.spark.reads.split_points import find_split_points
 
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
-
 
 def hot(
     weir: Installation, stream: StreamName, *names: str, pieces: int = 4, rate: float = 400.0,
@@ -72,6 +70,7 @@ def test_skewed_segments_of_several_streams_are_cut_into_equal_loads(weir: Insta
         assert points.hot_keys == ()
 
 
+@pytest.mark.release
 def test_a_key_that_is_everything_is_named_and_nothing_is_split(weir: Installation) -> None:
     stream = weir.create(segments=1)
     weir.append(stream, [("everything " + "x" * 300, i) for i in range(50)])
@@ -83,6 +82,7 @@ def test_a_key_that_is_everything_is_named_and_nothing_is_split(weir: Installati
     assert key.position == position("everything " + "x" * 300)
 
 
+@pytest.mark.release
 def test_the_rest_around_a_hot_key_is_cut_off_to_the_last_bit(weir: Installation) -> None:
     stream = weir.create(segments=1)
     weir.append(stream, [("hot" if i % 2 else f"key {i % 200}", i) for i in range(4000)])
@@ -93,6 +93,7 @@ def test_the_rest_around_a_hot_key_is_cut_off_to_the_last_bit(weir: Installation
     assert {key.position, key.position + 1 / STEPS} <= set(found.points)
 
 
+@pytest.mark.release
 def test_events_without_a_key_count_where_their_ranks_have_spread_them(weir: Installation) -> None:
     stream = weir.create(segments=1, on_missing_key="spread")
     weir.append(stream, [(None if i % 4 else "key", i) for i in range(4000)])
@@ -106,6 +107,7 @@ def test_events_without_a_key_count_where_their_ranks_have_spread_them(weir: Ins
     assert [(one.key, one.share) for one in found.hot_keys] == [("key", 0.25)]
 
 
+@pytest.mark.release
 def test_events_without_a_key_do_not_count_in_a_stream_that_no_longer_spreads_them(
     weir: Installation,
 ) -> None:
@@ -118,6 +120,7 @@ def test_events_without_a_key_do_not_count_in_a_stream_that_no_longer_spreads_th
     assert after == before
 
 
+@pytest.mark.release
 def test_copies_of_a_roll_have_the_load_of_their_originals(weir: Installation) -> None:
     stream = weir.create(segments=1)
     opened = weir.appender.begin_frame(stream, "test", "early")
@@ -149,6 +152,7 @@ def shares_of(weir: Installation, stream: StreamName, one: HotSegment) -> int:
     return sum(one.segment.key_low <= place < one.segment.key_high for place in places)
 
 
+@pytest.mark.release
 def test_only_what_was_appended_since_counts(weir: Installation) -> None:
     stream = weir.create(segments=1)
     weir.append(stream, [("old", i) for i in range(1000)])
@@ -161,6 +165,7 @@ def test_only_what_was_appended_since_counts(weir: Installation) -> None:
     assert max(found.shares) < 0.26
 
 
+@pytest.mark.release
 def test_bytes_weigh_an_event_by_the_events_of_its_file(weir: Installation) -> None:
     stream = weir.create(segments=1)
     small = [("small", i) for i in range(1000)]
@@ -178,6 +183,7 @@ def test_bytes_weigh_an_event_by_the_events_of_its_file(weir: Installation) -> N
     assert found.hot_keys[0].share > 0.9
 
 
+@pytest.mark.release
 def test_of_many_events_a_sample_is_counted_and_says_nearly_the_same(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +213,7 @@ def test_of_many_events_a_sample_is_counted_and_says_nearly_the_same(
         assert max(held) < max(wanted) + 0.06
 
 
+@pytest.mark.release
 def test_a_stream_whose_files_are_gone_or_damaged_fails_alone(weir: Installation) -> None:
     streams = [weir.create(f"s/{name}", segments=1) for name in ("gone", "damaged", "well")]
     for stream in streams:
@@ -225,5 +232,6 @@ def test_a_stream_whose_files_are_gone_or_damaged_fails_alone(weir: Installation
         assert "\n" not in sentence
 
 
+@pytest.mark.release
 def test_nothing_is_read_when_nothing_is_hot(weir: Installation) -> None:
     assert find(weir, []) == Found({}, {})

@@ -17,8 +17,6 @@ from weir.spark.appends import stage, written
 from weir.spark.base.ordered_frames import in_order_of
 from weir.warehouse.paths import attempt_folder
 
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
-
 
 def rows(weir: Installation, count: int, tasks: int) -> DataFrame:
     """Events of a hundred keys, in so many tasks."""
@@ -46,7 +44,7 @@ def test_few_rows_of_many_tasks_and_segments_are_shuffled_into_few_files(
     assert_in_order(weir, stream, 4_000)
 
 
-@pytest.mark.drawn(5, among="how Spark appends")
+@pytest.mark.release
 @pytest.mark.parametrize("known", [True, False])
 def test_few_rows_of_very_many_tasks_are_shuffled_also_into_few_segments(
     weir: Installation, known: bool
@@ -60,6 +58,7 @@ def test_few_rows_of_very_many_tasks_are_shuffled_also_into_few_segments(
     assert_in_order(weir, stream, 3_000)
 
 
+@pytest.mark.release
 def test_many_segments_are_written_by_few_tasks_without_a_shuffle(weir: Installation) -> None:
     stream = weir.create(segments=70)
     committed = weir.append(stream, rows(weir, 3_000, tasks=2))
@@ -67,6 +66,7 @@ def test_many_segments_are_written_by_few_tasks_without_a_shuffle(weir: Installa
     assert_in_order(weir, stream, 3_000)
 
 
+@pytest.mark.release
 def test_rows_without_a_key_are_counted_in_the_shuffled_and_in_the_sorted_way(
     weir: Installation,
 ) -> None:
@@ -78,6 +78,7 @@ def test_rows_without_a_key_are_counted_in_the_shuffled_and_in_the_sorted_way(
         assert sorted(weir.check(stream, read=False)["n"]) == [n for n in range(1_000) if n % 10]
 
 
+@pytest.mark.release
 def test_file_holds_no_more_than_its_share_and_the_next_one_follows_it(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_file_holds_no_more_than_its_share_and_the_next_one_follows_it(
     assert_in_order(weir, stream, 3_500)
 
 
+@pytest.mark.release
 def test_rank_costs_next_to_nothing_in_a_file(weir: Installation) -> None:
     stream = weir.create(segments=1)
     weir.append(stream, rows(weir, 50_000, tasks=1))
@@ -103,6 +105,7 @@ def test_rank_costs_next_to_nothing_in_a_file(weir: Installation) -> None:
     assert sizes["_weir_seq"] < 50_000 / 50
 
 
+@pytest.mark.release
 def test_a_column_has_a_dictionary_only_as_long_as_that_is_small(weir: Installation) -> None:
     stream = weir.create(segments=1)
     many = F.concat(F.lit("one of 10,000 texts: "), F.col("n") % 10_000).alias("many")
@@ -140,6 +143,7 @@ def test_tasks_that_write_to_the_same_folders_stop_the_append(
     assert weir.query("SELECT state FROM transaction") == [("aborted",)]
 
 
+@pytest.mark.release
 def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
     stream = weir.create(segments=1)
     staged = []
@@ -154,6 +158,7 @@ def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
     assert folders == {f"1/_weir_tx=1/_weir_attempt={n}/" for n in (1, 2)}
 
 
+@pytest.mark.release
 def test_rows_that_are_in_the_plan_itself_get_a_folder_per_task(weir: Installation) -> None:
     # Spark evaluates what it can of such a plan in the driver, where the number of every task is 0.
     stream = weir.create(segments=3)
@@ -165,6 +170,7 @@ def test_rows_that_are_in_the_plan_itself_get_a_folder_per_task(weir: Installati
     assert sorted(weir.check(stream)["n"]) == list(range(500))
 
 
+@pytest.mark.release
 def test_a_folder_in_which_something_lies_is_not_written_to(weir: Installation) -> None:
     stream = weir.create()
     weir.append(stream, rows(weir, 10, tasks=1))
@@ -178,6 +184,7 @@ def test_a_folder_in_which_something_lies_is_not_written_to(weir: Installation) 
     assert [path.name for path in folder.iterdir()] == ["forgotten.parquet"]
 
 
+@pytest.mark.release
 def test_an_append_without_rows_leaves_no_folder(weir: Installation) -> None:
     stream = weir.create()
     weir.append(stream, rows(weir, 0, tasks=2))
@@ -186,6 +193,7 @@ def test_an_append_without_rows_leaves_no_folder(weir: Installation) -> None:
     assert left == {"_weir_tx=2"}
 
 
+@pytest.mark.release
 def test_rows_in_the_order_of_their_places_are_not_sorted_again(weir: Installation) -> None:
     frame = rows(weir, 1_000, tasks=2).select(
         "n", (F.col("n") % 3).alias("folder"), F.spark_partition_id().alias("task")

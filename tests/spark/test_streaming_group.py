@@ -25,8 +25,6 @@ from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
 from weir.spark import Reader
 
-pytestmark = pytest.mark.drawn(2, among="queries of groups")
-
 
 class Query:
     """A query of a group, with a checkpoint and what its sink was given: by number of the micro-
@@ -127,6 +125,7 @@ def test_a_micro_batch_that_fails_is_repeated_with_the_same_events_and_counts_on
     assert attempts == [(3,)]
 
 
+@pytest.mark.release
 def test_a_query_is_the_only_reader_of_its_group_until_it_is_taken_offline(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -159,6 +158,7 @@ def test_a_query_is_the_only_reader_of_its_group_until_it_is_taken_offline(
             Query(weir, third, tmp_path / "third").run()
 
 
+@pytest.mark.release
 def test_a_query_with_an_old_checkpoint_is_refused_and_changes_nothing(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -189,6 +189,7 @@ def kept(weir: Installation, stream: StreamName) -> int:
     return weir.frame(stream).count()
 
 
+@pytest.mark.release
 def test_retention_waits_for_a_query_that_has_stopped(weir: Installation, tmp_path: Path) -> None:
     stream = weir.create("s/consumed", segments=2, retention="consumed")
     put(weir, stream, 0, 100)
@@ -206,6 +207,7 @@ def test_retention_waits_for_a_query_that_has_stopped(weir: Installation, tmp_pa
     assert query.run() == list(range(105))
 
 
+@pytest.mark.release
 def test_a_query_says_which_events_it_lost_and_which_stream_it_cannot_read(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_query_says_which_events_it_lost_and_which_stream_it_cannot_read(
         query.run()
 
 
+@pytest.mark.release
 def test_a_query_of_named_sources_goes_on_when_one_is_added_before_the_others(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -262,6 +265,7 @@ def test_a_query_of_named_sources_goes_on_when_one_is_added_before_the_others(
     assert [lag(weir, group) for group in groups.values()] == [0, 0]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -19,8 +19,6 @@ from weir.reader_groups.outputs.tables import Column, read_table
 from weir.settings import Settings
 from weir.spark.consumers.table_output import copy_rows
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 # Column, type in Postgres, type in Spark, its values in Spark's SQL, how Postgres shows them.
 TYPES: list[tuple[str, str, str, list[str], list[str]]] = [
     ("b", "boolean", "boolean", ["true", "false"], ["true", "false"]),
@@ -133,6 +131,7 @@ def fields_of(columns: str) -> list[Field]:
     return fields
 
 
+@pytest.mark.release
 def test_columns_that_do_not_fit_are_named_in_a_sentence(
     weir: Installation, columns: list[Column]
 ) -> None:
@@ -159,6 +158,7 @@ def test_a_row_that_postgres_refuses_is_named_with_its_column_and_nothing_is_pub
     assert weir.value("SELECT unread_events FROM lag") == 2
 
 
+@pytest.mark.release
 def test_an_outage_on_the_executors_is_an_outage(weir: Installation, settings: Settings) -> None:
     away = replace(settings, database="host=127.0.0.1 port=1 dbname=weir", connect_patience=0.1)
     frame = weir.spark.range(5)
@@ -167,6 +167,7 @@ def test_an_outage_on_the_executors_is_an_outage(weir: Installation, settings: S
     assert failed.value.retryable
 
 
+@pytest.mark.release
 def test_tasks_without_rows_copy_nothing(weir: Installation, test_database: TestDatabase) -> None:
     make(test_database, "n bigint")
     stream = weir.create()
@@ -183,6 +184,7 @@ def test_tasks_without_rows_copy_nothing(weir: Installation, test_database: Test
     assert [n for (n,) in weir.query("SELECT n FROM public.results")] == [1]
 
 
+@pytest.mark.release
 def test_times_and_nulls_within_values_and_blanks_at_their_end_arrive_unchanged(
     weir: Installation, test_database: TestDatabase
 ) -> None:
@@ -218,6 +220,7 @@ def refuse(events: Any) -> Any:
     raise ValueError("none of them")
 
 
+@pytest.mark.release
 def test_blanks_that_do_not_fit_are_refused_and_not_cut_off(
     weir: Installation, test_database: TestDatabase
 ) -> None:

@@ -13,8 +13,6 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.retention.prune import prune
 
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
-
 KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
 
 
@@ -59,6 +57,7 @@ def test_what_spark_appended_is_read_without_a_jvm(weir: Installation) -> None:
     assert ordered.column_names == ["n", "_segment", "_offset", "_clock"]
 
 
+@pytest.mark.release
 def test_a_part_between_two_cuts_is_read_exactly(weir: Installation) -> None:
     stream = weir.create(segments=1)
     append(weir, stream, table(0, 100), "one")
@@ -70,6 +69,7 @@ def test_a_part_between_two_cuts_is_read_exactly(weir: Installation) -> None:
     assert api.read(str(stream), settings=weir.settings)["n"].to_pylist() == list(range(150, 200))
 
 
+@pytest.mark.release
 def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Installation) -> None:
     stream = weir.create(segments=1)
     append(weir, stream, table(0, 100), "one")
@@ -98,6 +98,7 @@ def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Inst
     assert sorted(read["n"].to_pylist()) == list(range(200, 250))
 
 
+@pytest.mark.release
 def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:
     stream = weir.create(key="id")
     rows = pa.table(
@@ -126,6 +127,7 @@ def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:
         assert {name: first[row["id"]][name] for name in row} == row
 
 
+@pytest.mark.release
 def test_what_it_can_not_do_is_said(weir: Installation) -> None:
     stream = weir.create()
     with raises("stream_not_found s/nowhere"):
@@ -150,6 +152,7 @@ def test_what_it_can_not_do_is_said(weir: Installation) -> None:
         api.read(str(stream), order="none", settings=weir.settings)
 
 
+@pytest.mark.release
 def test_rows_without_a_key_are_spread_as_spark_spreads_them(weir: Installation) -> None:
     one, two = (weir.create(name, on_missing_key="spread") for name in ("s/one", "s/two"))
     rows = pa.table({"k": pa.array([None] * 50, pa.string()), "n": range(50)})
@@ -167,6 +170,7 @@ FAR = [
 ]
 
 
+@pytest.mark.release
 def test_times_beyond_what_nanoseconds_hold_come_back_as_they_went_in(weir: Installation) -> None:
     stream = weir.create(segments=1)
     rows = pa.table({"k": ["a", "b", "c"], "at": pa.array(FAR, pa.timestamp("us"))})
@@ -178,6 +182,7 @@ def test_times_beyond_what_nanoseconds_hold_come_back_as_they_went_in(weir: Inst
     assert kinds.field("at").type == pa.timestamp("us")
 
 
+@pytest.mark.release
 def test_times_in_the_form_that_spark_wrote_before_are_read(weir: Installation) -> None:
     stream = weir.create(segments=1)
     frame = weir.spark.createDataFrame(

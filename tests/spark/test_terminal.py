@@ -15,8 +15,6 @@ from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as weir  # instead of the fixture of this folder
 from weir.settings import load
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 Weir = Callable[..., Done]
 
 
@@ -103,6 +101,7 @@ def append_odd(folder: Path) -> None:
     library.append("shop/odd", rows, writer_id="w", batch_id="odd", settings=settings)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -125,6 +124,7 @@ def test_a_file_that_cannot_be_appended_leaves_no_stream(
     assert weir("streams", "--json").json == []
 
 
+@pytest.mark.release
 def test_what_differs_from_what_there_is_is_refused(
     spark: SparkSession, weir: Weir, orders: Path
 ) -> None:
@@ -146,6 +146,7 @@ def test_what_differs_from_what_there_is_is_refused(
     assert {one["reader_group"] for one in weir("lag", "--json").json} == {"totals"}
 
 
+@pytest.mark.release
 def test_an_ugly_csv_is_appended_with_what_its_rows_need(
     spark: SparkSession, weir: Weir, tmp_path: Path
 ) -> None:

@@ -15,8 +15,6 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.model.names import StreamName
 
-pytestmark = pytest.mark.drawn(6, among="consumers")
-
 # Columns of a csv file: the type that is taken, and the texts. Each must come back.
 GUESSED = {
     "seat": ("string", ["12D", "3F", "1"]),
@@ -117,6 +115,7 @@ def test_a_type_is_taken_if_each_text_comes_back_from_its_value(weir: Installati
     assert "a time without a day" in said["clock"]
 
 
+@pytest.mark.release
 def test_later_rows_than_the_first_decide_too_and_an_open_column_gets_its_type_when_one_comes(
     weir: Installation,
 ) -> None:
@@ -169,6 +168,7 @@ DECLARED: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.release
 def test_a_declared_type_keeps_each_number_that_says_the_same(weir: Installation) -> None:
     stream = weir.create(segments=1, on_bad_rows="quarantine", fields=DECLARED)
     good = ["a", "1.50", "0.1", "1.5", "2026-01-01T00:00:00+02:00", "2026-01-01 00:00:00",
@@ -200,6 +200,7 @@ def test_a_declared_type_keeps_each_number_that_says_the_same(weir: Installation
     ]  # fmt: skip
 
 
+@pytest.mark.release
 def test_null_and_an_empty_text_in_quotes_are_two_values(weir: Installation) -> None:
     stream = weir.create(segments=1)
     put(weir, "empty.csv", 'k,s,n\na,"",1\nb,,""\nc,x,\n')
@@ -207,6 +208,7 @@ def test_null_and_an_empty_text_in_quotes_are_two_values(weir: Installation) -> 
     assert events(weir, stream) == [("a", "", 1), ("b", None, None), ("c", "x", None)]
 
 
+@pytest.mark.release
 def test_csv_is_read_as_its_options_say(weir: Installation) -> None:
     written = (
         "Auszug vom 1.1.2026\n\n# erzeugt\n"
@@ -243,6 +245,7 @@ def test_csv_is_read_as_its_options_say(weir: Installation) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.release
 def test_files_without_a_header_and_in_utf_16_have_their_rows(weir: Installation) -> None:
     stream = weir.create(key="_c0", segments=1)
     put(weir, "bare.csv", "a,1\nb,2\n")
@@ -281,6 +284,7 @@ MALFORMED = [
 ]  # fmt: skip
 
 
+@pytest.mark.release
 def test_all_objects_of_a_json_line_are_events_or_the_line_is_malformed(weir: Installation) -> None:
     columns = [
         {"name": name, "type": kind, "nullable": True, "metadata": {}}
@@ -307,6 +311,7 @@ def test_all_objects_of_a_json_line_are_events_or_the_line_is_malformed(weir: In
     weir.check(stream)
 
 
+@pytest.mark.release
 def test_json_values_are_kept_as_they_are_written(weir: Installation) -> None:
     stream = weir.create(segments=1)
     lines = [
@@ -327,6 +332,7 @@ def test_json_values_are_kept_as_they_are_written(weir: Installation) -> None:
     assert any("digits than a double keeps" in line for line in weir.said)
 
 
+@pytest.mark.release
 def test_json_texts_are_no_other_day_and_lose_no_digit(weir: Installation) -> None:
     stream = weir.create(segments=1, on_bad_rows="quarantine", fields=DECLARED)
     cells = [
@@ -345,6 +351,7 @@ def test_json_texts_are_no_other_day_and_lose_no_digit(weir: Installation) -> No
     assert event[3:5] == (Decimal("1.50"), dt.datetime(2025, 12, 31, 22))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -25,7 +25,6 @@ from weir.spark.inputs.guess import guess
 from weir.spark.inputs.text_options import TextOptions
 from weir.spark.inputs.text_values import value as value_of
 
-pytestmark = pytest.mark.drawn(5, among="appends of files")
 ROWS = 200
 
 
@@ -131,6 +130,7 @@ def same(found: Any, given: Any) -> bool:
     return bool(found == given)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_a_program_wrote_is_in_the_stream(
@@ -255,6 +255,7 @@ SUGGESTED: list[tuple[list[str], list[str], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.release
 def test_later_rows_refute_what_the_first_ones_suggest(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,6 @@ from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.transaction import Transaction, transaction
 
-pytestmark = pytest.mark.drawn(5, among="how Spark appends")
-
 
 def append_both(weir: Installation, streams: list[StreamName], batch: str) -> Transaction:
     with transaction(weir.appender, writer_id="test", batch_id=batch) as whole:
@@ -43,6 +41,7 @@ def test_appends_to_two_streams_become_visible_at_once_and_only_once(weir: Insta
     assert visible(weir, streams) == everything
 
 
+@pytest.mark.release
 def test_what_raises_leaves_nothing_behind(weir: Installation) -> None:
     stream = weir.create("s/one")
     frame = weir.spark.createDataFrame([("key", 1)], "k string, n long")
@@ -72,6 +71,7 @@ def refusing(weir: Installation, test_database: TestDatabase) -> Installation:
     return weir
 
 
+@pytest.mark.release
 def test_a_commit_that_the_database_refuses_leaves_no_open_transaction(
     refusing: Installation,
 ) -> None:

@@ -31,8 +31,6 @@ from weir.spark.reads.matching import places_of_keys
 from weir.verification.new_files import checking
 from weir.verification.verify import verify
 
-pytestmark = pytest.mark.drawn(5, among="appends of files")
-
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 
 
@@ -107,6 +105,7 @@ def of_every_type(weir: Installation) -> tuple[DataFrame, list[str]]:
     return weir.spark.sql(" UNION ALL ".join(rows)), names
 
 
+@pytest.mark.release
 def test_every_type_stays_when_its_files_are_put_together_and_when_others_are_erased(
     weir: Installation,
 ) -> None:
@@ -135,6 +134,7 @@ def test_every_type_stays_when_its_files_are_put_together_and_when_others_are_er
         assert dict(found.damage) == {}, engine
 
 
+@pytest.mark.release
 def test_every_type_of_sparks_files_but_variants_is_read_by_duckdb(weir: Installation) -> None:
     frame, names = of_every_type(weir)
     nested = "array(named_struct('in', parse_json('1')))"
@@ -188,6 +188,7 @@ def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installatio
                      for name, row in cells.items()}  # fmt: skip
 
 
+@pytest.mark.release
 def test_every_type_goes_through_a_store_and_a_consumer_of_both_engines_to_all_outputs(
     weir: Installation, test_database: TestDatabase
 ) -> None:
@@ -263,6 +264,7 @@ def wider_of(kind: Any) -> str:
     return ", ".join(sql for one, sql in every.items() if one != kind and holds(one, kind)) or "no"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("kind", sorted(REFUSED))
 def test_a_type_that_files_tables_or_readers_lack_is_refused(weir: Installation, kind: str) -> None:
     stream = weir.create(f"t/{unique('refused')}", key="k", segments=1)

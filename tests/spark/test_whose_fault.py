@@ -17,14 +17,13 @@ from pyspark.sql.types import LongType
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
+from tests.released import only
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, DatabaseFailed, InvalidInput
 from weir.model.names import StreamName
 from weir.spark import Reader
 from weir.spark.failures.causes import caused_by_events
 from weir.spark.failures.unreadable import first_cause
-
-pytestmark = pytest.mark.drawn(6, among="consumers")
 
 ROWS = 8
 
@@ -80,6 +79,7 @@ TROUBLES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_table_that_takes_no_row_stops_the_run(
     weir: Installation, stream: StreamName, test_database: TestDatabase, trouble: str
@@ -94,6 +94,7 @@ def test_a_table_that_takes_no_row_stops_the_run(
     assert_nothing_happened(weir)
 
 
+@pytest.mark.release
 def test_a_statement_that_takes_too_long_stops_the_run(
     weir: Installation, stream: StreamName, test_database: TestDatabase
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_statement_that_takes_too_long_stops_the_run(
     assert_nothing_happened(weir)
 
 
+@pytest.mark.release
 def test_a_table_that_is_dropped_before_the_commit_is_no_fault_of_the_rows(
     weir: Installation, stream: StreamName, test_database: TestDatabase
 ) -> None:
@@ -129,6 +131,7 @@ def test_a_table_that_is_dropped_before_the_commit_is_no_fault_of_the_rows(
     assert_nothing_happened(weir)
 
 
+@pytest.mark.release
 def test_rows_that_a_trigger_or_a_put_off_constraint_refuses_are_set_aside(
     weir: Installation, stream: StreamName, test_database: TestDatabase
 ) -> None:
@@ -222,7 +225,9 @@ def udf(check: Callable[[int], int]) -> Callable[[DataFrame], DataFrame]:
     return lambda events: events.select("k", F.udf(check, LongType())("n").alias("n"))
 
 
-@pytest.mark.parametrize("case", ELSEWHERE, ids=lambda case: case[0].__name__)
+@pytest.mark.parametrize(
+    "case", only(ELSEWHERE[0], of=ELSEWHERE), ids=lambda case: case[0].__name__
+)
 def test_a_service_that_is_away_and_a_mistake_on_the_executors_stop_the_run(
     weir: Installation, stream: StreamName, case: tuple[Callable[[int], int], str, bool]
 ) -> None:
@@ -253,6 +258,7 @@ def test_what_a_function_raises_about_an_event_on_the_executors_sets_it_aside(
     assert reason.endswith("NotForUs: three")
 
 
+@pytest.mark.release
 def test_the_functions_own_troubles_in_the_driver_stop_the_run(
     weir: Installation, stream: StreamName
 ) -> None:
@@ -266,6 +272,7 @@ def test_the_functions_own_troubles_in_the_driver_stop_the_run(
     assert_nothing_happened(weir)
 
 
+@pytest.mark.release
 def test_so_many_rejected_events_in_a_day_stop_every_run(
     weir: Installation, stream: StreamName
 ) -> None:

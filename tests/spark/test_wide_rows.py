@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import MEMORY_COMMAND_NAME
 
+from tests.released import only
 from tests.spark.installation import Installation
 
 ODD = ["a.b", "a`b", "A`.b ", "ключ"]  # names that mean something else unless they are quoted
@@ -59,8 +60,7 @@ def test_appending_asks_no_more_of_spark_for_many_columns_than_for_few(weir: Ins
         assert many < few + 500, f"{many} calls for 1,000 columns, {few} for 10"
 
 
-@pytest.mark.drawn(5, among="appends of files")
-@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("files", only(2, of=[1, 2]))
 def test_columns_keep_their_exact_names_and_their_values(weir: Installation, files: int) -> None:
     stream = weir.create()
     rows = table(10)

@@ -15,3 +15,8 @@ def main(name: str, work: Work, argv: Sequence[str]) -> int:
     """Run a job as spark-submit does, with `work` as the run of its action; returns its status."""
     action = replace(ACTIONS[name], run=work, said=lambda *_: "done")
     return runner.main(action, argv)
+
+
+def run_job(name: str, argv: Sequence[str]) -> int:
+    """Run a job as spark-submit does, in the session of the tests; returns its status."""
+    return main(name, ACTIONS[name].run, argv)
