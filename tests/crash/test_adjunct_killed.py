@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs import process
 from tests.conftest import TestDatabase
 from tests.crash.functions import STREAM
 from tests.crash.jobs import ROOT, execute, holding, job, wait_for
 from tests.spark.adjunct_world import Store, Way, World
 from tests.spark.installation import Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import stream_name
@@ -137,7 +136,7 @@ def test_a_consumer_that_is_killed_while_it_prepares_a_batch_is_continued_at_tha
         lambda: weir.query("SELECT FROM reader WHERE lease_until < clock_timestamp()"),
     )
     given = ["--run", json.dumps({"dag_id": "weir", "run_id": "another", "task_id": "process"})]
-    status = main("process", process.run, [*given, "--arguments", json.dumps(arguments)])
+    status = run_job("process", [*given, "--arguments", json.dumps(arguments)])
     assert status == 0, capsys.readouterr().out
     assert sorted(weir.check(stream_name(STREAM))["n"]) == list(range(20))
     assert weir.query("SELECT state, version FROM adjunct_pins") == [("pinned", 1)]

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from spark_jobs import ingest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import held_commits, holding, job, wait_for
 from tests.spark.installation import Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.model.names import StreamName
 from weir.retention.garbage import sweep
 
@@ -32,7 +31,7 @@ def stream(weir: Installation) -> StreamName:
 def retry(capsys: pytest.CaptureFixture[str]) -> str:
     """The same job again, as Airflow's next try; returns what it printed."""
     capsys.readouterr()
-    status = main("ingest", ingest.run, [*RETRY, "--arguments", json.dumps(ARGUMENTS)])
+    status = run_job("ingest", [*RETRY, "--arguments", json.dumps(ARGUMENTS)])
     printed = capsys.readouterr().out
     assert status == 0, printed
     return printed

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import process
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import BAD, FOLDER, LATEST, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
 from tests.spark.installation import Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.reader_groups.outputs.tables import sweep_staging
@@ -56,7 +55,7 @@ def run(
     capsys.readouterr()
     run_id = {"dag_id": "weir", "run_id": reader, "task_id": "process"}
     given = ["--run", json.dumps(run_id), "--arguments", json.dumps(arguments)]
-    status = main("process", process.run, given)
+    status = run_job("process", given)
     printed = capsys.readouterr().out
     assert status == 0, printed
     said = next(line for line in printed.splitlines() if line.startswith("weir: process: {"))

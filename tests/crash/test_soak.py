@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from spark_jobs import ingest, process
 from tests.chance import random_for
 from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.model.names import stream_name
 from weir.retention.garbage import sweep
 
@@ -55,10 +54,10 @@ def kill_at_random(
             time.sleep(0.01)
 
 
-def finish(name: str, work: Any, arguments: dict[str, Any], run: str) -> None:
+def finish(name: str, arguments: dict[str, Any], run: str) -> None:
     """The same job in this process, to its end."""
     run_id = json.dumps({"dag_id": "weir", "run_id": run, "task_id": name, "try_number": 9})
-    assert main(name, work, ["--run", run_id, "--arguments", json.dumps(arguments)]) == 0
+    assert run_job(name, ["--run", run_id, "--arguments", json.dumps(arguments)]) == 0
 
 
 @pytest.mark.soak
@@ -76,7 +75,7 @@ def test_appends_killed_at_random_moments_beside_scales_are_there_exactly_once(
         if chance.random() < 0.3:
             rows = execute(test_database.dsn, "SELECT segment FROM segments WHERE active")
             weir.scale(stream, [chance.choice(rows)[0]], parts=chance.randint(1, 3))
-        finish("ingest", ingest.run, arguments, f"round {number}")
+        finish("ingest", arguments, f"round {number}")
     facts = weir.check(stream)
     assert sorted(facts["n"]) == list(range(ROUNDS * ROWS))
     assert (facts.groupby("k")["n"].diff().dropna() > 0).all()
@@ -113,7 +112,7 @@ def check_exactly_once(weir: Installation, arguments: dict[str, Any], total: int
     """Read the rest; then every event is once in every output."""
 
     def all_is_read() -> bool:
-        finish("process", process.run, arguments, "last")
+        finish("process", arguments, "last")
         return bool(weir.value("SELECT unread_events FROM lag") == 0)
 
     wait_for("all to be read by the last", all_is_read)
@@ -138,7 +137,7 @@ def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
         total = append_more(weir, total, 200)
         kill_at_random("process", consumed, config, f"reader {number}", chance)
         if chance.random() < 0.3:
-            finish("process", process.run, consumed, f"another {number}")
+            finish("process", consumed, f"another {number}")
     check_exactly_once(weir, consumed, total)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_jobs import back_test
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from tests.world.scaling import pass_time
 from tests.world.streams import Lane
 from weir.programs.functions import append
@@ -23,7 +22,7 @@ def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def replayed(weir: Installation, **arguments: Any) -> dict[str, Any]:
     """The report of a back-test that must succeed."""
-    assert main("back_test", back_test.run, ["--arguments", json.dumps(arguments)]) == 0
+    assert run_job("back_test", ["--arguments", json.dumps(arguments)]) == 0
     found = "SELECT report FROM job_runs WHERE job = 'back_test' ORDER BY started_at DESC LIMIT 1"
     return dict(weir.value(found))
 

@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.chance import some
 from tests.crash.jobs import write_config
 from tests.spark.bad_inputs.made import GENERATORS, expand
 from tests.spark.installation import PLACE, Installation
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.model.names import stream_name
 from weir.operations.jobs import ACTIONS
 from weir.programs.functions import read
@@ -179,8 +178,7 @@ def without_code(said: str) -> str:
 def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Run a job that must fail; its exit status and its sentence, after checking the latter."""
     capsys.readouterr()
-    run = import_module(f"spark_jobs.{job}").run
-    status = main(job, run, ["--arguments", json.dumps(arguments)])
+    status = run_job(job, ["--arguments", json.dumps(arguments)])
     printed = capsys.readouterr().out
     assert "Traceback" not in printed
     (line,) = [line for line in printed.splitlines() if " failed: " in line]
@@ -260,9 +258,8 @@ def ran(
 ) -> tuple[int, str]:
     """Run a job as its file does; its exit status and what it printed."""
     printed.readouterr()
-    run = import_module(f"spark_jobs.{kind['job']}").run
     words = expand(kind["raw"]) if "raw" in kind else json.dumps(given)
-    status = main(kind["job"], run, ["--arguments", words])
+    status = run_job(kind["job"], ["--arguments", words])
     return status, printed.readouterr().out
 
 

@@ -1,7 +1,6 @@
 """The life of a reader group by its jobs, as forms start them: each argument arrives."""
 
 import json
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.groups import open_batch
-from tests.world.jobs import main
+from tests.world.jobs import run_job
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.groups.readers import join
@@ -22,10 +21,9 @@ def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job(weir: Installation, which: str, **arguments: Any) -> dict[str, Any]:
     """Run a job that must succeed; its report."""
-    run = import_module(f"spark_jobs.{which}").run
     if "reader_group" not in arguments:
         arguments["reader_group"] = "g"
-    assert main(which, run, ["--arguments", json.dumps(arguments)]) == 0
+    assert run_job(which, ["--arguments", json.dumps(arguments)]) == 0
     found = "SELECT report FROM job_runs WHERE job = :job ORDER BY started_at DESC LIMIT 1"
     return dict(weir.value(found, job=which))
 
