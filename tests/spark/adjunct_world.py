@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tests.spark.installation import Installation
@@ -18,7 +19,7 @@ from weir.spark.adjuncts.build import build_version
 from weir.spark.adjuncts.read import current_frame, history_frame
 from weir.spark.consumers.reader import Reader
 
-COLUMNS = "k string, n long, op string"
+SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64(), "op": pa.string()})
 EVENTS = stream_name("s/events")  # that a group reads beside a stream of changes
 LONG = 10_000_000
 _KEYS = asdict(AdjunctDefinition()).keys()
@@ -99,8 +100,8 @@ class World:
         return cls.made(weir)
 
     def append(self, rows: Sequence[tuple[str | None, int, str]]) -> None:
-        frame = self.weir.spark.createDataFrame([list(row) for row in rows], COLUMNS)
-        done = self.weir.append(self.stream, frame)
+        dicts = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
+        done = self.weir.put(self.stream, pa.Table.from_pylist(dicts, SCHEMA))
         self.events += [Event(*row, clock=done.clock) for row in rows]
 
     def grow(self, random: Random, most: int = 30) -> None:

@@ -20,5 +20,5 @@ def stream(weir: Installation) -> StreamName:
     """Return a stream of ninety events in three segments, and create one for results."""
     stream = weir.create(segments=3)
     weir.create("s/out", segments=5)
-    weir.append(stream, [(f"key {n % 11}", n) for n in range(90)])
+    weir.put(stream, [(f"key {n % 11}", n) for n in range(90)])
     return stream

@@ -24,6 +24,7 @@ from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
+from weir.programs.store import StreamStore
 from weir.reader_groups.batches.reading import Options, Reading
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.retention.manual_truncation import truncate
@@ -130,6 +131,13 @@ class Installation:
         return self.appender.append_frame(
             stream, frame, writer_id="test", batch_id=batch or f"batch {next(_ids)}"
         )
+
+    def put(self, stream: StreamName, rows: pa.Table | list[Any]) -> Committed:
+        """Append a table, or rows (k, n), without Spark: events that a test only reads."""
+        if isinstance(rows, list):
+            keys, numbers = zip(*rows, strict=True)
+            rows = pa.table({"k": pa.array(keys, pa.string()), "n": pa.array(numbers, pa.int64())})
+        return StreamStore(self.settings, self.database, "test").append(str(stream), rows)
 
     def scale(self, stream: StreamName, seal: Sequence[str], **options: Any) -> dict[str, Any]:
         """Scale under a new request."""

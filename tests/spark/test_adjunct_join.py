@@ -48,7 +48,7 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
     store = world.store(WAYS[way], layout=layout, history=LONG)
     for _ in range(3):
         world.grow(random)
-        weir.append(EVENTS, [(random.choice(["a", "A", "b", "e", "q"]), n) for n in range(20)])
+        weir.put(EVENTS, [(random.choice(["a", "A", "b", "e", "q"]), n) for n in range(20)])
     store.build()
     world.grow(random)  # after the newest event, and so after the bound
     key: str | Column = F.upper("k") if way == "null" else "k"
@@ -81,7 +81,7 @@ def test_a_stream_that_is_bound_as_a_store_is_not_delivered(
     world.append([("a", 1, "u")])
     group = weir.group(EVENTS, world.stream, name="both")
     weir.group(world.stream, name="others")
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     store = world.store(WAYS["whole"])
     seen: list[Any] = []
 
@@ -109,7 +109,7 @@ def test_a_store_of_the_consumers_own_output_is_pinned_or_refused(
     weir: Installation, world: World
 ) -> None:
     out = World(weir, stream_name("s/out"))
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     store = out.store(WAYS["number"], bootstrap="tail")
 
     def count(events: DataFrame, adjuncts: Mapping[str, DataFrame]) -> DataFrame:
@@ -121,7 +121,7 @@ def test_a_store_of_the_consumers_own_output_is_pinned_or_refused(
         consumer.run()
     update_store(weir.database, store.name, {"bootstrap": "batch"}, {}, request_id=unique("b"))
     consumer.run()
-    weir.append(EVENTS, [("a", 2)])
+    weir.put(EVENTS, [("a", 2)])
     consumer.run()
     # The second batch sees what the first one has written, and no batch sees what it writes.
     assert list(weir.facts(stream_name("s/out")).sort_values("_clock")["n"]) == [0, 1]
@@ -143,7 +143,7 @@ def test_a_manager_decides_what_is_delivered_and_what_is_seen(
 ) -> None:
     store = world.store(WAYS["whole"], history=LONG)
     world.append([("a", 1, "u"), ("b", 2, "u")])
-    weir.append(EVENTS, [(k, n) for n in range(2) for k in "ab"])
+    weir.put(EVENTS, [(k, n) for n in range(2) for k in "ab"])
 
     def check(batch: OpenBatch[DataFrame]) -> None:
         for as_of in (True, False):
@@ -188,7 +188,7 @@ def test_values_hold_from_a_time_of_their_own(weir: Installation) -> None:
 
 def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
     world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     store, other = world.store(WAYS["number"]), world.store(WAYS["whole"], history=LONG)
     with raises("adjunct_named_twice"), reading(weir, store, store):
         pass

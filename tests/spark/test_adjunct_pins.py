@@ -29,7 +29,7 @@ def world(weir: Installation) -> World:
 def test_every_attempt_at_a_batch_reads_the_same_version(weir: Installation, world: World) -> None:
     store = world.store(WAYS["whole"])
     world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     outs = []
     for _ in range(3):
         with reading(weir, store) as reader:  # which ends without a commit
@@ -39,7 +39,7 @@ def test_every_attempt_at_a_batch_reads_the_same_version(weir: Installation, wor
             store.build()
     assert outs == [[("a", 1)]] * 3
     assert weir.query("SELECT state, version FROM adjunct_pins") == [("pinned", 1)]
-    weir.append(EVENTS, [("b", 2)])
+    weir.put(EVENTS, [("b", 2)])
     with reading(weir, store) as reader:
         seen = []
         for batch in reader:
@@ -58,7 +58,7 @@ def test_two_open_batches_are_read_with_versions_of_their_own_which_do_not_expir
     numbers: dict[str, list[tuple[Any, ...]]] = {}
     for number, group in enumerate(("readers", "others"), start=1):
         world.append([("a", number, "u")])
-        weir.append(EVENTS, [("a", number)])
+        weir.put(EVENTS, [("a", number)])
         with reading(weir, store, group=group) as reader:
             numbers[group] = rows(next(reader).adjunct(store.name).select("n"))
     assert numbers == {"readers": [(1,)], "others": [(2,)]}
@@ -92,7 +92,7 @@ def test_a_consumer_of_a_store_whose_stream_was_deleted_is_read_with_what_there_
     built.build()
     seal_stream(weir.database, world.stream, request_id=unique("seal"))
     delete_stream(weir.database, world.stream, unread_too=True, request_id=unique("delete"))
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     with raises("stream_deleted"), reading(weir, never) as reader:
         next(reader)
     with reading(weir, built) as reader:
@@ -110,7 +110,7 @@ def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step
 ) -> None:
     store = world.store(WAYS["whole"])
     world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
 
     def die(*_: Any) -> None:
         raise ZeroDivisionError
@@ -133,7 +133,7 @@ def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world
     other = World.made(weir)
     world.append([("a", 1, "u")])
     other.append([("a", 10, "u")])
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     world.append([("a", 2, "u")])
     other.append([("a", 20, "u")])
     stores = [world.store(WAYS["whole"]), other.store(WAYS["whole"])]
@@ -156,7 +156,7 @@ def test_bootstrap_says_what_a_version_must_be_complete_to(
 ) -> None:
     store = world.store(WAYS["whole"], bootstrap=bootstrap)
     world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     if bootstrap == "none":
         world.append([("a", 2, "u")])
         store.build()
@@ -168,7 +168,7 @@ def test_bootstrap_says_what_a_version_must_be_complete_to(
 @pytest.mark.release
 def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: World) -> None:
     world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
+    weir.put(EVENTS, [("a", 1)])
     store = world.store(WAYS["whole"], missing="fail", history=LONG)
     with raises("adjunct_version_missing"), reading(weir, store) as reader:
         next(reader)
@@ -190,7 +190,7 @@ def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: 
 def test_the_halves_of_a_batch_are_read_with_its_version(weir: Installation, world: World) -> None:
     store = world.store(WAYS["whole"])
     world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", n) for n in range(4)])
+    weir.put(EVENTS, [("a", n) for n in range(4)])
 
     def function(events: DataFrame, adjuncts: Mapping[str, DataFrame]) -> DataFrame:
         world.append([("a", 5, "u")])

@@ -33,7 +33,7 @@ def stream(weir: Installation) -> StreamName:
     """Thirty events in three segments, and a stream for results."""
     stream = weir.create(segments=3)
     weir.create("s/out", segments=2)
-    weir.append(stream, [(f"key {n % 7}", n) for n in range(30)])
+    weir.put(stream, [(f"key {n % 7}", n) for n in range(30)])
     return stream
 
 
@@ -127,7 +127,7 @@ def test_a_consumer_and_a_reader_have_a_size_of_batch_of_their_own(
     weir: Installation, stream: StreamName
 ) -> None:
     for n in range(30, 60, 10):
-        weir.append(stream, [(f"key {i % 7}", i) for i in range(n, n + 10)])
+        weir.put(stream, [(f"key {i % 7}", i) for i in range(n, n + 10)])
     small, whole = weir.group(stream, name="small"), weir.group(stream, name="whole")
     for options in ({"batch_events": 10}, {"batch_files": 1}, {"batch_bytes": 1}):
         group = weir.group(stream, name=f"by-{min(options).replace('_', '-')}")
@@ -161,7 +161,7 @@ def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
     left.append(ValueError("not now"))
     weir.consumer(group, unlucky, "parquet:large", retries=2).run()
     assert parquet_rows(weir, group, "large") == list(range(20, 30))
-    weir.append(stream, [("a", 100)])
+    weir.put(stream, [("a", 100)])
     mistakes = []
 
     def mistaken(events: DataFrame) -> DataFrame:
@@ -184,9 +184,9 @@ def test_a_table_that_is_upserted_has_the_last_event_of_each_key(
     )
     group = weir.group(stream)
     to = "table:public.latest mode=upsert key=k"
-    weir.append(stream, [(f"key {n % 7}", n) for n in range(30, 40)])
+    weir.put(stream, [(f"key {n % 7}", n) for n in range(30, 40)])
     weir.consumer(group, lambda events: events.select("k", "n"), to).run()
-    weir.append(stream, [(f"key {n % 3}", n) for n in range(40, 50)])
+    weir.put(stream, [(f"key {n % 3}", n) for n in range(40, 50)])
     # A shuffle loses the order of the rows, but not their places.
     weir.consumer(group, lambda events: events.repartition(3, "n"), to).run()
     wanted = {f"key {n % 7}": n for n in range(40)} | {f"key {n % 3}": n for n in range(40, 50)}
@@ -247,7 +247,7 @@ def test_an_upsert_is_refused_where_events_of_one_key_have_no_common_order(
     with raises(f"order_unknown 'k' {stream} newest"):
         weir.consumer(weir.group(stream, name="lower"), lower, to).run()
     assert weir.query("SELECT * FROM public.latest") == []
-    weir.append(other, [("key 1", 50)])
+    weir.put(other, [("key 1", 50)])
     weir.consumer(both, union, f"{to} newest=n").run()
     assert len(weir.query("SELECT * FROM public.latest")) == 7
 
@@ -274,9 +274,9 @@ def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
     (root / files[0].relative_to(root).parts[0] / "group=readers/batch=1.9/attempt=1").mkdir(
         parents=True
     )
-    weir.append(stream, [("a", 29)])
+    weir.put(stream, [("a", 29)])
     weir.consumer(group, with_group, to).run()  # a batch without a row
-    weir.append(stream, [("a", 30)])
+    weir.put(stream, [("a", 30)])
     weir.consumer(group, lambda events: by_day(events).drop("zip code"), "parquet:days").run()
     found = output_frame(weir.spark, weir.database, weir.settings, "parquet:days", group)
     assert dict(found.dtypes) == {
@@ -341,7 +341,7 @@ def test_a_program_makes_a_group_and_waits_for_a_barrier(
     assert made["reader_group"] == "mine"
     with raises("group_exists mine"):
         create_reader_group("mine", [str(stream)])
-    weir.append(stream, [("a", 100)])
+    weir.put(stream, [("a", 100)])
     with Reader(weir.spark, "mine", installation=weir.opened) as reader:
         batch = next(reader)
         before = checkpoint("mine", "before")

@@ -128,7 +128,7 @@ def test_an_engine_takes_over_what_the_other_has_begun(
 
     with programs.open(settings=weir.settings) as store:
         for i, (first, second) in enumerate([("spark", "pyarrow"), ("pyarrow", "spark")]):
-            weir.append(stream, [(f"key {n % 11}", n) for n in range(60 * i, 60 * i + 60)])
+            weir.put(stream, [(f"key {n % 11}", n) for n in range(60 * i, 60 * i + 60)])
             readers: dict[str, Callable[[], Any]] = {
                 "pyarrow": lambda: store.reader(group, reader_id="one"),
                 "spark": lambda: Reader(

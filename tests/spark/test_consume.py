@@ -47,7 +47,7 @@ def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(
 def test_consumer_reads_in_the_order_it_asks_for(
     weir: Installation, stream: StreamName, order: str
 ) -> None:
-    weir.append(stream, [(f"key {n % 11}", n) for n in range(90, 130)])
+    weir.put(stream, [(f"key {n % 11}", n) for n in range(90, 130)])
     seen: list[Any] = []
 
     def note(events: DataFrame) -> DataFrame:
@@ -125,7 +125,7 @@ def test_group_of_several_streams_gives_the_function_a_frame_per_stream(
     weir: Installation, stream: StreamName
 ) -> None:
     other = weir.create("s/other")
-    weir.append(other, [("x", 1000), ("y", 1001)])
+    weir.put(other, [("x", 1000), ("y", 1001)])
     group = weir.group(stream, other)
 
     def both(events: dict[str, DataFrame]) -> DataFrame:
@@ -135,7 +135,7 @@ def test_group_of_several_streams_gives_the_function_a_frame_per_stream(
     report = weir.consumer(group, both, "parquet:out").run()
     assert report["events"] == 92
     assert parquet_rows(weir, group, "out") == [*range(90), 1000, 1001]
-    weir.append(other, [("z", 1002)])  # one of them has nothing new: an empty frame
+    weir.put(other, [("z", 1002)])  # one of them has nothing new: an empty frame
     assert weir.consumer(group, both, "parquet:out").run()["events"] == 1
     assert parquet_rows(weir, group, "out") == [*range(90), 1000, 1001, 1002]
 
@@ -167,9 +167,9 @@ def test_large_backlog_is_read_in_batches_within_the_budget(
     weir: Installation, stream: StreamName
 ) -> None:
     for start in range(90, 390, 30):
-        weir.append(stream, [(f"key {n % 11}", n) for n in range(start, start + 30)])
+        weir.put(stream, [(f"key {n % 11}", n) for n in range(start, start + 30)])
     weir.scale(stream, ["0.0"], parts=2)
-    weir.append(stream, [(f"key {n % 11}", n) for n in range(390, 420)])
+    weir.put(stream, [(f"key {n % 11}", n) for n in range(390, 420)])
     weir = Installation(weir.spark, weir.database, replace(weir.settings, batch_events=100))
     group = weir.group(stream)
     seen: dict[str, list[int]] = {}

@@ -77,7 +77,7 @@ def test_function_that_fails_moves_nothing_and_the_next_run_resumes_the_same_bat
     assert weir.frame(stream_name("s/out")).collect() == []
     assert weir.query("SELECT FROM transaction WHERE state = 'open'") == []
 
-    weir.append(stream, [("late", 90)])  # the batch keeps its bounds
+    weir.put(stream, [("late", 90)])  # the batch keeps its bounds
     seen: list[int] = []
 
     def works(events: DataFrame) -> DataFrame:
@@ -145,7 +145,7 @@ def test_lease_that_is_renewed_during_the_commit_does_not_fail_the_run(
     # The renewal waits for the commit, and then finds the append of the output no longer open.
     settings = replace(weir.settings, reader_lease=0.9, batch_events=45)
     weir = Installation(weir.spark, weir.database, settings)
-    weir.append(stream, [(f"key {n % 11}", n) for n in range(90, 180)])
+    weir.put(stream, [(f"key {n % 11}", n) for n in range(90, 180)])
     group = weir.group(stream)
     with ThreadPoolExecutor(1) as pool, held_commits(test_database) as commits:
         run = pool.submit(weir.consumer(group, plain, "stream:s/out").run)
@@ -224,7 +224,7 @@ def test_a_manifest_that_cannot_be_written_keeps_nobody_from_committing_and_read
             weir.consumer(group, plain, "parquet:out").run()
         assert [state for _, state, _ in batches(weir)].count("open") == 0
         assert weir.value("SELECT unread_events FROM lag") == 0
-        weir.append(stream, [("more", 90)])
+        weir.put(stream, [("more", 90)])
     assert any("_manifest.json of parquet:out" in said for said in weir.said)
     (in_the_way / "folder").rmdir()
     in_the_way.rmdir()

@@ -33,7 +33,7 @@ def stream(weir: Installation) -> StreamName:
     """Events in two segments, and a stream for results."""
     stream = weir.create(segments=2)
     weir.create("s/out", segments=2)
-    weir.append(stream, [(f"key {n % 5}", n) for n in range(ROWS)])
+    weir.put(stream, [(f"key {n % 5}", n) for n in range(ROWS)])
     return stream
 
 
@@ -133,9 +133,9 @@ def test_in_write_order_the_halves_are_read_as_they_were_written(
 ) -> None:
     # Each append is one file per segment and task, so its halves are found by the ranks of rows.
     group = weir.group(stream)
-    weir.append(stream, [(f"key {n % 5}", n) for n in range(ROWS, 2 * ROWS)])
+    weir.put(stream, [(f"key {n % 5}", n) for n in range(ROWS, 2 * ROWS)])
     weir.scale(stream, ["0.0"], parts=2)
-    weir.append(stream, [(f"key {n % 5}", n) for n in range(2 * ROWS, 3 * ROWS)])
+    weir.put(stream, [(f"key {n % 5}", n) for n in range(2 * ROWS, 3 * ROWS)])
     seen: list[int] = []
 
     def picky(events: DataFrame) -> DataFrame:
@@ -160,7 +160,7 @@ def test_rows_that_do_not_fit_their_table_are_set_aside_too(
         GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher""",
     )
     group = weir.group(stream, start="tail")
-    weir.append(stream, [("key", 100), ("key", 101), ("key", 102), ("a long key", 103)])
+    weir.put(stream, [("key", 100), ("key", 101), ("key", 102), ("a long key", 103)])
     report = weir.consumer(
         group, lambda e: e.select("k", "n"), "table:public.results", on_error="quarantine"
     ).run()
@@ -182,9 +182,9 @@ def test_what_fails_only_once_is_not_set_aside(weir: Installation, stream: Strea
             raise RuntimeError("once")
         return events.select("k", "n")
 
-    weir.append(stream, [("x", ROWS)])
+    weir.put(stream, [("x", ROWS)])
     group = weir.group(stream, start="tail")
-    weir.append(stream, [("x", ROWS + 1), ("x", ROWS + 2)])
+    weir.put(stream, [("x", ROWS + 1), ("x", ROWS + 2)])
     report = weir.consumer(group, flickering, "parquet:out", on_error="quarantine").run()
     assert calls == [2, 1, 1, 1]
     assert (report["rejected"], parquet_rows(weir)) == (0, [ROWS + 1, ROWS + 2])
@@ -193,7 +193,7 @@ def test_what_fails_only_once_is_not_set_aside(weir: Installation, stream: Strea
 @pytest.mark.release
 def test_what_was_killed_before_has_not_failed(weir: Installation, stream: StreamName) -> None:
     group = weir.group(stream, start="tail")
-    weir.append(stream, [("x", ROWS)])
+    weir.put(stream, [("x", ROWS)])
     token = join(weir.database, group, "reader", 60.0)
     everything = Budget.of(weir.settings)
     assert open_batch(weir.database, group, "reader", token, lease=60.0, budget=everything)

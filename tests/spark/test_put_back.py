@@ -63,8 +63,8 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
 @pytest.mark.release
 def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Installation) -> None:
     first, second = weir.create(), weir.create("s/second")
-    weir.append(first, [("a", 1)])
-    weir.append(second, [("b", 10)])
+    weir.put(first, [("a", 1)])
+    weir.put(second, [("b", 10)])
     group = weir.group(first, second)
     weir.group(first, name="other-put-back")
     options: dict[str, Any] = {"on_error": "quarantine"}
@@ -79,13 +79,13 @@ def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Ins
     parquet = Output.parse("parquet:x", weir.settings.output_roots)
     for stream, n in ((first, 1), (second, 2)):  # the second has no rejected events at first
         if stream == second:
-            weir.append(second, [("b", 2)])
+            weir.put(second, [("b", 2)])
         assert weir.consumer(group, picky, "parquet:x", **options).run()["rejected"] == 1
         put_back(weir.opened, group, "one", mended, [parquet], {})
         found = output_frame(weir.spark, weir.database, weir.settings, "x", f"{group}-put-back")
         assert sorted(row.n for row in found.collect()) == list(range(1, n + 1))
     other = weir.group(first, name="other")
-    weir.append(first, [("c", 3)])
+    weir.put(first, [("c", 3)])
     weir.consumer(other, lambda e: e.withColumn("n", fail), "parquet:y", **options).run()
     with raises("group_exists other-put-back s/events other"):
         put_back(weir.opened, other, "one", mended, [parquet], {})

@@ -32,7 +32,7 @@ def stream(weir: Installation, test_database: TestDatabase) -> StreamName:
     """Events in three segments, a stream and a table for results."""
     stream = weir.create(segments=3)
     weir.create("s/out", segments=2)
-    weir.append(stream, [(f"key {n % 11}", n) for n in range(ROWS)])
+    weir.put(stream, [(f"key {n % 11}", n) for n in range(ROWS)])
     execute(
         test_database.owner_dsn,
         """CREATE TABLE public.results (k text, n bigint PRIMARY KEY);
@@ -216,7 +216,7 @@ def test_events_of_several_streams_are_asked_for_by_name(
     weir: Installation, stream: StreamName
 ) -> None:
     other = weir.create("s/other")
-    weir.append(other, [("x", 1000)])
+    weir.put(other, [("x", 1000)])
     group = weir.group(stream, other)
     with read(weir, group) as reader:
         batch = next(reader)
@@ -306,10 +306,10 @@ def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_i
     weir: Installation, stream: StreamName
 ) -> None:
     other = weir.create("s/other", segments=2)
-    weir.append(other, [("key", 1), ("other key", 2)])
+    weir.put(other, [("key", 1), ("other key", 2)])
     group = weir.group(stream, other, aligned=True, name="aligned")
     with read(weir, group, order="stream") as reader:
-        weir.append(other, [("key", 3)])  # after the moment at which the run began
+        weir.put(other, [("key", 3)])  # after the moment at which the run began
         [batch] = list(reader_commits(reader))
     assert batch.up_to is not None
     assert batch.size == ROWS + 2

@@ -147,7 +147,7 @@ def test_a_row_that_postgres_refuses_is_named_with_its_column_and_nothing_is_pub
 ) -> None:
     make(test_database, "k varchar(3), n bigint")
     stream = weir.create()
-    weir.append(stream, [("abc", 1), ("abcd", 2)])
+    weir.put(stream, [("abc", 1), ("abcd", 2)])
     group = weir.group(stream)
     said = 'value too long for type character varying.3. .column k: "abcd".'
     with pytest.raises(Exception, match=rf"not fit table public.results \({said}\)") as failed:
@@ -171,13 +171,13 @@ def test_an_outage_on_the_executors_is_an_outage(weir: Installation, settings: S
 def test_tasks_without_rows_copy_nothing(weir: Installation, test_database: TestDatabase) -> None:
     make(test_database, "n bigint")
     stream = weir.create()
-    weir.append(stream, [("abc", 1)])
+    weir.put(stream, [("abc", 1)])
 
     def some(events: Any) -> Any:
         return events.select("n").repartition(8)
 
     weir.consumer(weir.group(stream), some, "table:public.results").run()
-    weir.append(stream, [("abc", 2)])
+    weir.put(stream, [("abc", 2)])
     nothing: Any = lambda events: events.select("n").where("n > 5")  # noqa: E731 - short
     report = weir.consumer("readers", nothing, "table:public.results").run()
     assert report["batches"][0]["tables"] == [{"table": "public.results", "rows": 0}]
@@ -226,7 +226,7 @@ def test_blanks_that_do_not_fit_are_refused_and_not_cut_off(
 ) -> None:
     make(test_database, "k varchar(3), n bigint")
     stream = weir.create()
-    weir.append(stream, [("abc", 1), ("abc ", 2)])
+    weir.put(stream, [("abc", 1), ("abc ", 2)])
     report = weir.consumer(
         weir.group(stream), lambda e: e.select("k", "n"), "table:public.results",
         on_error="quarantine",

@@ -32,7 +32,7 @@ ROWS = 8
 def stream(weir: Installation) -> StreamName:
     """Events in one segment."""
     stream = weir.create(segments=1)
-    weir.append(stream, [(f"key {n % 3}", n) for n in range(ROWS)])
+    weir.put(stream, [(f"key {n % 3}", n) for n in range(ROWS)])
     return stream
 
 
@@ -283,10 +283,10 @@ def test_so_many_rejected_events_in_a_day_stop_every_run(
 
     group = weir.group(stream, start="tail")
     for n in range(2):
-        weir.append(stream, [("key", 100 + n)])
+        weir.put(stream, [("key", 100 + n)])
         report = weir.consumer(group, fails, "parquet:out", on_error="quarantine").run()
         assert report["rejected"] == 1
-    weir.append(stream, [("key", 102)])
+    weir.put(stream, [("key", 102)])
     for _ in range(2):
         with raises("too_many_rejected readers 2"):
             weir.consumer(group, fails, "parquet:out", on_error="quarantine").run()
