@@ -78,7 +78,7 @@ def test_columns_may_have_any_name(weir: Installation) -> None:
     columns = {name: [f"{name} {i}" for i in range(5)] for name in names}
     weir.ingest(stream, [parquet(weir, "one.parquet", **columns)])
     weir.append(stream, weir.spark.createDataFrame([tuple(f"{n} 5" for n in names)], names))
-    facts = weir.check(stream, key="a.b")
+    facts = weir.check(stream, key="a.b", read=True)
     assert facts[names].to_numpy().tolist() == [
         [f"{name} {int(v.rsplit(' ', 1)[1])}" for name in names] for v in facts["a.b"]
     ]
@@ -235,7 +235,7 @@ def test_columns_that_do_not_fit_are_refused_by_name_and_nothing_is_left_open(
     with raises(says):
         weir.ingest(stream, [parquet(weir, "x.parquet", **columns)])
     assert weir.query("SELECT state FROM transaction ORDER BY 1") == [("aborted",), ("committed",)]
-    assert len(weir.check(stream)) == 1
+    assert len(weir.check(stream, read=True)) == 1
 
 
 @pytest.mark.release
@@ -340,10 +340,10 @@ def test_files_and_frames_without_rows_are_appends_of_nothing(
     done.append(weir.append(stream, weir.spark.range(9).selectExpr("'x' k", "id n").where("n < 0")))
     assert [one.events for one in done] == [0] * len(done)
     assert [one.files for one in done] == [0] * len(done)
-    assert len(weir.check(stream)) == int(known)
+    assert len(weir.check(stream, read=True)) == int(known)
     assert weir.frame(stream).columns == ["k", "n", *PLACE]
     weir.append(stream, [("b", 2)])
-    assert len(weir.check(stream)) == 1 + known
+    assert len(weir.check(stream, read=True)) == 1 + known
 
 
 @pytest.mark.release

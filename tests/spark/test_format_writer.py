@@ -148,7 +148,7 @@ def test_a_task_that_fails_and_is_tried_again_adds_nothing_twice(
     frame = rows(weir, 0, 100).mapInPandas(once, "k string, n long")
     with fails("a machine that is lost"):  # this master tries no task again
         save(frame, config, stream)
-    assert weir.check(stream, read=False).empty
+    assert weir.check(stream).empty
     assert weir.value("SELECT count(*) FROM garbage WHERE reason = 'aborted'") == 1
     save(frame, config, stream)
     assert sorted(weir.check(stream)["n"]) == list(range(100))

@@ -96,9 +96,9 @@ def test_files_are_appended_read_truncated_and_deleted(
         (tmp_path / "input" / f"{i}.csv").write_text("\n".join(["k,n", *lines]))
     committed = weir.ingest(stream, ["2.csv", f"{weir.input}//0.csv", "1.csv"], "csv")
     assert (committed.events, committed.rejected) == (90, 3)
-    first = weir.check(stream)
+    first = weir.check(stream, read=True)
     assert sorted(first["n"]) == list(range(90))
-    assert len(weir.check(stream.rejected, key=None)) == 3
+    assert len(weir.check(stream.rejected, key=None, read=True)) == 3
     sweep(weir.database, weir.settings.warehouse, 0.0)  # of the rows that went to s/events.rejected
     check_disk(weir, tmp_path)
 
@@ -108,7 +108,7 @@ def test_files_are_appended_read_truncated_and_deleted(
     report = sweep(weir.database, weir.settings.warehouse, 0.0, deleter(lambda: weir.spark))
     assert report["deleted"] == first["_file"].nunique()
     assert report["failed"] == []
-    assert list(weir.check(stream)["n"]) == [90]
+    assert list(weir.check(stream, read=True)["n"]) == [90]
     check_disk(weir, tmp_path)
 
 
@@ -128,7 +128,7 @@ def test_results_of_an_attempt_that_failed_are_deleted_and_those_that_count_are_
     for last in (90, 91):  # a batch each: the manifest is written, then replaced
         weir.consumer(group, lambda e: e.select("k", "n"), "parquet:out", "stream:s/out").run()
         weir.append(stream, [("late", last)])
-    assert sorted(weir.check(stream_name("s/out"))["n"]) == list(range(91))
+    assert sorted(weir.check(stream_name("s/out"), read=True)["n"]) == list(range(91))
     folders = committed_folders(weir.database, group, "out")
     written = tmp_path / "output" / f"out/group={group}"
     manifest = json.loads((written / "_manifest.json").read_text())
@@ -153,7 +153,7 @@ def test_a_deleted_stream_leaves_nothing(
     seal_stream(weir.database, stream, request_id="seal")
     delete_stream(weir.database, stream, unread_too=True, request_id="delete")
     assert sweep(weir.database, weir.settings.warehouse, 0.0)["deleted"] == 1
-    assert len(weir.check(other)) == 1
+    assert len(weir.check(other, read=True)) == 1
     check_disk(weir, tmp_path)
 
 
@@ -224,7 +224,7 @@ def test_a_program_with_a_session_appends_and_reads_by_pyarrow_too(
 ) -> None:
     rows = pa.table({"k": ["key 1", "late"], "n": [90, 91]})
     programs.append(str(stream), rows, writer_id="w", batch_id="b", settings=weir.settings)
-    assert sorted(weir.check(stream)["n"]) == list(range(92))
+    assert sorted(weir.check(stream, read=True)["n"]) == list(range(92))
     table = programs.read(str(stream), columns=["n"], settings=weir.settings)
     assert sorted(table["n"].to_pylist()) == list(range(92))
 

@@ -88,7 +88,7 @@ def test_files_tables_and_frames_are_appended_read_truncated_and_swept(weir: Ins
     weir.append(stream, [(f"key {n % 9}", n) for n in range(60, 90)])
     table = pa.table({"k": ["key 1", "late"], "n": [90, 91]})
     programs.append(str(stream), table, writer_id="w", batch_id="b", settings=weir.settings)
-    assert sorted(weir.check(stream)["n"]) == list(range(92))
+    assert sorted(weir.check(stream, read=True)["n"]) == list(range(92))
     read = programs.read(str(stream), columns=["n"], settings=weir.settings)
     assert sorted(read["n"].to_pylist()) == list(range(92))
     sweep(weir.database, weir.settings.warehouse, 0.0)
@@ -98,7 +98,7 @@ def test_files_tables_and_frames_are_appended_read_truncated_and_swept(weir: Ins
     weir.truncate(stream, json.dumps(tail))
     weir.append(stream, [("late", 92)])
     assert sweep(weir.database, weir.settings.warehouse, 0.0)["failed"] == []
-    assert list(weir.check(stream)["n"]) == [92]
+    assert list(weir.check(stream, read=True)["n"]) == [92]
     check_warehouse(weir)
 
 
@@ -113,7 +113,7 @@ def test_a_batch_is_written_to_a_stream_and_to_files_and_counted_once(weir: Inst
     weir.consumer(group, plain, "parquet:out", "stream:s/out").run()
     weir.append(stream, [("late", 90)])
     weir.consumer(group, plain, "parquet:out", "stream:s/out").run()
-    assert sorted(weir.check(out)["n"]) == list(range(91))
+    assert sorted(weir.check(out, read=True)["n"]) == list(range(91))
     folders = committed_folders(weir.database, group, "out")
     root = weir.settings.output_roots[0]
     assert weir.spark.read.parquet(*[f"{root}/{one}" for one in folders]).count() == 91
@@ -136,7 +136,7 @@ def test_what_nobody_knows_and_what_is_missing_is_found(weir: Installation) -> N
     report = recover(weir.database, root, request_id="look")
     assert (report["unknown"], report["missing"]) == ([stray], [known.path])
     assert system.rename(path(f"{root}/{stray}"), path(f"{root}/{known.path}"))
-    assert len(weir.check(stream)) == 90
+    assert len(weir.check(stream, read=True)) == 90
 
 
 def submit(weir: Installation, what: str, *options: str, **arguments: Any) -> None:

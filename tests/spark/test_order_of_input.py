@@ -66,7 +66,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
         tasks = read_inputs(weir.spark, inputs, None).rdd.getNumPartitions()
         assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
         weir.appender.append_files(stream, inputs)
-    facts = weir.check(stream, read=False)
+    facts = weir.check(stream)
     assert_input_order(facts, list(SIZES.values()))
     for order in ("segment", "stream"):
         assert_input_order(weir.read(stream, order, ["k", "file", "row"]), list(SIZES.values()))
@@ -86,7 +86,7 @@ def test_text_files_smaller_than_a_block_stay_in_order_when_spark_would_split_th
     ]
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": "700k"}):
         weir.ingest(stream, paths, format_)
-    assert_input_order(weir.check(stream, read=False), sizes)
+    assert_input_order(weir.check(stream), sizes)
 
 
 @pytest.mark.release
@@ -103,7 +103,7 @@ def test_many_small_files_are_read_in_the_order_given(weir: Installation, format
     committed = weir.ingest(stream, paths, format_)
     assert committed.events == sum(sizes)
     assert committed.files <= 5, "small files make small files"
-    assert_input_order(weir.check(stream), sizes)
+    assert_input_order(weir.check(stream, read=True), sizes)
 
 
 @pytest.mark.release
@@ -114,7 +114,7 @@ def test_dataframe_is_read_in_the_order_of_its_partitions(weir: Installation) ->
     ).repartition(5)
     given = [row.n for row in frame.collect()]
     weir.append(stream, frame)
-    facts = weir.check(stream)
+    facts = weir.check(stream, read=True)
     assert facts.sort_values("_weir_seq")["n"].tolist() == given
 
 
@@ -135,7 +135,7 @@ def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
 
     with raises("files_interleave"):
         commit_bent()
-    assert weir.check(stream).empty
+    assert weir.check(stream, read=True).empty
     assert weir.value("SELECT state FROM transactions") == "aborted"
     again = weir.appender.begin_frame(stream, "test", "interleaving")
     assert isinstance(again, Attempt)

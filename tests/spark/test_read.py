@@ -70,7 +70,7 @@ def test_events_have_their_place_in_every_order_after_a_split_a_roll_and_a_merge
 ) -> None:
     stream, per_key = history(weir)
     assert weir.value("SELECT count(*) FROM epoch WHERE cause = 'roll'") == 2
-    weir.check(stream)
+    weir.check(stream, read=True)
     for order in ("segment", "stream"):
         read = weir.read(stream, order)
         assert read.groupby("k")["n"].agg(list).to_dict() == per_key, order
@@ -270,7 +270,7 @@ def test_events_that_were_written_before_a_column_came_have_null_in_it(weir: Ins
     weir.append(stream, rows(1, 20))
     frame = weir.spark.createDataFrame([("key 1", 1.5, [1])], "k string, x double, y array<int>")
     weir.append(stream, frame)
-    facts = weir.check(stream, read=False)
+    facts = weir.check(stream)
     assert len(facts) == 21
     for order in ORDERS:
         read = weir.frame(stream, order).orderBy("_clock").collect()

@@ -21,7 +21,7 @@ def test_the_warehouse_may_lie_in_a_folder_of_any_name(weir: Installation, folde
     weir = Installation(weir.spark, weir.database, settings)
     stream = weir.create(segments=2)
     weir.append(stream, rows(1, 50))
-    assert len(weir.check(stream)) == 50
+    assert len(weir.check(stream, read=True)) == 50
 
 
 @pytest.mark.parametrize("ending", ["0123456789ab", "00000000c42", "0000c123456"])
@@ -47,14 +47,14 @@ def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
     weir.appender.commit([replace(staged, files=tuple(files))])
     assert len(files) > 8
     assert max(file.events for file in files) == 10
-    assert len(weir.check(stream)) == 95
+    assert len(weir.check(stream, read=True)) == 95
 
 
 def test_a_segment_can_be_read_by_many_commits_at_once(weir: Installation) -> None:
     stream = weir.create(segments=3)
     for seed in range(12):
         weir.append(stream, rows(seed, 9))
-    facts = weir.check(stream)
+    facts = weir.check(stream, read=True)
     assert facts["_clock"].nunique() == 12
     (_, slices, _) = weir.database.transaction(lambda c: plan_of_stream(c, stream))
     assert {s.segment_id for s in slices} == {0, 1, 2}
@@ -91,4 +91,4 @@ def test_numbers_of_transactions_that_lie_far_apart_make_no_large_plan(weir: Ins
         weir.append(stream, rows(seed, 30))
     assert weir.value("SELECT max(transaction_number) FROM transaction") > 3_000_000
     assert length() < 4 * before
-    assert len(weir.check(stream)) == 24 * 30
+    assert len(weir.check(stream, read=True)) == 24 * 30

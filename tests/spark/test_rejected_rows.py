@@ -122,8 +122,8 @@ def test_all_rows_may_be_rejected_and_later_ones_follow_in_the_same_stream(
     stream = weir.create(on_missing_key="quarantine", segments=3)
     assert weir.append(stream, [(None, n) for n in range(5)]).rejected == 5
     assert weir.append(stream, [(None, n) for n in range(5, 8)]).events == 0
-    assert weir.check(stream, read=False).empty
-    rejected = weir.check(stream.rejected, key=None)
+    assert weir.check(stream).empty
+    rejected = weir.check(stream.rejected, key=None, read=True)
     assert [row.split(":")[2] for row in rejected["row"]] == [f"{n}}}" for n in range(8)]
 
 
@@ -150,7 +150,7 @@ def test_rows_of_text_files_are_events_or_rejected_and_none_is_lost(weir: Instal
     weir.append(stream, [("first", -1)])
     done = weir.ingest(stream, ["2.json", "0.json", "1.json"], "json")
     assert (done.events, done.rejected) == (len(good), bad + keyless)
-    facts = weir.check(stream)
+    facts = weir.check(stream, read=True)
     assert sorted(facts["n"]) == [-1, *good]
     rejected = weir.read(stream.rejected, "stream")
     assert list(rejected["reason"]).count("missing routing key") == keyless
@@ -172,4 +172,4 @@ def test_malformed_row_is_refused_beside_rows_without_a_key_that_are_welcome(
     weir.append(stream, [("first", 0)])
     with raises("bad_rows 1 schema x.csv on_bad_rows"):
         weir.ingest(stream, ["x.csv"], "csv")
-    assert len(weir.check(stream)) == 1
+    assert len(weir.check(stream, read=True)) == 1

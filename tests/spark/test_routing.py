@@ -115,7 +115,7 @@ def test_events_of_a_dataframe_lie_where_their_keys_belong(weir: Installation, c
     stream = weir.create(segments=count)
     frame = weir.spark.createDataFrame([(key, i) for i, key in enumerate(KEYS)], "k string, n long")
     weir.append(stream, frame)
-    facts = weir.check(stream, read=False)
+    facts = weir.check(stream)
     assert sorted(facts["n"]) == list(range(len(KEYS)))
 
 

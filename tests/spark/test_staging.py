@@ -27,7 +27,7 @@ def rows(weir: Installation, count: int, tasks: int) -> DataFrame:
 
 def assert_in_order(weir: Installation, stream: StreamName, count: int) -> None:
     """Every row once, those of a key as they were given."""
-    facts = weir.check(stream, read=False)
+    facts = weir.check(stream)
     assert sorted(facts["n"]) == list(range(count))
     assert (facts.groupby("k")["n"].diff().dropna() > 0).all()
     read = weir.read(stream)
@@ -75,7 +75,7 @@ def test_rows_without_a_key_are_counted_in_the_shuffled_and_in_the_sorted_way(
         stream = weir.create(name, segments=segments, on_missing_key="quarantine")
         done = weir.append(stream, rows(weir, 1_000, tasks).withColumn("k", F.expr(keyless)))
         assert (done.events, done.rejected) == (900, 100)
-        assert sorted(weir.check(stream, read=False)["n"]) == [n for n in range(1_000) if n % 10]
+        assert sorted(weir.check(stream)["n"]) == [n for n in range(1_000) if n % 10]
 
 
 @pytest.mark.release

@@ -39,7 +39,7 @@ def test_what_was_appended_without_a_jvm_is_read_by_spark_in_every_order(
     weir.scale(stream, ["1.0"], parts=3)
     weir.append(stream, weir.spark.createDataFrame(table(1000, 500).to_pandas()))
     assert append(weir, stream, table(1500, 700), "two") == 700
-    facts = weir.check(stream)
+    facts = weir.check(stream, read=True)
     assert sorted(facts["n"]) == list(range(2200))
 
 

@@ -22,7 +22,7 @@ def append_both(weir: Installation, streams: list[StreamName], batch: str) -> Tr
 
 
 def visible(weir: Installation, streams: list[StreamName]) -> list[int]:
-    facts = [weir.check(stream, read=False) for stream in streams]
+    facts = [weir.check(stream) for stream in streams]
     return sorted(n for one in facts if not one.empty for n in one["n"])
 
 
