@@ -1,7 +1,8 @@
 """How the workers share the tests, so that each dear thing is started once and all end together.
 
-All tests of Spark run on one worker, which starts one JVM, and all tests of a running Airflow on
-one worker, which starts it once. Every other file is a unit of its own. The longest come first.
+All tests of Spark run on one worker, which starts one JVM, all tests of a running Airflow on one
+worker, which starts it once, and all tests of the pages on one, which starts Chromium once. Every
+other file is a unit of its own. The longest come first.
 """
 
 import pytest
@@ -11,6 +12,7 @@ from xdist.workermanage import WorkerController
 # Together, because they share what takes long to start. In the order in which they begin.
 TOGETHER = {
     "a running Airflow": ("tests/acceptance/",),
+    "Chromium": ("tests/pages/",),
     "Spark": (
         "tests/spark/",
         "tests/crash/test_adjunct_killed.py",
@@ -25,7 +27,7 @@ TOGETHER = {
 }
 # Files that take longer than the rest; what is not named comes after them.
 LONG = """tests/local/test_airflow_stack.py tests/sql/test_migrations.py
-    tests/pages/test_browser.py tests/terminal/test_look.py tests/airflow/test_forms.py
+    tests/terminal/test_look.py tests/airflow/test_forms.py
     tests/verification/test_damage.py tests/recovery/test_compacted_files.py
     tests/controller/test_interleavings_at_every_statement.py tests/test_importable.py
     tests/declarations/test_apply.py""".split()

@@ -74,8 +74,9 @@ def served(viewing: Settings) -> Iterator[Served]:
         yield made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def started() -> Iterator[Browser]:
+    """Yield the one browser of a run: all tests of the pages are on one worker."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield opened

@@ -1,5 +1,7 @@
 """The pages in a real browser: what is seen, typed and followed, and that nothing of it is code."""
 
+from datetime import datetime
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -106,6 +108,7 @@ def test_what_changes_is_shown_without_losing_the_place(
 ) -> None:
     lane = Lane.made(database, 1, name="shop/orders")
     Lane.made(database, 1, name="shop/refunds")
+    page.clock.set_fixed_time(datetime.now())  # a new minute redraws
     page.goto(f"{served.address}/streams")
     expect(page.locator("tbody tr")).to_have_count(2)
     page.keyboard.press("j")
@@ -113,31 +116,8 @@ def test_what_changes_is_shown_without_losing_the_place(
     page.evaluate("window.kept = document.querySelector('table')")
     page.keyboard.press("r")
     expect(page.locator(".shown")).to_have_attribute("aria-busy", "false")
-    same = page.evaluate("window.kept === document.querySelector('table')")
+    assert page.evaluate("window.kept === document.querySelector('table')")
     lane.append({"0.0": 7})
     page.keyboard.press("r")
     expect(page.locator("tbody tr").first).to_contain_text("7 events")
     assert page.evaluate("document.activeElement.dataset.key") == "shop/refunds"
-    assert same or page.evaluate("new Date().getSeconds()") < 30  # a new minute redraws
-
-
-# How wide its content is, and whether it is white.
-SEEN = """() => [document.documentElement.dataset.mode, document.documentElement.scrollWidth,
-    getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"]"""
-
-
-def test_pages_fit_narrow_and_wide_screens_in_light_and_dark(
-    page: Page, served: Served, database: Database
-) -> None:
-    lane = Lane.made(database, 2, name=f"shop/{'long-' * 11}name")
-    group = Group.made(lane)
-    lane.append({"0.0": 5})
-    for path in ("/streams", f"/stream?name={lane.name}", "/groups", f"/group?name={group.name}"):
-        for width, mode in ((1280, "light"), (360, "dark")):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.emulate_media(color_scheme=mode)  # type: ignore[arg-type]  # light or dark
-            page.goto(served.address + path)
-            expect(page.locator(".shown")).to_have_attribute("aria-busy", "false")
-            found, wide, white = page.evaluate(SEEN)
-            assert (found, white) == (mode, mode == "light"), path
-            assert wide <= width, path
