@@ -35,11 +35,29 @@ def viewing(
     return replace(settings, database=dsn)
 
 
+@dataclass
+class Shown:
+    """The app that all tests of the pages ask, because to make one takes longer than most answers,
+    and the settings of the test that asks."""
+
+    settings: Settings = field(default_factory=Settings)
+    app: FastAPI = field(init=False)
+
+    def __post_init__(self) -> None:
+        access = Access(lambda conn_id: self.settings, anybody, anybody, anybody, anybody)
+        self.app = create_app(access)
+
+
+@pytest.fixture(scope="package")
+def shown() -> Shown:
+    return Shown()
+
+
 @pytest.fixture
-def client(viewing: Settings) -> Iterator[TestClient]:
+def client(shown: Shown, viewing: Settings) -> Iterator[TestClient]:
     """Yield a client of the app."""
-    app = create_app(Access(lambda conn_id: viewing, anybody, anybody, anybody, anybody))
-    with TestClient(app) as client:
+    shown.settings = viewing
+    with TestClient(shown.app) as client:
         yield client
 
 
@@ -47,7 +65,7 @@ def client(viewing: Settings) -> Iterator[TestClient]:
 class Served:
     """The app on a port of its own, whose settings a test may change."""
 
-    settings: Settings
+    shown: Shown
     address: str = ""
     said: list[str] = field(default_factory=list)  # by the consoles of the pages
 
@@ -67,10 +85,10 @@ def serving(app: FastAPI) -> Iterator[str]:
 
 
 @pytest.fixture
-def served(viewing: Settings) -> Iterator[Served]:
-    made = Served(viewing)
-    app = create_app(Access(lambda _: made.settings, anybody, anybody, anybody, anybody))
-    with serving(app) as made.address:
+def served(shown: Shown, viewing: Settings) -> Iterator[Served]:
+    shown.settings = viewing
+    made = Served(shown)
+    with serving(shown.app) as made.address:
         yield made
 
 

@@ -93,11 +93,11 @@ def test_a_database_that_goes_away_leaves_what_was_there_and_says_so(
     Lane.made(database, 1, name="shop/orders")
     page.goto(f"{served.address}/streams")
     expect(page.locator("tbody tr")).to_have_count(1)
-    there, served.settings = served.settings, Settings(database="host=127.0.0.1 port=1")
+    there, served.shown.settings = served.shown.settings, Settings(database="host=127.0.0.1 port=1")
     page.get_by_role("button", name="Refresh").click()
     expect(page.get_by_role("alert")).to_contain_text("can't be reached")
     expect(page.locator("tbody tr")).to_have_count(1)
-    served.settings = there
+    served.shown.settings = there
     page.keyboard.press("r")
     expect(page.get_by_role("alert")).to_be_hidden()
     served.said[:] = [one for one in served.said if "503" not in one]
