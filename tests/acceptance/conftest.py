@@ -15,7 +15,15 @@ from weir.local.throw_away import reaped
 REPOSITORY = Path(__file__).parents[2]
 EVERY = 40  # of the flights: 8,420 of them
 FUNCTIONS = Path(__file__).parent / "functions"
-
+PERIODIC = (
+    "weir_stream_cuts",
+    "weir_checkpoints",
+    "weir_adjunct",
+    "weir_retention",
+    "weir_upkeep",
+    "weir_scale",
+    "weir_audit",
+)
 
 ENVIRONMENT = {
     "WEIR_CONFIG": str(demo.SETTINGS),

@@ -18,7 +18,7 @@ from tests.world.streams import rows
 from weir.local.installation import Installation
 from weir.settings import Settings, load
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 DAG = """
 import pyarrow.compute as pc
 from airflow.sdk import DAG, task

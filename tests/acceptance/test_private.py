@@ -39,21 +39,6 @@ def test_every_process_listens_on_localhost_only(installation: Installation) -> 
     assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
 
 
-def test_the_log_of_a_task_is_shown_while_it_runs(installation: Installation) -> None:
-    api = installation.airflow.api()
-    run = api.trigger("weir_stream_cuts", run_id="looked-at")
-    shown: list[str] = []
-    while api.get(f"/dags/weir_stream_cuts/dagRuns/{run}")["state"] in ("queued", "running"):
-        for task in api.tasks("weir_stream_cuts", run):
-            if task["state"] == "running":
-                name = task["task_id"]
-                attempt = task["try_number"]
-                shown.append(api.task_log("weir_stream_cuts", run, name, try_number=attempt))
-    assert not any("Could not read served logs" in text for text in shown)
-    server = f"http://127.0.0.1:{installation.airflow._stack()['ports']['log']}/log/dag_id="
-    assert any(server in text for text in shown), "no log was shown by the log server"
-
-
 def test_metrics_are_shown_to_users_of_airflow_and_to_nobody_else(
     installation: Installation,
 ) -> None:

@@ -174,6 +174,7 @@ def watched(installation: Installation) -> Watched:
     return found
 
 
+@pytest.mark.release
 def test_commits_of_a_program_start_a_dag_complete_hours_another_and_a_sensor_waits(
     watched: Watched,
 ) -> None:
