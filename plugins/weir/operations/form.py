@@ -3,8 +3,9 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, field, fields
+from functools import cache
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
@@ -25,6 +26,7 @@ from weir.model.names import (
 )
 
 A = TypeVar("A")
+_kinds: Callable[[Any], dict[str, Any]] = cache(get_type_hints)  # reads a whole form
 SEGMENT_PATTERN = r"^[0-9]+\.[0-9]+$"
 STARTING_POINT = (
     "head, tail, a time such as 2013-06-01 09:00 (UTC), event time 2013-06-01 (of streams that "
@@ -156,7 +158,7 @@ def is_required(known: Field[Any]) -> bool:
 
 def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     """Return the JSON schema of one argument, as the job takes it."""
-    kind = get_type_hints(form)[known.name]
+    kind = _kinds(form)[known.name]
     types = {str: "string", int: "integer", bool: "boolean", float: "number", dict: "object"}
     schema = {"type": types.get(get_origin(kind) or kind, "array"), **known.metadata["schema"]}
     if "items" in schema:
@@ -209,9 +211,7 @@ def _line(items: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_blanks(pattern: str, required: bool) -> str:
-    """Return the pattern for a text with blanks before and after it, or for nothing, unless
-    required.
-    """
+    """Return the pattern for a text with blanks around it, or for nothing, unless required."""
     inner = pattern.removeprefix("^").removesuffix("$")
     return rf"^\s*({inner}){'' if required else '?'}\s*$"
 
