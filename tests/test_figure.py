@@ -1,14 +1,22 @@
 """When a benchmark's figure is within its limit, and when its runs are repeated."""
 
+import gc
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from benchmarks.figure import Figure
 
-pytestmark = pytest.mark.drawn(1)
+
+@pytest.fixture(autouse=True)
+def little_to_collect() -> Iterator[None]:
+    """Let garbage be collected before each run as always, but not looked for in all of pytest."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def line_of(

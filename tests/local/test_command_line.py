@@ -5,8 +5,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg2
 import pytest
@@ -15,27 +16,44 @@ from weir.local.__main__ import main
 from weir.local.installation import Installation
 
 REPOSITORY = Path(__file__).parents[2]
-pytestmark = pytest.mark.drawn(1)
 
 
-def weir_local(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environ = os.environ | {
-        "WEIR_STATE": str(state),
-        "PYTHONPATH": str(REPOSITORY / "plugins"),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "weir.local", *arguments],
-        env=environ,
-        cwd=state.parent,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+class Done(NamedTuple):
+    """What a command returned and printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Typed = Callable[..., Done]
+
+
+@pytest.fixture
+def weir_local(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Typed]:
+    """Yield `weir_local(state, ...)`, which does in this process what a person types."""
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    monkeypatch.chdir(tmp_path)
+
+    def run(state: Path, *arguments: str) -> Done:
+        monkeypatch.setenv("WEIR_STATE", str(state))
+        capfd.readouterr()
+        try:
+            status = main(arguments)
+        except SystemExit as refused:
+            status = int(str(refused.code))
+        return Done(status, *capfd.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.server
-def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
+def test_psql_starts_the_database_for_a_moment(weir_local: Typed, tmp_path: Path) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:
         done = weir_local(installation.state, "psql", "-Atc", "SELECT current_user, 'it''s'")
@@ -62,7 +80,7 @@ def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_psql_may_change_nothing_unless_it_is_asked_to(tmp_path: Path) -> None:
+def test_psql_may_change_nothing_unless_it_is_asked_to(weir_local: Typed, tmp_path: Path) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:
         installation.start_postgres()
@@ -80,7 +98,9 @@ def test_psql_may_change_nothing_unless_it_is_asked_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_login_prints_what_a_person_and_an_sql_client_need(tmp_path: Path) -> None:
+def test_login_prints_what_a_person_and_an_sql_client_need(
+    weir_local: Typed, tmp_path: Path
+) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:
         nothing = weir_local(installation.state, "login")
@@ -103,7 +123,7 @@ def test_login_prints_what_a_person_and_an_sql_client_need(tmp_path: Path) -> No
         installation.remove()
 
 
-def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
+def test_only_a_state_folder_is_removed(weir_local: Typed, tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
     done = weir_local(tmp_path, "clean", "--yes")
     assert done.returncode == 1
@@ -113,13 +133,15 @@ def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["down", "status", "login", "clean"])
-def test_asking_about_nothing_makes_nothing(tmp_path: Path, command: str) -> None:
+def test_asking_about_nothing_makes_nothing(
+    weir_local: Typed, tmp_path: Path, command: str
+) -> None:
     done = weir_local(tmp_path / "state", command)
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_wrong_setting_is_one_sentence(tmp_path: Path) -> None:
+def test_a_wrong_setting_is_one_sentence(weir_local: Typed, tmp_path: Path) -> None:
     (tmp_path / "weir.toml").write_text("colour = 'red'\n")
     done = weir_local(tmp_path / "state", "up")
     assert done.returncode == 1
@@ -127,15 +149,13 @@ def test_a_wrong_setting_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr == f"weir: {wrong} [setting_unknown]\n"
 
 
-def test_setting_up_again_is_quiet() -> None:
+def test_setting_up_again_is_quiet_and_programs_import_the_library_without_variables(
+    tmp_path: Path,
+) -> None:
     done = subprocess.run(["./setup.sh"], cwd=REPOSITORY, capture_output=True, text=True)
     again = subprocess.run(["./setup.sh"], cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
-
-
-def test_programs_import_the_library_without_variables(tmp_path: Path) -> None:
-    subprocess.run(["./setup.sh"], cwd=REPOSITORY, check=True)
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     code = "import weir, weir.settings; print(weir.__file__)"
     python = REPOSITORY / ".venv" / "bin" / "python"
@@ -155,19 +175,17 @@ def test_help_lists_every_target() -> None:
 
 
 def test_a_state_folder_of_another_user_is_refused_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    weir_local: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "closed").mkdir(mode=0o000)
     monkeypatch.setenv("WEIR_STATE", str(tmp_path / "closed" / "state"))
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     user = os.geteuid()
     if user == 0:  # whom nothing is closed to
         os.seteuid(65534)
     try:
-        assert main(["up", "--no-airflow"]) == 1
+        done = weir_local(tmp_path / "closed", "up", "--no-airflow")
     finally:
         os.seteuid(user)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    said = capsys.readouterr().err
-    assert re.fullmatch(r"weir: \S+ belongs to another user; .* \[wrong_user\]\n", said), said
+    assert done.returncode == 1
+    wrong = r"weir: \S+ belongs to another user; .* \[wrong_user\]\n"
+    assert re.fullmatch(wrong, done.stderr), done.stderr
