@@ -1,28 +1,48 @@
 """An installation that was just made, without Airflow, as a person meets it in a terminal."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.terminal.conftest import Done
 from weir.local.installation import Installation
+from weir.terminal.__main__ import main
 
 REPOSITORY = Path(__file__).parents[2]
-pytestmark = [pytest.mark.drawn(1), pytest.mark.server]
+pytestmark = pytest.mark.server
 
 
-def type_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """What a person types in a folder, in the virtual environment."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "PG"))}
-    environ["PYTHONPATH"] = str(REPOSITORY / "plugins")
-    return subprocess.run(
-        [sys.executable, "-m", "weir.terminal", *words],
-        env=environ, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=120,
-    )  # fmt: skip
+TypeIn = Callable[..., Done]
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[TypeIn]:
+    """Yield `type_in(folder, ...)`, which does in this process what a person types in a folder."""
+    for name in [name for name in os.environ if name.startswith(("WEIR_", "PG"))]:
+        monkeypatch.delenv(name)
+    path = list(sys.path)
+    handlers = {number: signal.getsignal(number) for number in (*signal.valid_signals(),)}
+
+    def run(folder: Path, *words: str) -> Done:
+        before = dict(os.environ)
+        monkeypatch.chdir(folder)
+        capfd.readouterr()
+        try:
+            return Done(main(words), *capfd.readouterr())
+        finally:  # a command puts its installation into the environment of its process
+            os.environ.clear()
+            os.environ.update(before)
+
+    yield run
+    sys.path[:] = path
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -33,37 +53,37 @@ def home(tmp_path: Path) -> Iterator[Path]:
     Installation(tmp_path / ".weir").remove()
 
 
-def test_an_installation_is_started_examined_and_stopped(home: Path) -> None:
+def test_an_installation_is_started_examined_and_stopped(home: Path, type_in: TypeIn) -> None:
     before = type_in(home, "streams")
-    assert before.returncode == 2
-    assert "start one with `weir up`" in before.stderr
+    assert before.status == 2
+    assert "start one with `weir up`" in before.err
     assert not (home / ".weir").exists()
     ill = type_in(home, "doctor")
-    assert ill.returncode == 1
-    assert "WRONG  database" in ill.stdout
-    assert "start one with `weir up`" in ill.stdout
+    assert ill.status == 1
+    assert "WRONG  database" in ill.out
+    assert "start one with `weir up`" in ill.out
 
     started = type_in(home, "up", "--no-airflow")
-    assert started.returncode == 0, started.stderr
-    assert str(home / ".weir" / "input") in started.stdout
-    assert "`weir psql` opens the database; `weir down` stops it" in started.stdout
+    assert started.status == 0, started.err
+    assert str(home / ".weir" / "input") in started.out
+    assert "`weir psql` opens the database; `weir down` stops it" in started.out
 
     below = home / "some" / "folder"
     below.mkdir(parents=True)
     well = type_in(below, "doctor")
-    assert well.returncode == 0, well.stdout
+    assert well.status == 0, well.out
     for what in ("Java", "database", "rights", "warehouse", "input", "output"):
-        assert f"ok     {what} " in well.stdout
-    assert "note   upkeep" in well.stdout, "the periodic DAGs have not run"
-    assert type_in(below, "streams", "--json").stdout == "[]\n"
+        assert f"ok     {what} " in well.out
+    assert "note   upkeep" in well.out, "the periodic DAGs have not run"
+    assert type_in(below, "streams", "--json").out == "[]\n"
 
-    assert type_in(home, "down").returncode == 0
+    assert type_in(home, "down").status == 0
     stopped = type_in(home, "lag")
-    assert stopped.returncode == 2
-    assert "does not run; start it with `weir up`" in stopped.stderr
+    assert stopped.status == 2
+    assert "does not run; start it with `weir up`" in stopped.err
 
 
-def test_doctor_finds_what_is_wrong_and_says_what_to_do(home: Path) -> None:
+def test_doctor_finds_what_is_wrong_and_says_what_to_do(home: Path, type_in: TypeIn) -> None:
     made = Installation(home / ".weir", durable=False)
     made.start_postgres()
     (home / "warehouse").mkdir()
@@ -73,21 +93,28 @@ def test_doctor_finds_what_is_wrong_and_says_what_to_do(home: Path) -> None:
     )
     made.postgres.psql("GRANT CONNECT ON DATABASE weir TO weir_app; REVOKE weir_jobs FROM weir_app")
     lacking = type_in(home, "doctor")
-    assert lacking.returncode == 1
-    assert "this login may not use Weir" in lacking.stdout
+    assert lacking.status == 1
+    assert "this login may not use Weir" in lacking.out
 
     made.postgres.psql("GRANT weir_jobs TO weir_app")
     made.postgres.psql("UPDATE weir_internal.alembic_version SET version_num = '9.9'", "weir")
-    assert "its layout is 9.9" in type_in(home, "doctor").stdout
+    assert "its layout is 9.9" in type_in(home, "doctor").out
     made.postgres.psql("UPDATE weir_internal.alembic_version SET version_num = '0.1.0'", "weir")
-    wrong = type_in(home, "doctor").stdout
+    wrong = type_in(home, "doctor").out
     assert "belongs to installation somebody-else" in wrong
     assert "there is no package 'nowhere'" in wrong
     assert f"{home / 'none'} does not exist" in wrong
     assert "ok     rights" in wrong
 
+
+@pytest.mark.release
+@pytest.mark.jvm
+def test_doctor_says_that_a_warehouse_in_hdfs_can_not_be_reached(
+    home: Path, type_in: TypeIn
+) -> None:
+    Installation(home / ".weir", durable=False).start_postgres()
     (home / "weir.toml").write_text("warehouse = 'hdfs://somewhere:8020/weir'\n")
-    far = type_in(home, "doctor").stdout
+    far = type_in(home, "doctor").out
     assert "WRONG  warehouse   'hdfs://somewhere:8020/weir' can't be opened (by Hadoop: " in far
     assert "UnknownHostException" in far
 

@@ -144,7 +144,6 @@ def test_a_picture_is_written_to_a_file_or_printed(
     assert weir("picture", "shop/orders", "--out", "m.svg", "--json").json == {"out": "m.svg"}
 
 
-@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
