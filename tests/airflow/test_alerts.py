@@ -41,7 +41,7 @@ def operator(notify: Any) -> AlertsOperator:
 def time_out(database: Database, *groups: str) -> None:
     """Wait until these subscribers have timed out, a second after what they have not read."""
     run(database, "UPDATE reader_group SET time_out = 1")
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while len(rows(database, "SELECT FROM retention_alerts WHERE reader_group = ANY(:g)",
                    g=list(groups))) < len(groups):  # fmt: skip
         assert time.monotonic() < end

@@ -142,7 +142,7 @@ def test_a_login_of_the_role_is_not_asked_and_a_superuser_is_no_member(
             task_id="a", stream=stream, cut="tail", dry_run=False, engine="auto"
         )
     superuser = Database(
-        postgres_server.dsn(test_database.name, "postgres"), patience=5, connect_patience=5
+        postgres_server.dsn(test_database.name, "postgres"), patience=60, connect_patience=60
     )
     with test_database.open() as jobs, superuser:
         assert not is_excused(jobs), "nobody has made the role"

@@ -30,7 +30,6 @@ def test_processes_of_tasks_begin_with_what_an_append_needs(tmp_path: Path) -> N
         env=environ,
         capture_output=True,
         text=True,
-        timeout=120,
     )
     assert answer.exists(), told.stdout + told.stderr
     assert answer.read_text() == "False True"  # the workers write to the same standard output

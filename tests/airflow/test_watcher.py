@@ -43,7 +43,7 @@ def watched(database: Database, count: int) -> Callable[[], bool]:
 
 
 def in_a_loop(play: Callable[[], Coroutine[None, None, None]]) -> None:
-    asyncio.run(asyncio.wait_for(play(), 60))
+    asyncio.run(asyncio.wait_for(play(), 500))
 
 
 def test_a_stream_is_an_asset_that_is_watched() -> None:

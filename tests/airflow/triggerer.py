@@ -40,7 +40,7 @@ class Triggerer:
         finally:
             await self.streams.unsubscribe(number, key)
 
-    async def until(self, found: Callable[[], Any], seconds: float = 20.0) -> Any:
+    async def until(self, found: Callable[[], Any], seconds: float = 300.0) -> Any:
         """Wait until something is true, and return it."""
         end = time.monotonic() + seconds
         while not (answer := await asyncio.to_thread(found)):

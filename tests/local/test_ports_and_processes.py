@@ -81,7 +81,7 @@ def test_what_starts_anew_whenever_it_is_killed_is_named() -> None:
 
     with raises("processes_still_running"):
         processes.kill(anew)
-    assert {one.wait(timeout=30) for one in started} == {-signal.SIGKILL}
+    assert {one.wait(timeout=300) for one in started} == {-signal.SIGKILL}
 
 
 def test_processes_are_found_by_their_folder(tmp_path: Path) -> None:

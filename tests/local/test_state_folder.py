@@ -51,7 +51,7 @@ def test_a_lock_waits_for_its_holder_and_outlives_nobody(tmp_path: Path) -> None
     state = StateFolder(tmp_path)
     code = (
         "import fcntl, sys, time; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX);"
-        "print('held', flush=True); time.sleep(60)"
+        "print('held', flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "x.lock")], stdout=subprocess.PIPE
@@ -69,5 +69,5 @@ def test_a_lock_waits_for_its_holder_and_outlives_nobody(tmp_path: Path) -> None
     assert not entered.wait(0.3)
     holder.kill()
     holder.communicate()
-    assert entered.wait(10)
+    assert entered.wait(300)
     thread.join()

@@ -245,7 +245,7 @@ def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
     assert any(b"writing" in line for line in iter(running.stdout.readline, b""))
     assert states() == ["open"]
     running.terminate()
-    printed, _ = running.communicate(timeout=60)
+    printed, _ = running.communicate(timeout=300)
     assert running.returncode == 1
     assert b"it was interrupted" in printed
     assert states() == ["aborted"]

@@ -365,7 +365,7 @@ def test_reading_stops_quietly_when_nobody_listens_any_more(
         assert b'"key"' in process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
 
 
 def test_whatever_value_an_event_has_is_shown(weir: Weir, lane: Lane, settings: Settings) -> None:

@@ -54,7 +54,7 @@ class Person:
         self.seen = ""
         os.write(self._mine, keys.encode())
 
-    def sees(self, *wanted: str, seconds: float = 40) -> str:
+    def sees(self, *wanted: str, seconds: float = 300) -> str:
         """Wait until all of these are on a screen that was drawn since the last keys."""
         end = time.monotonic() + seconds
         while not any(all(w in screen for w in wanted) for screen in self.screens()):
@@ -73,13 +73,13 @@ class Person:
 
     def ends(self) -> int:
         """Wait for the end, and return the status. The terminal is what it was."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while self.process.poll() is None and time.monotonic() < end:
             self.look()
         self.look()
         assert LEFT in self.seen
         assert termios.tcgetattr(self._its) == self.before
-        return self.process.wait(1)
+        return self.process.wait(300)
 
     def close(self) -> None:
         self.process.kill()

@@ -36,7 +36,7 @@ def test_the_pages_are_for_whoever_has_the_address(
             for one in shown:
                 asked.add_header("Authorization", f"Bearer {one}")
             try:
-                with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+                with urllib.request.urlopen(asked, timeout=300) as answer:  # noqa: S310
                     return answer.status, answer.read().decode()
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()
@@ -49,4 +49,4 @@ def test_the_pages_are_for_whoever_has_the_address(
         assert (status, json.loads(text)["total"]) == (200, 1)
     finally:
         started.send_signal(signal.SIGINT)
-        assert started.wait(30) in (0, 130)
+        assert started.wait(300) in (0, 130)
