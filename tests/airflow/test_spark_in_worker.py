@@ -5,13 +5,16 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
 
 import weir
 from tests.airflow.worker import Worker
@@ -111,7 +114,7 @@ def test_what_a_query_gives_is_appended_once_over_retries_clears_and_maps(
 
 
 def test_a_query_is_no_template_shows_its_outlet_and_runs_where_the_worker_is(
-    stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stream: str, execute: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DAG("mine", schedule=None):
         for query in ("SELECT {{ params.x }}", "{% if x %}SELECT 1{% endif %}"):
@@ -121,16 +124,8 @@ def test_a_query_is_no_template_shows_its_outlet_and_runs_where_the_worker_is(
     assert one.outlets == [stream_asset(stream)]
     assert "query" not in one.template_fields
     connect(monkeypatch, "cluster")
-    file = dag_file(
-        tmp_path,
-        f"""
-        from weir.airflow import AppendQueryOperator
-        with DAG("mine", schedule=None) as dag:
-            AppendQueryOperator(task_id="one", stream="{stream}", query="SELECT 1 AS n")
-        """,
-    )
-    [told] = Worker(file, "one", 1).told()
-    assert "do not have the code of this DAG file; use client" in told["error"]
+    with pytest.raises(AirflowFailException, match="the code of this DAG file; use client"):
+        execute(one)
 
 
 @pytest.mark.release
