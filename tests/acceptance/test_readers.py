@@ -188,6 +188,7 @@ def test_two_consumers_and_a_builder_of_their_store_run_at_once(installation: In
         weir.append(store, table, writer_id="test", batch_id=str(price), settings=settings)
 
     api = installation.airflow.api()
+    api.patch("/dags/weir_adjunct", {"is_paused": False})
     set_price(0)
     runs = [(one, one.trigger(1, function="slowly:priced", adjuncts=[store])) for one in consumers]
     builders = []

@@ -19,14 +19,12 @@ from playwright.sync_api import expect
 
 import weir
 from tests.acceptance.browser import browser
-from tests.acceptance.conftest import PERIODIC
 from tests.raises import raises
 from tests.world.streams import rows
-from weir.operations.jobs import ACTIONS
-from weir.database.connection import Database
 from weir.errors import NotFound
 from weir.local.airflow_api import AirflowApi
 from weir.local.installation import Installation
+from weir.operations.jobs import ACTIONS
 from weir.programs.store import StreamStore
 from weir.settings import load
 
@@ -75,13 +73,11 @@ def until(what: str, found: Callable[[], Any]) -> Any:
 
 @dataclass
 class World:
-    """The installation, as its administrator and as a program see it."""
+    """The installation, as its administrator and a program see it."""
 
     installation: Installation
     api: AirflowApi
     store: StreamStore
-    database: Database  # with a login that only reads
-    periodic: dict[str, Any]  # what Airflow says of these DAGs
 
     def run(self, dag: str) -> str:
         """Wait for a run that the scheduler starts, and return its id."""
@@ -91,26 +87,15 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(installation: Installation) -> Iterator[World]:
-    """Yield the installation, whose periodic DAGs are paused as soon as Airflow has them: each of
-    their runs is a job more."""
     api = installation.airflow.api()
-    periodic = {
-        dag: until(dag, lambda dag=dag: api.get(f"/dags/{dag}/details"))  # type: ignore[misc]
-        for dag in PERIODIC
-    }
+    # Airflow reads the files of DAGs some seconds after it has started.
+    until("all DAGs", lambda: api.get("/dags?limit=1")["total_entries"] > len(ACTIONS))
     settings = replace(
         load(dict(os.environ) | installation.environment()),
         database=installation.postgres.dsn("weir", "weir_app"),
     )
-    viewing = Database(
-        installation.postgres.dsn("weir", "weir_view"), patience=30.0, connect_patience=30.0
-    )
-    for dag in PERIODIC:
-        api.patch(f"/dags/{dag}", {"is_paused": True})
-    with weir.open(settings=settings) as store, viewing:
-        yield World(installation, api, store, viewing, periodic)
-    for dag in PERIODIC:
-        api.patch(f"/dags/{dag}", {"is_paused": False})
+    with weir.open(settings=settings) as store:
+        yield World(installation, api, store)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +124,7 @@ def killed(world: World, made: str, tmp_path_factory: pytest.TempPathFactory) ->
     state = world.installation.state
     (state.parent / "dags" / "story.py").write_text(DAGS.format(folder=str(folder)))
     assert world.api.wait("story_begin", world.run("story_begin")) == "success"
-    until("its watch", lambda: rows(world.database, "SELECT FROM watch"))
+    until("its watch", lambda: rows(world.store.database, "SELECT FROM watch"))
     world.store.append(ORDERS, [{"customer": f"c{n}", "amount": n} for n in range(20)])
     until("the task", lambda: (folder / "process").exists())
     run = world.run("story_read")
@@ -161,7 +146,7 @@ def refused(world: World, killed: str) -> str:
 
 
 def test_a_person_makes_a_stream_by_a_form(world: World, made: str) -> None:
-    [stream] = rows(world.database, "SELECT stream, routing_key FROM streams")
+    [stream] = rows(world.store.database, "SELECT stream, routing_key FROM streams")
     assert tuple(stream) == (ORDERS, "customer")
 
 
@@ -170,9 +155,9 @@ def test_an_append_starts_a_dag_whose_task_is_killed_and_delivers_each_event_onc
 ) -> None:
     [task] = world.api.tasks("story_read", world.run("story_read"))
     assert task["try_number"] == 2
-    [batch] = rows(world.database, "SELECT state, attempt FROM batches")
+    [batch] = rows(world.store.database, "SELECT state, attempt FROM batches")
     assert tuple(batch) == ("committed", 2)
-    paths = rows(world.database, "SELECT path FROM parquet_outputs")
+    paths = rows(world.store.database, "SELECT path FROM parquet_outputs")
     found = [n for one in paths for n in pq.read_table(one.path)["amount"].to_pylist()]
     assert sorted(found) == list(range(20))
 
@@ -186,7 +171,7 @@ def test_the_log_of_a_task_is_shown_while_it_runs(world: World, killed: str) -> 
 def test_bad_input_is_refused_by_its_job_with_one_sentence_and_not_tried_again(
     world: World, refused: str
 ) -> None:
-    [job] = rows(world.database, "SELECT error FROM job_runs WHERE run_id = :r", r=refused)
+    [job] = rows(world.store.database, "SELECT error FROM job_runs WHERE run_id = :r", r=refused)
     assert f"column 'amount' is string, but long in stream {ORDERS}" in job.error
     assert re.search(r"\. \[[a-z_]+\]$", job.error), "a sentence and its code, not a repr"
     log = world.api.failure("weir_ingest", refused, lines=200)
@@ -259,16 +244,6 @@ def test_airflow_loads_everything_without_an_error(world: World) -> None:
     assert {dag["dag_id"] for dag in found} == wanted
 
 
-@pytest.mark.parametrize("dag", PERIODIC)
-def test_periodic_dags_are_unpaused_and_scheduled(world: World, dag: str) -> None:
-    found = world.periodic[dag]
-    assert found["is_paused"] is False
-    assert found["timetable_summary"]
-    assert found["next_dagrun_run_after"]
-    assert found["catchup"] is False
-    assert found["max_active_runs"] == 1
-
-
 def test_every_dag_says_what_it_does_and_every_field_what_it_means(world: World) -> None:
     api = world.api
     for dag in api.get("/dags?limit=100&dag_id_pattern=weir_")["dags"]:
@@ -333,7 +308,7 @@ def test_jobs_are_submitted_with_the_name_of_the_database_only(world: World, mad
 
 def test_reports_come_back_to_airflow(world: World, made: str) -> None:
     """A job's report is its task's XCom, and the same as in the view job_runs."""
-    [row] = rows(world.database, "SELECT * FROM job_runs WHERE run_id = :r", r=made)
+    [row] = rows(world.store.database, "SELECT * FROM job_runs WHERE run_id = :r", r=made)
     task = f"/dags/{row.dag_id}/dagRuns/{urllib.parse.quote(made, '')}/taskInstances/{row.task_id}"
     path = f"{task}/xcomEntries/return_value?map_index={row.map_index}&stringify=false"
     assert world.api.get(path)["value"] == row.report

@@ -169,3 +169,15 @@ def test_what_refused_appends_wrote_is_deleted(
     kept = "SELECT path FROM garbage_files WHERE reason = 'compacted'"
     replaced = [row.path for row in story.views.rows(kept)]
     assert str(checks.files_are_those_listed(story.warehouse, listed, replaced)).startswith("ok")
+
+
+@pytest.mark.parametrize("dag", PERIODIC)
+def test_periodic_dags_are_unpaused_and_scheduled(
+    installation: Installation, told: Told, dag: str
+) -> None:
+    found = installation.airflow.api().get(f"/dags/{dag}/details")
+    assert found["is_paused"] is False
+    assert found["timetable_summary"]
+    assert found["next_dagrun_run_after"]
+    assert found["catchup"] is False
+    assert found["max_active_runs"] == 1
