@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.acceptance.browser import FLAGS, PATIENCE, chromium
 from tests.conftest import TestDatabase
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.pages import files, lineage
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
 
@@ -24,6 +25,13 @@ EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</
 
 def anybody() -> None:
     """Let everybody see it."""
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a statement of a page take what it takes on a machine that is busy."""
+    for one in (files, lineage):
+        monkeypatch.setattr(one, "PATIENCE", 120.0)
 
 
 @pytest.fixture
