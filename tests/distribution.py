@@ -22,6 +22,7 @@ TOGETHER = {
         "tests/crash/test_outage.py",
         "tests/crash/test_query_killed.py",
         "tests/crash/test_soak.py",
+        "tests/operations/test_jobs_by_hand.py",
         "tests/publication/test_spark.py",
     ),
 }
