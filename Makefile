@@ -27,14 +27,14 @@ help: ## this list
 demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
 	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
 
-test: setup ## all checks and tests, as CI runs them (SEED= repeats random cases, ARGS= for pytest)
+test: setup ## all checks and tests, as CI runs them (SEED= draws other random cases, ARGS= for pytest)
 	@$(MAKE) --no-print-directory -j2 lint _tests
 
 _tests: # beside lint, most of which is one process
 	@$(PYTEST) $(ARGS)
 
 test-fast: setup ## the tests that need neither a JVM, nor Airflow, nor a server of their own
-	@WEIR_TEST_BUDGET=fast $(PYTEST) -n 4 -m "not (jvm or airflow or server or release or soak)" \
+	@$(PYTEST) -n 4 -m "not (jvm or airflow or server or release or soak)" \
 		--ignore=tests/airflow --ignore=tests/acceptance $(ARGS)
 
 test-release: setup ## what is tried before a release: packaging, compose, and more

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.chance import FAST, FULL, random_for
+from tests.chance import FULL, random_for
 
 # Fixtures and folders that tell; a test that needs it in another way is marked by hand.
 JVM_FIXTURES = {"spark"}
@@ -48,8 +48,7 @@ def not_drawn(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the tests marked `drawn(n)` that this run leaves out.
 
     The run's seed chooses n of the cases of a function, of the tests of a file, or of the tests of
-    all files that are marked with the same `among`; `make test-fast` plays half of those, and
-    `make test-release` all.
+    all files that are marked with the same `among`; `make test-release` plays all.
     """
     left_out: set[pytest.Item] = set()
     drawn: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
@@ -60,6 +59,5 @@ def not_drawn(items: list[pytest.Item]) -> set[pytest.Item]:
             among = marker.kwargs.get("among", source[0])
             drawn[among, source[1]].append(item)
     for (place, most), found in drawn.items():
-        count = -(-most // 2) if FAST else most
-        left_out |= set(random_for(place).sample(found, max(0, len(found) - count)))
+        left_out |= set(random_for(place).sample(found, max(0, len(found) - most)))
     return left_out
