@@ -25,9 +25,8 @@ from weir.model.key_space import KeyRange, even_split, tiles
 from weir.model.scaling_simulation import Append, Simulation, Spread
 from weir.model.split_points import Load
 
-pytestmark = pytest.mark.drawn(4)
-
 WRITERS = {"minute": (MINUTE, DAY), "hour": (HOUR, 20 * DAY), "day": (DAY, 300 * DAY)}
+OFTEN = ["hour", *(pytest.param(name, marks=pytest.mark.release) for name in ("minute", "day"))]
 SETTLED = 5  # scales at most, up to twenty times the target
 
 
@@ -37,7 +36,7 @@ def changed_after(simulation: Simulation, clock: int) -> list[str]:
 
 
 @pytest.mark.parametrize("rate", [50.0, 150.0, 400.0, 1000.0, 2000.0])
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", OFTEN)
 def test_a_steady_load_settles_within_five_scales_and_stays(writer: str, rate: float) -> None:
     every, length = WRITERS[writer]
     found = played(
@@ -48,7 +47,7 @@ def test_a_steady_load_settles_within_five_scales_and_stays(writer: str, rate: f
     assert found.peaks[-1].rate <= 100
 
 
-@pytest.mark.parametrize("writer", ["minute", "hour"])
+@pytest.mark.parametrize("writer", OFTEN[:2])
 def test_zipf_keys_settle_and_noise_undoes_no_scale(writer: str) -> None:
     every, length = WRITERS[writer]
     for noise, most in ((0.1, 0), (0.3, 1)):
@@ -96,7 +95,13 @@ def test_cold_segments_that_are_no_neighbours_are_left() -> None:
     assert tiles(ranges(found))
 
 
-@pytest.mark.parametrize("spread", [EVEN, zipf(1.1)], ids=["even", "zipf"])
+@pytest.mark.parametrize(
+    "spread",
+    [
+        pytest.param(EVEN, id="even"),
+        pytest.param(zipf(1.1), id="zipf", marks=pytest.mark.release),
+    ],
+)
 def test_writers_of_the_same_mean_rate_settle_with_the_same_segments(spread: Spread) -> None:
     settled = {
         name: ranges(
@@ -109,7 +114,7 @@ def test_writers_of_the_same_mean_rate_settle_with_the_same_segments(spread: Spr
     assert all(found == first for found in settled.values())
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", OFTEN)
 def test_a_stream_is_back_at_its_minimum_when_the_load_ends(writer: str) -> None:
     every, _ = WRITERS[writer]
     found = Simulation(policy(min_segments=2), BEGIN)
@@ -168,7 +173,7 @@ def test_a_load_that_moves_through_the_key_space_is_followed() -> None:
     assert tiles(ranges(found))
 
 
-@pytest.mark.parametrize("writer", ["minute", "hour"])
+@pytest.mark.parametrize("writer", OFTEN[:2])
 def test_day_and_night_are_followed_once_a_day(writer: str) -> None:
     every, _ = WRITERS[writer]
     found = played(
@@ -209,7 +214,7 @@ def test_a_hot_key_is_isolated_and_what_is_around_it_is_split() -> None:
     assert changed_after(found, 6 * HOUR) == []
 
 
-@pytest.mark.parametrize("keys", [2_000, 20_000])
+@pytest.mark.parametrize("keys", [2_000, pytest.param(20_000, marks=pytest.mark.release)])
 def test_splits_by_the_data_carry_more_equal_loads_than_equal_ranges(keys: int) -> None:
     spread = zipf(1.1, keys)
     found = played(

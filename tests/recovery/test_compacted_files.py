@@ -67,9 +67,15 @@ def check_sound(world: World) -> None:
     assert done.error() is None
 
 
-@pytest.mark.drawn(1)
-@pytest.mark.parametrize("what", ["keep", "delete"])
-@pytest.mark.parametrize("later", [0, 5], ids=["whole", "in part"])
+@pytest.mark.parametrize(
+    ("later", "what"),
+    [
+        pytest.param(0, "keep", id="whole-keep"),
+        pytest.param(5, "delete", id="in part-delete"),
+        pytest.param(0, "delete", id="whole-delete", marks=pytest.mark.release),
+        pytest.param(5, "keep", id="in part-keep", marks=pytest.mark.release),
+    ],
+)
 def test_what_was_put_together_since_the_backup_takes_the_place_of_what_was_swept(
     database: Database, settings: Settings, restore: Restore, later: int, what: str
 ) -> None:
@@ -142,8 +148,7 @@ def test_a_backup_of_any_moment_finds_all_that_nobody_truncated(
     world_goes_on(restored, before)
 
 
-@pytest.mark.drawn(1)
-@pytest.mark.parametrize("what", ["keep", "delete"])
+@pytest.mark.parametrize("what", [pytest.param("keep", marks=pytest.mark.release), "delete"])
 def test_a_warehouse_of_before_a_compaction_gives_the_files_that_it_was_made_of(
     database: Database, settings: Settings, tmp_path: Path, what: str
 ) -> None:
@@ -210,8 +215,7 @@ def edited(path: Path) -> None:
         writer.add_key_value_metadata({"weir": notes[b"weir"].decode()})
 
 
-@pytest.mark.drawn(1)
-@pytest.mark.parametrize("what", ["keep", "delete"])
+@pytest.mark.parametrize("what", [pytest.param("keep", marks=pytest.mark.release), "delete"])
 def test_files_with_other_events_replace_nothing_and_what_is_lost_is_said(
     database: Database, settings: Settings, restore: Restore, what: str
 ) -> None:
@@ -262,8 +266,13 @@ def test_a_file_of_other_clocks_or_without_a_description_is_not_taken(
 
 
 @pytest.mark.server
-@pytest.mark.drawn(1)
-@pytest.mark.parametrize("copied", [False, True], ids=["as it is", "copied"])
+@pytest.mark.parametrize(
+    "copied",
+    [
+        pytest.param(False, id="as it is", marks=pytest.mark.release),
+        pytest.param(True, id="copied"),
+    ],
+)
 def test_a_recovery_that_is_killed_anywhere_puts_back_what_there_is_the_next_time(
     database: Database, settings: Settings, copied: bool
 ) -> None:

@@ -69,7 +69,6 @@ def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) ->
     assert "out of range" in reports[str(broken.name)]["error"]
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("what", ["transactions", "streams of one group"])
 def test_what_is_kept_locked_is_waited_for_once(
     lane: Lane, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch, what: str

@@ -64,7 +64,6 @@ def another_policy(database: Database) -> Scene:
     return Scene([lane.name], scaling_by_load(lane), updating(lane, target_rate=1000))
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "scene", [another_run, a_scale_by_hand, an_append_that_rolls, a_seal, another_policy]
 )

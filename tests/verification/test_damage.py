@@ -90,7 +90,6 @@ PLANTED: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
 }
 
 
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PLANTED)
 def test_damage_of_a_file_is_found_by_its_kind_until_it_is_mended(
     app: Installation, lane: Lane, tmp_path: Path, name: str
