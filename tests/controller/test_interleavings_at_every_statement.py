@@ -40,51 +40,54 @@ class Pair:
     waits: bool = True  # the second for the first whenever that has locks
 
 
+# Each operation is stopped at each of its statements in one of them. A pair that does not wait asks
+# without a lock: whether a name is free, which streams are to be looked at, what a group reads.
 PAIRS = [
     Pair(scenes.two_commits),
     Pair(scenes.commits_of_two_streams_named_in_opposite_order),
-    Pair(scenes.commit_of_two_streams_and_renewal_in_opposite_order, waits=False),
-    Pair(scenes.commit_and_closing_of_the_present),
     Pair(scenes.commit_and_scale),
-    Pair(scenes.two_scales),
     Pair(scenes.two_scales_of_one_segment, Conflict, Conflict),
-    Pair(scenes.truncation_at_what_a_commit_appends),  # refused when it comes first
-    Pair(scenes.two_truncations, InvalidInput, None),
     Pair(scenes.truncation_and_scale),
     Pair(scenes.seal_and_commit, None, Fenced),
+    Pair(scenes.delete_and_commit_again, None, NotFound),
+    Pair(scenes.two_creates_of_one_name, Conflict, Conflict),
+    Pair(scenes.one_create_asked_for_twice),
+    Pair(scenes.rename_and_commit, None, Conflict),
+    Pair(scenes.update_and_scale, None, Conflict),
+    Pair(scenes.take_over_and_commit, None, Fenced),
+    Pair(scenes.late_commit_and_scale),
+    Pair(scenes.expiry_and_delete, waits=False),
+    Pair(scenes.delete_and_batch, Conflict, NotFound, waits=False),
+    Pair(scenes.two_runs_of_retention_where_it_is_due, waits=False),
+    Pair(scenes.retention_and_a_new_subscriber_of_what_is_consumed, None, Truncated, waits=False),
+    Pair(scenes.retention_and_a_release, waits=False),
+    Pair(scenes.begin_and_scale),
+    Pair(scenes.abort_and_commit, None, Fenced),
+]
+# The same operations beside others.
+MORE = [
+    Pair(scenes.commit_of_two_streams_and_renewal_in_opposite_order, waits=False),
+    Pair(scenes.commit_and_closing_of_the_present),
+    Pair(scenes.two_scales),
+    Pair(scenes.truncation_at_what_a_commit_appends),  # refused when it comes first
+    Pair(scenes.two_truncations, InvalidInput, None),
     Pair(scenes.seal_and_late_commit, None, Fenced),
     Pair(scenes.seal_and_scale, None, Conflict),
     Pair(scenes.delete_and_commit_of_what_the_seal_aborted, None, NotFound),
-    Pair(scenes.delete_and_commit_again, None, NotFound),
     Pair(scenes.delete_and_seal),
-    # Whether the name is free is asked without a lock.
     Pair(scenes.delete_and_create_of_the_same_name, waits=False),
-    Pair(scenes.two_creates_of_one_name, Conflict, Conflict),
-    Pair(scenes.one_create_asked_for_twice),
     Pair(scenes.update_and_commit),
-    Pair(scenes.rename_and_commit, None, Conflict),
     Pair(scenes.default_and_commit, None, Conflict),
     Pair(scenes.new_column_and_commit),
     Pair(scenes.two_renames_of_one_column, InvalidInput, InvalidInput),
-    Pair(scenes.update_and_scale, None, Conflict),
-    Pair(scenes.begin_and_scale),
-    Pair(scenes.take_over_and_commit, None, Fenced),
     Pair(scenes.take_over_and_late_commit, None, Fenced),
-    Pair(scenes.abort_and_commit, None, Fenced),
-    Pair(scenes.late_commit_and_scale),
     Pair(scenes.late_commit_and_commit),
     Pair(scenes.late_commits_of_two_epochs),
-    Pair(scenes.expiry_and_delete, waits=False),
-    Pair(scenes.delete_and_batch, Conflict, NotFound, waits=False),
-    # Which streams are to be looked at, and which a group reads, is asked without a lock.
     Pair(scenes.two_runs_of_retention, waits=False),
-    Pair(scenes.two_runs_of_retention_where_it_is_due, waits=False),
     Pair(scenes.two_runs_of_retention_where_it_is_due_and_nothing_is_consumed, waits=False),
     Pair(scenes.retention_and_a_new_subscriber_at_the_head, waits=False),
-    Pair(scenes.retention_and_a_new_subscriber_of_what_is_consumed, None, Truncated, waits=False),
     Pair(scenes.retention_and_a_fork_to_replay, None, Truncated, waits=False),
     Pair(scenes.retention_and_a_reset_to_replay, None, Truncated, waits=False),
-    Pair(scenes.retention_and_a_release, waits=False),
     Pair(scenes.retention_and_the_end_of_a_subscriber, waits=False),
     Pair(scenes.retention_and_commit, waits=False),
 ]
@@ -100,9 +103,15 @@ def refusal(result: Any) -> Any:
     return result if isinstance(result, type) else None
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.made.__name__)
+@pytest.mark.parametrize(
+    "turned",
+    [pytest.param(False, id=""), pytest.param(True, id="turned", marks=pytest.mark.release)],
+)
+@pytest.mark.parametrize(
+    "pair",
+    [*PAIRS, *(pytest.param(pair, marks=pytest.mark.release) for pair in MORE)],
+    ids=lambda pair: pair.made.__name__,
+)
 def test_two_at_once_are_one_after_the_other(
     stage: Stage, shared_database: Database, pair: Pair, turned: bool
 ) -> None:
