@@ -97,7 +97,7 @@ def _make_login(postgres: EmbeddedPostgres, name: str) -> None:
         ALTER ROLE :"name" LOGIN PASSWORD :'verifier';
         """,
         name=name,
-        verifier=scram_verifier(postgres.state.secret(name)),
+        verifier=scram_verifier(postgres.state.secret(name), postgres.rounds),
     )
 
 
@@ -112,10 +112,10 @@ def _make_database(postgres: EmbeddedPostgres, name: str, owner: str) -> None:
     )
 
 
-def scram_verifier(password: str) -> str:
+def scram_verifier(password: str, rounds: int = 4096) -> str:
     """Return what Postgres stores for a password (RFC 5803), so that the password itself is in no
     statement, which the server could log. Passwords must be ASCII, as ours are."""
-    salt, rounds = secrets.token_bytes(16), 4096
+    salt = secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     server = hmac.digest(salted, b"Server Key", "sha256")
