@@ -8,6 +8,7 @@ ROLE ?=
 SIZE ?=
 ARGS ?=
 SEED ?=
+BASE ?= main
 
 export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
 export WEIR_TEST_SEED := $(or $(SEED),$(WEIR_TEST_SEED))
@@ -17,7 +18,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-fast test-release test-compose release up down status login psql lock lint docs pictures api sentences bench soak clean setup
+.PHONY: help demo test test-changed test-fast test-release test-compose release up down status login psql lock lint docs pictures api sentences bench soak clean setup
 .PHONY: _tests
 .DEFAULT_GOAL := help
 
@@ -32,6 +33,9 @@ test: setup ## all checks and tests, as CI runs them (SEED= draws other random c
 
 _tests: # beside lint, most of which is one process
 	@$(PYTEST) $(ARGS)
+
+test-changed: setup ## the tests that a change since BASE=main can break, committed or not
+	@tests=$$($(PYTHON) -m tests.changed $(BASE)) && $(PYTEST) $$tests $(ARGS)
 
 test-fast: setup ## the tests that need neither a JVM, nor Airflow, nor a server of their own
 	@$(PYTEST) -n 4 -m "not (jvm or airflow or server or release or soak)" \
