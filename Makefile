@@ -15,7 +15,7 @@ export WEIR_TEST_SEED := $(or $(SEED),$(WEIR_TEST_SEED))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE # compiling all tests takes each worker ten seconds
 PYTHON := .venv/bin/python
-PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
+PYTEST := $(PYTHON) -m pytest -n 3 --durations=10 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
 .PHONY: help demo test test-changed test-fast test-release test-compose release up down status login psql lock lint docs pictures api sentences bench soak clean setup
@@ -89,7 +89,7 @@ bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 soak: setup ## the long tests, and all random cases (SEED= repeats them)
-	@WEIR_TEST_BUDGET=full $(PYTHON) -m pytest --durations=30 -m "soak or random" -s $(ARGS)
+	@WEIR_TEST_BUDGET=full $(PYTHON) -m pytest --durations=10 -m "soak or random" -s $(ARGS)
 
 lock: setup ## requirements.in and requirements-dev.in -> .txt, with hashes; NOTICE
 	@for name in requirements requirements-dev; do \

@@ -18,6 +18,8 @@ import pytest
 
 from tests.chance import SEED, cases
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
+from tests.failures import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.failures import pytest_runtest_setup as pytest_runtest_setup
 from tests.reaper import Run
 from tests.small_disk import mounted
 from tests.tiers import COLLECTED, mark, not_drawn
