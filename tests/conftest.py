@@ -125,7 +125,7 @@ class TestDatabase:
 
     def open(self, patience: float = 60.0) -> Database:
         """Return another set of connections to the database, as another process would have."""
-        return Database(self.dsn, patience=patience, connect_patience=10.0)
+        return Database(self.dsn, patience=patience, connect_patience=60.0)
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def restore(
         close_shared()
         _copy(postgres_server, test_database.name, name)
         opened.append(
-            Database(postgres_server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
+            Database(postgres_server.dsn(name, "weir_app"), patience=60.0, connect_patience=60.0)
         )
         return opened[0]
 

@@ -88,7 +88,7 @@ class Stepper:
     def _reached(self, statement: str) -> None:
         if len(self.statements) == self._stop_before:
             self.stopped.set()
-            assert self.go_on.wait(30), "nobody lets it go on"
+            assert self.go_on.wait(120), "nobody lets it go on"
         self.statements.append(statement)
 
     def has_locks(self) -> bool:
@@ -129,18 +129,18 @@ class Stage:
         with ThreadPoolExecutor(2) as pool:
             try:
                 first = pool.submit(_result, scene.first, self.stepper.database)
-                assert self.stepper.stopped.wait(20), "it never came to this statement"
+                assert self.stepper.stopped.wait(60), "it never came to this statement"
                 had_locks = self.stepper.has_locks()
                 second = pool.submit(_result, scene.second, self.other.database)
                 blocked = self._blocks(second)
             finally:
                 self.stepper.go_on.set()
-            outcome = self._outcome(scene, first.result(30), second.result(30))
+            outcome = self._outcome(scene, first.result(120), second.result(120))
         return Run(self.stepper.statements[number], had_locks, blocked, outcome)
 
     def _blocks(self, running: "Future[Any]") -> bool:
         """Wait until the operation waits for a lock, or has ended; return whether it waits."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not running.done():
             if waiting_for_a_lock(self.watcher):
                 return True
@@ -157,7 +157,7 @@ class Stage:
 @contextmanager
 def stage_on(database: Database) -> Iterator[Stage]:
     """Yield two sessions, and one that watches."""
-    sessions = [Database(database._dsn, patience=60.0, connect_patience=10.0) for _ in range(2)]
+    sessions = [Database(database._dsn, patience=60.0, connect_patience=60.0) for _ in range(2)]
     stepper, other = map(Stepper, sessions)
     yield Stage(stepper, other, database)
     for session in sessions:

@@ -77,22 +77,22 @@ def test_a_refused_login_fails_at_once(
 ) -> None:
     monkeypatch.delenv("PGSERVICEFILE", raising=False)  # another test's installation may name one
     dsn = re.sub(old, new, postgres_server.dsn("weir", "weir_app"))
-    database = Database(dsn, patience=60.0, connect_patience=60.0)
+    database = Database(dsn, patience=300.0, connect_patience=300.0)
     begun = time.monotonic()
     with pytest.raises(Unavailable, match=says):
         noted(database, "none")
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < 100.0
 
 
 def test_a_missing_service_file_fails_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "none.conf"))
-    database = Database("service=weir", patience=60.0, connect_patience=60.0)
+    database = Database("service=weir", patience=300.0, connect_patience=300.0)
     begun = time.monotonic()
     with pytest.raises(Unavailable, match=r"service file .* not found"):
         noted(database, "none")
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < 100.0
 
 
 def test_a_session_that_is_ended_in_the_middle_is_begun_anew(database: Database) -> None:
@@ -104,8 +104,8 @@ def test_a_session_that_is_ended_in_the_middle_is_begun_anew(database: Database)
         calls.append(len(calls))
         if len(calls) == 1:
             pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
-            other = Database(database._dsn, patience=1.0, connect_patience=1.0)
-            rows(other, "SELECT pg_terminate_backend(:pid, 5000)", pid=pid)
+            other = Database(database._dsn, patience=60.0, connect_patience=60.0)
+            rows(other, "SELECT pg_terminate_backend(:pid, 60000)", pid=pid)
             other.dispose()
 
     database.transaction(work)
@@ -123,12 +123,13 @@ def test_a_session_that_is_ended_in_the_middle_of_a_statement_is_begun_anew(
         pids.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
         running.set()
         if len(pids) == 1:
-            connection.execute(text("SELECT pg_sleep(20)"))
+            connection.execute(text("SELECT pg_sleep(300)"))
         return len(pids)
 
     def ending() -> None:
-        running.wait(timeout=10)
-        time.sleep(0.1)
+        running.wait(timeout=60)
+        asked = "SELECT FROM pg_stat_activity WHERE pid = :pid AND query LIKE '%pg_sleep%'"
+        wait_for("the statement to run", lambda: rows(database, asked, pid=pids[0]) != [])
         rows(database, "SELECT pg_terminate_backend(:pid)", pid=pids[0])
 
     done, _ = at_once(partial(database.transaction, work), ending)
@@ -139,7 +140,7 @@ def test_a_server_that_became_a_standby_is_left_for_the_one_that_took_over(
     test_database: TestDatabase,
 ) -> None:
     # Sessions on the old primary stay read only for ever: another try needs a new connection.
-    owner = Database(test_database.owner_dsn, patience=5.0, connect_patience=5.0)
+    owner = Database(test_database.owner_dsn, patience=60.0, connect_patience=60.0)
     statement = f"ALTER DATABASE {test_database.name} SET default_transaction_read_only = "
 
     def set_(value: str) -> None:
@@ -147,7 +148,7 @@ def test_a_server_that_became_a_standby_is_left_for_the_one_that_took_over(
 
     rows(owner, "SELECT 1")
     set_("on")
-    database, request = test_database.open(patience=8.0), unique("request")
+    database, request = test_database.open(), unique("request")
     assert noted(database, request) == 0
     set_("off")
     database.transaction(partial(note, request=request))
@@ -160,7 +161,7 @@ def test_a_session_that_ends_at_its_commit_is_looked_up_by_identity(
     # A network that loses every other answer to COMMIT, or the COMMIT itself.
     lane = Lane.made(database)
     with failing_network(database._dsn, ["after", "fine", "before", "fine"]) as (dsn, proxy):
-        far = Database(dsn, patience=30.0, connect_patience=10.0)
+        far = Database(dsn, patience=60.0, connect_patience=60.0)
         distant = Lane(far, lane.name, lane.stream_id)
         for i in range(3):
             distant.append({lane.active()[0]: 2}, batch=f"batch {i}", inputs=[f"{i}.csv"])
@@ -230,7 +231,7 @@ def test_a_deadlock_is_resolved_by_doing_one_of_the_two_again(database: Database
                     {"s": lane.stream_id},
                 )
                 if lane is first and len(calls) == 1:
-                    met.wait(timeout=10)
+                    met.wait(timeout=60)
 
         database.transaction(work)
         return calls
@@ -248,7 +249,7 @@ def test_a_lock_that_is_not_to_be_had_is_waited_for(database: Database) -> None:
     def holding(connection: Connection) -> None:
         connection.execute(statement, {"s": lane.stream_id})
         locked.set()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while len(calls) < 2:
             assert time.monotonic() < end, "it has not tried again"
             time.sleep(0.01)
@@ -259,7 +260,7 @@ def test_a_lock_that_is_not_to_be_had_is_waited_for(database: Database) -> None:
         connection.execute(statement, {"s": lane.stream_id})
 
     def afterwards() -> None:
-        locked.wait(timeout=10)
+        locked.wait(timeout=60)
         database.transaction(waiting)
 
     assert at_once(partial(database.transaction, holding), afterwards) == [None, None]
@@ -317,12 +318,12 @@ def test_a_process_that_freezes_with_a_lock_loses_it_and_begins_anew(database: D
         connection.execute(lock, {"s": lane.stream_id})
         frozen.set()
         if len(calls) == 1:
-            assert freed.wait(timeout=20)
+            assert freed.wait(timeout=60)
         connection.execute(text("UPDATE stream SET last_clock = last_clock WHERE false"))
         return len(calls)
 
     def others() -> None:
-        frozen.wait(timeout=10)
+        frozen.wait(timeout=60)
         database.transaction(lambda c: c.execute(lock, {"s": lane.stream_id}))
         freed.set()
 
@@ -332,7 +333,7 @@ def test_a_process_that_freezes_with_a_lock_loses_it_and_begins_anew(database: D
 def test_behind_a_pooler_the_login_has_the_settings_of_a_session(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> None:
-    database = Database(test_database.dsn, patience=5.0, connect_patience=5.0, pooler=True)
+    database = Database(test_database.dsn, patience=60.0, connect_patience=60.0, pooler=True)
     asked = "SELECT name, setting FROM pg_settings WHERE source = 'client' ORDER BY name"
 
     def set_(name: str, value: str) -> None:
@@ -356,18 +357,18 @@ def test_behind_a_pooler_the_login_has_the_settings_of_a_session(
 def test_a_process_keeps_open_as_many_connections_as_it_is_told(
     test_database: TestDatabase,
 ) -> None:
-    database = Database(test_database.dsn, patience=5.0, connect_patience=5.0, pool_size=1)
+    database = Database(test_database.dsn, patience=60.0, connect_patience=60.0, pool_size=1)
     met = threading.Barrier(3)
 
     def meeting(connection: Connection) -> None:
         connection.execute(text("SELECT 1"))
-        met.wait(timeout=10)
+        met.wait(timeout=60)
 
     at_once(*[partial(database.transaction, meeting)] * 3)
     sessions = """SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND usename = current_user"""
     # The server ends a session some time after its client has closed the connection.
-    wait_for("the others to be closed", lambda: rows(database, sessions) == [(1,)], seconds=10)
+    wait_for("the others to be closed", lambda: rows(database, sessions) == [(1,)])
     database.dispose()
 
 

@@ -176,13 +176,13 @@ HOSTILE_YAML = {
 
 @pytest.mark.parametrize("what", HOSTILE_YAML)
 def test_hostile_yaml_is_refused_in_one_line_and_soon(what: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(WeirError) as refused:
         read_text(HOSTILE_YAML[what])
     assert len(str(refused.value).splitlines()) == 1
     assert str(refused.value).endswith(f"[{refused.value.code}]")
     assert len(str(refused.value)) < 1_000
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_a_group_by_which_others_would_lose_events_is_refused_before_anything_is_changed(

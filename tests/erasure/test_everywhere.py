@@ -267,7 +267,7 @@ def test_a_reader_can_neither_erase_nor_sign(
         connection.cursor().execute("GRANT weir_reader TO weir_view")
     connection.close()
     dsn = postgres_server.dsn(test_database.name, "weir_view")
-    with Database(dsn, patience=5, connect_patience=5) as viewer:
+    with Database(dsn, patience=60, connect_patience=60) as viewer:
         everything = Everywhere(
             viewer, settings, Wanted(stream_name(name), ("ann",)), lambda *_: {}
         )

@@ -240,13 +240,13 @@ def in_flight(lanes: tuple[Lane, Lane], group: Group) -> tuple[Batch, set[tuple[
     def committing(connection: Connection) -> None:
         commit_in(connection, lock_streams(connection, ids=[one.stream_id]), [made])
         begun.set()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not (opened.is_set() or waiting_for_a_lock(group.database)):
             assert time.monotonic() < end
             time.sleep(0.01)
 
     def opening() -> Batch | None:
-        assert begun.wait(timeout=20)
+        assert begun.wait(timeout=60)
         try:
             return next_one(group.reader(), start(group))
         finally:

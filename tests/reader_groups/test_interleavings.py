@@ -183,20 +183,18 @@ def test_appends_to_a_stream_do_not_wait_for_its_groups(database: Database, what
         "output": partial(reader.commit, batch, [staged(written, {"0.0": 1})]),
     }
 
-    def others(_: Connection) -> float:
-        began = time.monotonic()
+    def others(_: Connection) -> str:
         if what == "delete":
             rows(database, "SELECT FROM stream WHERE stream_id = :s FOR NO KEY UPDATE NOWAIT",
                  s=lane.stream_id)  # fmt: skip
         else:
             lane.commit(attempt, {"1.0": 1})
-        return time.monotonic() - began
+        return "while the group is held"
 
     if what == "prune":
         lane.truncate("0.0=6, 1.0=0")
-    took, outcome = while_held(database, lambda c: lock_group(c, group.name), works[what], others)
-    assert isinstance(took, float), took
-    assert took < 10, "it waited until the group was free"
+    done, outcome = while_held(database, lambda c: lock_group(c, group.name), works[what], others)
+    assert done == "while the group is held", done
     assert what == "delete" or not isinstance(outcome, Exception), outcome
 
 
@@ -240,11 +238,11 @@ def test_appends_to_the_input_of_a_batch_do_not_wait_for_its_commit_that_complet
     column = Column("n", "int8", "bigint", None, 20, -1, False, False, False)
     staging, _ = make_staging(database, batch, 0, [column])
     table = StagedTable("public.numbers", staging, (), 0)
-    owner = Database(test_database.owner_dsn, patience=60.0, connect_patience=10.0)
+    owner = Database(test_database.owner_dsn, patience=60.0, connect_patience=60.0)
 
     def append(_: Connection) -> None:
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(lane.append, {"1.0": 1}).result(timeout=10)
+            pool.submit(lane.append, {"1.0": 1}).result(timeout=50)
 
     outcomes = while_held(
         database,

@@ -69,7 +69,7 @@ def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
     assert not waiting.done()
     first.commit(batch)
     mine = first.must_open()
-    theirs = waiting.result(timeout=10)
+    theirs = waiting.result(timeout=60)
     assert theirs is not None
     assert {b.segment_id for b in mine.bounds}.isdisjoint(b.segment_id for b in theirs.bounds)
     first.commit(mine)
@@ -86,7 +86,7 @@ def test_a_reader_that_waits_takes_over_from_one_that_dies(
     assert waits.wait(20)
     assert not waiting.done()
     group.lapse("dies")
-    taken = waiting.result(timeout=10)
+    taken = waiting.result(timeout=60)
     assert taken is not None
     assert (taken.batch_id, taken.bounds, taken.attempt) == (batch.batch_id, batch.bounds, 2)
 
@@ -102,7 +102,7 @@ def test_a_run_ends_when_others_have_committed_all_that_it_saw(
     assert waits.wait(20)
     assert not waiting.done()
     other.commit(batch)
-    assert waiting.result(timeout=10) is None
+    assert waiting.result(timeout=60) is None
     assert group.cut() == {"0.0": 10, "1.0": 10}, "what came later is left for the next run"
 
 
@@ -116,7 +116,7 @@ def test_a_reader_that_waits_at_the_end_of_its_run_keeps_nothing_from_others(
     [mine] = group.owned("early")
     lane.append({mine: 1476})
     group.reader("late")  # which finds nothing that is its own
-    batch = pool.submit(turn, early, seen).result(timeout=10)
+    batch = pool.submit(turn, early, seen).result(timeout=60)
     assert batch is not None, "it owns what is unread, reads nothing, and waits for the slow one"
     assert batch.events == 1476
     early.commit(batch)
@@ -145,7 +145,7 @@ def test_a_reader_reads_what_another_left_unread_whenever_that_one_leaves(
                 leaves.leave()
             return result
 
-    database = Interrupted(group.database._dsn, patience=60.0, connect_patience=10.0)
+    database = Interrupted(group.database._dsn, patience=60.0, connect_patience=60.0)
     rest = next_batch(
         database, group.name, "stays", stays.token, Reading(events(ALL)), lease=0.0,
         until=group.tails(),
@@ -234,7 +234,7 @@ def test_readers_with_max_ahead_whose_runs_began_at_different_times_do_not_wait_
 
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(to_the_end, early, seen), pool.submit(to_the_end, late, group.tails())]
-        done, waiting = wait(runs, timeout=10)
+        done, waiting = wait(runs, timeout=60)
         early.leave()
         late.leave()
     assert not waiting

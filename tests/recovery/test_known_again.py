@@ -90,7 +90,7 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
 @pytest.mark.server
 def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
     with weir_server(keeps=True) as server:
-        database = Database(server.dsn(), patience=60.0, connect_patience=10.0)
+        database = Database(server.dsn(), patience=60.0, connect_patience=60.0)
         check_warehouse_ownership(database, str(tmp_path))
         server.psql("CHECKPOINT")
         server.kill()

@@ -36,7 +36,7 @@ TABLE = "public.numbers"
 def published(postgres_server: EmbeddedPostgres, test_database: TestDatabase) -> None:
     """Publish all tables, those to come too, and make one for results."""
     dsn = postgres_server.dsn(test_database.name, "postgres")
-    with Database(dsn, patience=5.0, connect_patience=5.0) as superuser:
+    with Database(dsn, patience=60.0, connect_patience=60.0) as superuser:
         for statement in (
             "CREATE TABLE public.numbers (n bigint PRIMARY KEY, said text)",
             "GRANT SELECT, INSERT ON public.numbers TO weir_jobs, weir_publisher",

@@ -51,7 +51,7 @@ def fill(server: EmbeddedPostgres, name: str) -> None:
     """Migrate a database of a server with Weir's logins, and let the story happen in it."""
     migrate.upgrade(server.dsn(name, "weir_owner"))
     dsn = server.dsn(name, "weir_app")
-    with Database(dsn, patience=30.0, connect_patience=10.0) as database:
+    with Database(dsn, patience=30.0, connect_patience=60.0) as database:
         tell(database)
         more(database)
 

@@ -39,7 +39,7 @@ def told(
     assert audit.name
     views = rows(database, "SELECT viewname FROM pg_views WHERE schemaname = 'weir'")
     viewer = Database(
-        postgres_server.dsn(test_database.name, "weir_view"), patience=5, connect_patience=5
+        postgres_server.dsn(test_database.name, "weir_view"), patience=60, connect_patience=60
     )
     found = {
         row.viewname: [dict(r._mapping) for r in rows(viewer, f"SELECT * FROM {row.viewname}")]

@@ -38,7 +38,7 @@ def unique(prefix: str) -> str:
 def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]:
     """Yield a fresh copy of the migrated database, for the tests of a folder."""
     make_database(server, name)
-    opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
+    opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=60.0)
     yield opened
     opened.dispose()
 
