@@ -22,7 +22,7 @@ from tests.failures import pytest_runtest_makereport as pytest_runtest_makerepor
 from tests.failures import pytest_runtest_setup as pytest_runtest_setup
 from tests.reaper import Run
 from tests.small_disk import mounted
-from tests.tiers import COLLECTED, mark, not_drawn
+from tests.tiers import COLLECTED, mark
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.installation.opened import close_shared
@@ -72,15 +72,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests with what they need, before some are chosen by their marks, and draw those that
-    this run plays."""
+    """Mark tests with what they need, before some are chosen by their marks."""
     for item in items:
         mark(item)
     config.stash[COLLECTED] = list(items)
-    asked_for = any("[" in argument for argument in config.args)  # a case by its name
-    left_out = set() if asked_for else not_drawn(items)
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_report_header() -> str:

@@ -1,4 +1,4 @@
-"""docs/testing.md says in which tier every test runs, and which tests draw their cases."""
+"""docs/testing.md says in which tier every test runs."""
 
 import re
 from collections import defaultdict
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.distribution import TOGETHER, unit_of
-from tests.tiers import COLLECTED, drawn_from, tier_of
+from tests.tiers import COLLECTED, tier_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "testing.md").read_text()
@@ -104,20 +104,6 @@ def test_each_file_that_is_played_in_part_has_both(request: pytest.FixtureReques
         tiers[item.nodeid.split("::")[0]].add(tier_of(item) == "release")
     for file in in_part() & tiers.keys():
         assert tiers[file] == {True, False}, file
-
-
-def test_every_test_that_draws_its_cases_is_named_with_how_many(
-    request: pytest.FixtureRequest,
-) -> None:
-    items = collected(request)
-    found = dict(source for item in items if (source := drawn_from(item)))
-    told = {
-        name: int(count.split()[0])
-        for test, count in table("Tests that draw their cases")
-        for name in re.findall(r"`(tests/[^`]*)`", test)
-        if name.split("::")[0] in files_of(items)
-    }
-    assert told == found
 
 
 def test_what_uses_the_shared_session_runs_on_its_worker(request: pytest.FixtureRequest) -> None:
