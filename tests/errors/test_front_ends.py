@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,14 @@ COMPUTED = {
 }  # fmt: skip
 
 
-def used() -> Iterator[tuple[str, Reference]]:
-    """Yield everything that the library says in the words of a front end, with its place."""
-    for path in SOURCES:
-        for line, one in references(path.read_text()):
-            yield f"{path.relative_to(ROOT)}:{line}", one
+@cache
+def used() -> list[tuple[str, Reference]]:
+    """Everything that the library says in the words of a front end, with its place."""
+    return [
+        (f"{path.relative_to(ROOT)}:{line}", one)
+        for path in SOURCES
+        for line, one in references(path.read_text())
+    ]
 
 
 def arguments_of(one: Reference) -> dict[str, Any]:
@@ -68,9 +72,8 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def test_a_sentence_names_only_operations_and_arguments_that_exist() -> None:
-    found = list(used())
-    assert len(found) > 20
-    for place, one in found:
+    assert len(used()) > 20
+    for place, one in used():
         if one.function == "do":
             known = {known.name: known for known in fields(FORMS[str(one.subject)])}
             needed = {name for name, argument in known.items() if is_required(argument)}
@@ -82,6 +85,7 @@ def test_a_sentence_names_only_operations_and_arguments_that_exist() -> None:
 
 
 def test_what_a_sentence_says_in_a_terminal_can_be_typed() -> None:
+    command_line = parser()
     for place, one in used():
         if one.function != "do":
             continue
@@ -90,7 +94,7 @@ def test_what_a_sentence_says_in_a_terminal_can_be_typed() -> None:
             typed = do(job, **arguments)
         line = re.fullmatch("run `weir (.*)`", typed)
         assert line, f"{place}: {typed}"
-        given = parser().parse_args(shlex.split(line[1]))
+        given = command_line.parse_args(shlex.split(line[1]))
         assert given.job == job, place
         assert given_arguments(FORMS[job], given) == arguments, place
         # A person replaces what is in capitals.
