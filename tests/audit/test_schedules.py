@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.audit.walk import Walk
-from tests.chance import random_for
+from tests.chance import cases, random_for
 from tests.world.streams import Lane, database_for_many
 from weir.audit.run import audit
 from weir.database.connection import Database
@@ -36,8 +36,9 @@ def play(database: Database, block: int, worlds: int, schedules: int, steps: int
     check(everything=True)
 
 
-@pytest.mark.parametrize("block", range(3))
-def test_three_hundred_schedules_are_proven(database: Database, block: int) -> None:
+@pytest.mark.random
+@pytest.mark.parametrize("block", range(cases(16)))
+def test_a_hundred_schedules_are_proven(database: Database, block: int) -> None:
     play(database, block, worlds=25, schedules=4, steps=6)
 
 

@@ -15,7 +15,7 @@ from weir.verification.verify import by_pyarrow, verify
 
 @pytest.mark.random
 @pytest.mark.filterwarnings("ignore::weir.TruncatedWarning")
-@pytest.mark.parametrize("case", range(cases(12, least=2)))
+@pytest.mark.parametrize("case", range(cases(12)))
 def test_the_table_has_the_rows_of_the_stream_whatever_happens_to_it(
     database: Database, settings: Settings, case: int
 ) -> None:
