@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.rooms import (
+    JOBS,
     ORDER,
     PLUGINS,
     REPOSITORY,
@@ -25,6 +26,7 @@ from tests.rooms import (
 
 EVERYTHING = frozenset({"tests"})
 ALWAYS = "tests/test_import_contract.py"
+FINDER = "weir.operations.jobs"  # loads the jobs, which lie above it
 # What stands on all rooms concerns the tests that name it.
 NAMED = "docs README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md examples benchmarks".split()
 
@@ -88,6 +90,8 @@ def height_of(file: str) -> int:
     for one in used_by(file):
         imported = set(imports_of((REPOSITORY / one).read_text())) - ground()
         rooms += [room for room in map(room_of, imported) if room is not None]
+        if FINDER in imported:
+            rooms.append(JOBS.name)
     return max(map(ORDER.index, rooms))
 
 
@@ -107,6 +111,8 @@ def concerned_by(file: str) -> frozenset[str]:
         room = room_of(module.removesuffix(".__init__"))
         if room is not None and path in files_of(room):
             return from_room(ORDER.index(room))
+    elif path in files_of(JOBS.name):
+        return from_room(ORDER.index(JOBS.name))
     elif folder == "dags":  # where Airflow finds what its room makes
         return from_room(ORDER.index("airflow"))
     elif folder == "tests":
