@@ -52,7 +52,8 @@ def run(job: Job, arguments: Compact) -> dict[str, Any]:
     names = [stream_name(stream) for stream in arguments.streams] or None
     budget = Budget(parse_size(arguments.at_most) or 1 << 62, arguments.seconds or _NO_END)
     compacted = compact(
-        job.database, job.settings, budget, names, thorough=True, check=checking(job.installation)
+        job.database, job.settings, budget, names, thorough=True, check=checking(job.installation),
+        holder=job.request_id,
     )  # fmt: skip
     for one in compacted:
         job.say(say(one))

@@ -86,7 +86,8 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     report["compacted"] = compacted = []
     if budget.bytes and budget.seconds:
         compacted += compact(
-            job.database, job.settings, budget, check=checking(job.installation)
+            job.database, job.settings, budget, check=checking(job.installation),
+            holder=job.request_id,
         )  # fmt: skip
     for one in compacted:
         job.say(say(one))

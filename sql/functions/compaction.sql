@@ -61,27 +61,42 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.count_small_files(bigint, bigint) IS 'How many small files a stream has, and when it was compacted. It looks at so many files (null: all).';
 
-CREATE OR REPLACE FUNCTION weir_internal.begin_compaction(in_stream_id bigint, in_lease double precision)
+-- Whoever begins with the token that the open one has is the same try, whose answer was lost. Another try of the same
+-- request ends the open one, whose process is gone or may put nothing in place any more.
+CREATE OR REPLACE FUNCTION weir_internal.begin_compaction(
+    in_stream_id bigint, in_lease double precision, in_holder text DEFAULT NULL, in_token text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     given bigint;
+    there weir_internal.compaction;
 BEGIN
     PERFORM FROM weir_internal.lock_streams(array[in_stream_id], '{}', '{}');
-    IF NOT FOUND OR EXISTS (SELECT FROM weir_internal.compaction c
-                            WHERE c.stream_id = in_stream_id AND c.state = 'open') THEN
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT c.* INTO there FROM weir_internal.compaction c WHERE c.stream_id = in_stream_id AND c.state = 'open';
+    IF there.token = in_token THEN
+        RETURN there.number;
+    ELSIF there.holder = in_holder THEN
+        UPDATE weir_internal.compaction c SET state = 'aborted', ended_at = clock_timestamp()
+        WHERE c.stream_id = in_stream_id AND c.number = there.number;
+        INSERT INTO weir_internal.garbage (root, path, stream_id, reason)
+        VALUES ('', in_stream_id || '/_weir_tx=' || there.number || '/_weir_attempt=1/', in_stream_id, 'aborted')
+        ON CONFLICT (root, path) DO NOTHING;
+    ELSIF there.number IS NOT NULL THEN
         RETURN NULL;
     END IF;
     UPDATE weir_internal.stream s SET next_transaction_number = s.next_transaction_number + 1
     WHERE s.stream_id = in_stream_id RETURNING s.next_transaction_number - 1 INTO given;
-    INSERT INTO weir_internal.compaction (stream_id, number, stream_name, lease_until)
+    INSERT INTO weir_internal.compaction (stream_id, number, stream_name, lease_until, holder, token)
     SELECT s.stream_id, given, s.stream_name,
-           clock_timestamp() + in_lease * interval '1 second'
+           clock_timestamp() + in_lease * interval '1 second', in_holder, in_token
     FROM weir_internal.stream s WHERE s.stream_id = in_stream_id;
     RETURN given;
 END $$;
-COMMENT ON FUNCTION weir_internal.begin_compaction(bigint, double precision) IS 'Locks a stream and begins a compaction of it; returns its number, or null if the stream is gone or another compaction writes.';
+COMMENT ON FUNCTION weir_internal.begin_compaction(bigint, double precision, text, text) IS 'Locks a stream and begins a compaction of it, or takes over that of the same holder; returns its number, or null if the stream is gone or another compaction writes.';
 
 -- Each new file takes the place of the files with its offsets, if these are still the ones that it was made of. Of
 -- some of their events it may have no row, because they are erased.

@@ -12,6 +12,8 @@ CREATE TABLE weir_internal.compaction (
     bytes_before bigint NOT NULL DEFAULT 0,
     bytes_after bigint NOT NULL DEFAULT 0,
     apart boolean NOT NULL DEFAULT false,
+    holder text,
+    token text,
     PRIMARY KEY (stream_id, number),
     CONSTRAINT compaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
@@ -31,5 +33,7 @@ COMMENT ON COLUMN weir_internal.compaction.events IS 'The events in them.';
 COMMENT ON COLUMN weir_internal.compaction.bytes_before IS 'The size of the files that it replaced.';
 COMMENT ON COLUMN weir_internal.compaction.bytes_after IS 'The size of those that it wrote.';
 COMMENT ON COLUMN weir_internal.compaction.apart IS 'Whether its run looked at all small files of the stream, and none could be put together with a neighbour, because they store columns in different ways.';
+COMMENT ON COLUMN weir_internal.compaction.holder IS 'The request that writes: another try of it takes over at once.';
+COMMENT ON COLUMN weir_internal.compaction.token IS 'What its try begins with: whoever begins with it again gets the same number, as the answer was lost.';
 ALTER TABLE weir_internal.compaction ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.compaction ALTER COLUMN stream_name SET STATISTICS 0;

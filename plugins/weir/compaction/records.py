@@ -53,14 +53,15 @@ class Swapped(NamedTuple):
 
 def find_small_files(
     connection: Connection, names: Sequence[StreamName] | None, size: int, *, thorough: bool,
-    among: int | None = None,
+    among: int | None = None, holder: str | None = None,
 ) -> list[Found]:  # fmt: skip
     """Return the streams that have small files beside each other, the one with the most first;
     last those in which the last compaction found nothing that can be put together. Unless
     `thorough`, such a stream is left out until something is committed there.
 
     One statement, whatever the number of files. `names`: of these streams; None: of all. `among`:
-    how many files of each it looks at, the first; None: at all.
+    how many files of each it looks at, the first; None: at all. A stream that is being compacted is
+    left out, unless `holder`, a request, does it.
     """
     rows = connection.execute(
         text(
@@ -79,7 +80,8 @@ def find_small_files(
             LEFT JOIN transaction t ON t.stream_id = f.stream_id
                 AND t.transaction_number = f.transaction_number
             WHERE NOT EXISTS (SELECT FROM compaction c
-                              WHERE c.stream_id = f.stream_id AND c.state = 'open')
+                              WHERE c.stream_id = f.stream_id AND c.state = 'open'
+                                AND c.holder IS DISTINCT FROM :holder)
                 AND (:thorough OR l.apart IS NULL OR s.last_clock > time_clock(l.begun_at))
             ORDER BY l.apart NULLS FIRST, small DESC, s.stream_id,
                 f.segment_id, f.start_offset LIMIT :most"""
@@ -88,6 +90,7 @@ def find_small_files(
             "names": None if names is None else [str(name) for name in names],
             "bytes": size // 2, "events": ROWS // 2, "fewest": 2 if thorough else FEWEST,
             "most": MOST_FILES, "thorough": thorough, "among": among,
+            "holder": holder,
         },
     ).all()  # fmt: skip
     found: list[Found] = []
@@ -98,11 +101,17 @@ def find_small_files(
     return found
 
 
-def begin(connection: Connection, stream_id: int, lease: float) -> int | None:
+def begin(
+    connection: Connection, stream_id: int, lease: float, holder: str | None = None,
+    token: str | None = None,
+) -> int | None:  # fmt: skip
     """Begin a compaction of a stream, and return its number; None if the stream is gone, or if
-    another compaction of it is at work."""
+    another compaction of it is at work. `holder`: the request that compacts; if another try of it
+    has begun one, this takes its place. `token`: of this try, which gets the same number with it
+    when its connection was lost."""
     number: int | None = connection.execute(
-        text("SELECT begin_compaction(:s, :lease)"), {"s": stream_id, "lease": lease}
+        text("SELECT begin_compaction(:s, :lease, :holder, :token)"),
+        {"s": stream_id, "lease": lease, "holder": holder, "token": token},
     ).scalar_one()
     return number
 
@@ -155,7 +164,8 @@ def swap(
         raise Fenced(
             "compaction_fenced",
             f"compaction {number} of the stream with number {stream_id} is {row.outcome}, because "
-            "its lease has expired or a recovery has ended it; the next run does it again.",
+            "its lease has expired, or another try of its request or a recovery has ended it; the "
+            "next run does it again.",
         )
     return Swapped(*row[1:])
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -48,12 +49,14 @@ def compact(
     *,
     thorough: bool = False,
     check: Callable[[int, Sequence[Written]], None] | None = None,
+    holder: str | None = None,
 ) -> list[dict[str, Any]]:
     """Put neighbouring small files of streams together, of the stream with the most first.
 
     `names`: these streams; None: all. `thorough`: all neighbours that fit together, and not only
     where it is worth while (docs/decisions/0071). `check`: reads new files of a stream before they
-    take the place of the old ones, and raises InvariantViolation if they differ.
+    take the place of the old ones, and raises InvariantViolation if they differ. `holder`: the
+    request that this is a try of; it takes over what another try has begun.
 
     Returns per stream `stream`, `files_before`, `files_after`, `events`, `bytes_before` and
     `bytes_after` of what was replaced; of one whose small files can't be put together `stream` and
@@ -68,9 +71,12 @@ def compact(
     for name in names or ():
         database.transaction(partial(read_stream, name=name))
     found = database.snapshot(
-        lambda c: records.find_small_files(c, names, settings.file_bytes, thorough=thorough)
+        lambda c: records.find_small_files(
+            c, names, settings.file_bytes, thorough=thorough, holder=holder
+        )
     )
-    run = _Run(database, settings, budget.bytes, time.monotonic() + budget.seconds, check)
+    until = time.monotonic() + budget.seconds
+    run = _Run(database, settings, budget.bytes, until, check, holder)
     for one in found:
         groups = groups_of(one.files, settings.file_bytes, thorough=thorough)
         what = f"stream {one.stream}"
@@ -100,8 +106,10 @@ class _Run:
         most: int,
         until: float,
         check: Callable[[int, Sequence[Written]], None] | None,
+        holder: str | None,
     ) -> None:
         self._database, self._settings, self._check = database, settings, check
+        self._holder = holder
         self._left, self._until = most, until
         self.apart = False  # the files of the last stream can't be put together
         self._looked = True  # at all of them, and wrote none
@@ -153,8 +161,10 @@ class _Run:
     def _begun(self, found: Found) -> int | None:
         """Begin a compaction, and return its number; None if another one is at work, or if the
         stream is gone."""
-        lease = self._settings.transaction_lease
-        return self._database.transaction(lambda c: records.begin(c, found.stream_id, lease))
+        lease, token = self._settings.transaction_lease, uuid.uuid4().hex
+        return self._database.transaction(
+            lambda c: records.begin(c, found.stream_id, lease, self._holder, token)
+        )
 
     def _compact(
         self, found: Found, number: int, groups: Sequence[Sequence[Small]]

@@ -92,6 +92,9 @@ def end(
     Raises Fenced if the compaction was aborted meanwhile, NotFound if the stream was deleted."""
     if compaction.swap(connection, stream_id, number, written) is None:
         raise no_such_stream(name)
+    given = {"s": stream_id, "n": number}
+    if (done := connection.execute(_DONE, given).one_or_none()) is not None:
+        return Erased(*done)  # its answer was lost
     if keys:
         connection.execute(
             text("SELECT note_erased_keys(:s, CAST(:keys AS text[]))"),
@@ -126,6 +129,12 @@ def end(
         },
     ).scalar_one()  # fmt: skip
     return Erased(recorded, stream_id, events, len(erased), dict(segments), before, after)
+
+
+_DONE = text(
+    """SELECT erasure_number, stream_id, events, files, segments, digest_before, digest_after
+    FROM erasure WHERE stream_id = :s AND compaction_number = :n"""
+)
 
 
 def _lower_digests(

@@ -2,6 +2,7 @@
 
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -40,11 +41,12 @@ def erase(
     No other event changes its place, and nobody's position moves. No compaction of the stream works
     meanwhile. Raises NotFound for a stream that does not exist, Conflict while a compaction or
     another erasure of the stream is at work, or if a file can't be written without the events,
-    Unavailable if the warehouse takes no files. Whoever is killed has erased nothing; run it again.
+    Unavailable if the warehouse takes no files. Whoever is killed has erased nothing; run it again:
+    the same request takes over at once, another one when the lease has ended.
     """
     check_warehouse_ownership(database, settings.warehouse)
     stream_id = database.transaction(lambda c: records.stream_id_of(c, name))
-    number = _begun(database, settings, name, stream_id)
+    number = _begun(database, settings, name, stream_id, asked.what.get("request"))
     lease = settings.transaction_lease
     try:
         with database.keep_alive(
@@ -63,13 +65,16 @@ def erase(
         raise
 
 
-def _begun(database: Database, settings: Settings, name: StreamName, stream_id: int) -> int:
-    """Begin a compaction of the stream, and return its number; wait for one that is at work."""
+def _begun(
+    database: Database, settings: Settings, name: StreamName, stream_id: int, request: str | None
+) -> int:
+    """Begin a compaction of the stream, and return its number; wait for one that is at work, unless
+    another try of the same request has begun it."""
     compaction.expire(database)
-    until = time.monotonic() + WAIT
+    until, lease, token = time.monotonic() + WAIT, settings.transaction_lease, uuid.uuid4().hex
     while True:
         number = database.transaction(
-            lambda c: compaction.begin(c, stream_id, settings.transaction_lease)
+            lambda c: compaction.begin(c, stream_id, lease, request, token)
         )
         if number is not None:
             return number

@@ -196,7 +196,10 @@ def _written(
     # Garbage until it has its place, so that nothing is left if this process is killed.
     database.transaction(
         lambda c: c.execute(
-            text("INSERT INTO garbage (root, path, reason) VALUES ('', :path, 'aborted')"),
+            text(
+                """INSERT INTO garbage (root, path, reason) VALUES ('', :path, 'aborted')
+                ON CONFLICT (root, path) DO NOTHING"""
+            ),
             {"path": new},
         )
     )

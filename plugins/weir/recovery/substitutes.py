@@ -8,6 +8,7 @@ that of the commit which the time index has at its offset, and the digests must 
 """
 
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -131,7 +132,8 @@ def substitute(
 ) -> list[Substitute]:
     """Put files in the place of recorded ones, and return which: those whose events are the ones
     that were committed, as `check` finds. It is a compaction: one transaction replaces them all."""
-    number = database.transaction(lambda c: records.begin(c, stream_id, _LEASE))
+    token = uuid.uuid4().hex
+    number = database.transaction(lambda c: records.begin(c, stream_id, _LEASE, None, token))
     if number is None:  # the stream is gone
         return []
     system, base = filesystem(warehouse)
@@ -178,7 +180,8 @@ def _swap(
     """Put new files in the place of old ones. What was erased of these after the backup is recorded
     again, but for who asked for it, and the digests of what is left."""
     records.swap(connection, stream_id, number, written)
-    if holes:
+    known = connection.execute(_RECOVERED, {"s": stream_id, "n": number}).scalar_one()
+    if holes and not known:  # else the answer was lost
         sparse = [one for one in written if one.erased]
         given = {
             "s": stream_id, "number": number, "events": add_holes(connection, stream_id, holes),
@@ -341,6 +344,9 @@ def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_See
     return []
 
 
+_RECOVERED = text(
+    """SELECT EXISTS (SELECT FROM erasure WHERE stream_id = :s AND compaction_number = :n)"""
+)
 _ERASED = text(
     """INSERT INTO erasure (stream_id, stream_name, compaction_number, requested_by, reason, asked,
         events, files, segments)
