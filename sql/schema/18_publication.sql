@@ -4,6 +4,7 @@ CREATE TABLE weir_internal.publication (
     stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
     number bigint NOT NULL,
     lease_until timestamptz,
+    token text,
     sequence bigint NOT NULL DEFAULT 0,
     root text,
     metadata text,
@@ -23,6 +24,7 @@ CREATE TABLE weir_internal.publication (
 COMMENT ON TABLE weir_internal.publication IS 'How far a stream is published as a table, and who publishes it now. Without a row: never, or not any more.';
 COMMENT ON COLUMN weir_internal.publication.number IS 'A number like those of the stream''s transactions, which no transaction has: of the last one that published or tried to. Its folder is _weir_iceberg/<number>/ in that of the stream.';
 COMMENT ON COLUMN weir_internal.publication.lease_until IS 'Until then it is at work; null: none is.';
+COMMENT ON COLUMN weir_internal.publication.token IS 'What its try began with: whoever begins with it again gets the same number, as the answer was lost.';
 COMMENT ON COLUMN weir_internal.publication.sequence IS 'The sequence number of the newest snapshot; 0: there is none.';
 COMMENT ON COLUMN weir_internal.publication.root IS 'The address of the warehouse as its files have it. If the warehouse is elsewhere by now, the table is made anew.';
 COMMENT ON COLUMN weir_internal.publication.metadata IS 'The path below the root of the file that describes the table; null: it was never published.';

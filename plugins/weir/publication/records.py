@@ -32,20 +32,23 @@ class Written:
     expires: int
 
 
-def begin(connection: Connection, stream_id: int, lease: float) -> int | None:
+def begin(
+    connection: Connection, stream_id: int, lease: float, token: str | None = None
+) -> int | None:
     """Begin a publication of a stream, and return its number; None if another one is at work.
-    Raises NotFound if the stream is gone."""
+    `token`: of this try, which gets the same number with it when its connection was lost. Raises
+    NotFound if the stream is gone."""
     lock_streams(connection, ids=[stream_id])
     before = connection.execute(
         text(
-            """SELECT number, lease_until,
+            """SELECT number, lease_until, token,
                 greatest(lease_until, pg_postmaster_start_time()) > clock_timestamp() AS busy
             FROM publication WHERE stream_id = :s"""
         ),
         {"s": stream_id},
     ).one_or_none()
     if before is not None and before.busy:
-        return None
+        return before.number if token and before.token == token else None
     if before is not None and before.lease_until is not None:
         discard(connection, stream_id, before.number)
     return int(
@@ -55,13 +58,14 @@ def begin(connection: Connection, stream_id: int, lease: float) -> int | None:
                     UPDATE stream SET next_transaction_number = next_transaction_number + 1
                     WHERE stream_id = :s RETURNING next_transaction_number - 1 AS number
                 )
-                INSERT INTO publication (stream_id, number, lease_until)
-                SELECT :s, number, clock_timestamp() + :lease * interval '1 second' FROM given
+                INSERT INTO publication (stream_id, number, lease_until, token)
+                SELECT :s, number, clock_timestamp() + :lease * interval '1 second', :token
+                FROM given
                 ON CONFLICT (stream_id) DO UPDATE SET number = excluded.number,
-                    lease_until = excluded.lease_until
+                    lease_until = excluded.lease_until, token = excluded.token
                 RETURNING number"""
             ),
-            {"s": stream_id, "lease": lease},
+            {"s": stream_id, "lease": lease, "token": token},
         ).scalar_one()
     )
 

@@ -1,6 +1,7 @@
 """One run of publication: stream after stream, each in steps that may be killed anywhere."""
 
 import logging
+import uuid
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -87,8 +88,9 @@ class _Run:
         }  # fmt: skip
         if self._dry_run:
             return changes
+        lease, token = self._settings.transaction_lease, uuid.uuid4().hex
         number = self._database.transaction(
-            lambda c: records.begin(c, one.stream_id, self._settings.transaction_lease)
+            lambda c: records.begin(c, one.stream_id, lease, token)
         )
         if number is None:
             return {"busy": True}
@@ -129,8 +131,9 @@ class _Run:
         """Record why a stream can't be published."""
         if self._dry_run:
             return
+        lease, token = self._settings.transaction_lease, uuid.uuid4().hex
         number = self._database.transaction(
-            lambda c: records.begin(c, one.stream_id, self._settings.transaction_lease)
+            lambda c: records.begin(c, one.stream_id, lease, token)
         )
         if number is not None:
             self._ended(one, number, problem)
