@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.controller.read_plan import FileSlice
+from weir.erasure.asked import masked
 from weir.erasure.copies import Searched
 from weir.erasure.everywhere import Everywhere, Found, Measured, Wanted
+from weir.erasure.sentences import NOT_KEPT
 from weir.errors import InvalidInput, counted
 from weir.front_ends import give
 from weir.history.job_runs import BY_HAND, replace_arguments
@@ -30,7 +32,7 @@ from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.model.schema import Field
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
-from weir.operations.form import argument, stream_argument
+from weir.operations.form import LINE_PATTERN, argument, stream_argument
 from weir.operations.runner import main
 
 
@@ -41,11 +43,13 @@ class Erase:
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     reason: str = argument(
         "Reason", "Why, as the certificate says it; without what is to be forgotten.",
-        minLength=1, maxLength=2000, examples=["request for erasure, ticket 4711"],
+        minLength=1, maxLength=2000, pattern=LINE_PATTERN,
+        examples=["request for erasure, ticket 4711"],
     )  # fmt: skip
     keys: list[str] = argument(
-        "Keys", "The routing keys whose events are erased, one per line, with their blanks.", [],
-        items={"type": "string", "minLength": 1, "maxLength": 2000, "exact": True}, maxItems=1000,
+        "Keys", "The routing keys whose events are erased, one per line, with their blanks. Of a "
+        "form, an empty line is no key.", [],
+        items={"type": "string", "maxLength": 2000, "exact": True}, maxItems=1000,
     )  # fmt: skip
     dry_run: bool = argument(
         "Dry run",
@@ -67,15 +71,12 @@ class Erase:
     )  # fmt: skip
     requested_by: str = argument(
         "Requested by", "Who asks for it, as the certificate says it. Empty: the run.", "",
-        section="More", maxLength=300,
+        section="More", maxLength=300, pattern=LINE_PATTERN,
     )  # fmt: skip
     everything: bool = argument(
         "Everything", "Erase even if the condition is true for every event of the stream.", False,
         section="More",
     )  # fmt: skip
-
-
-NOT_KEPT = "(not kept)"  # in the row of a run, in place of what is to be forgotten
 
 
 def _everywhere(job: Job, arguments: Erase) -> Everywhere:
@@ -131,12 +132,28 @@ def _loss(arguments: Erase, found: Measured) -> Loss:
         for name, rows in found.outputs.items()
         if rows
     ]
+    lines.append(_asked(arguments))
     none = [name for name, (events, _) in found.streams.items() if not events]
     lines += [f"would find nothing in {', '.join(none)}"] if none else []
     lines += [f"would leave {one.line()}" for one in found.remains]
     streams = {name: list(counts) for name, counts in found.streams.items()}
     gone = {"streams": streams, "stores": found.stores, "outputs": found.outputs}
+    gone |= {
+        "places": found.places,
+        "asked": {
+            "reason": arguments.reason, "requested_by": arguments.requested_by,
+            "keys": len(set(arguments.keys)), "condition": masked(arguments.condition),
+        },
+    }  # fmt: skip
     return Loss(lines, {**gone, "remains": [one.__dict__ for one in found.remains]})
+
+
+def _asked(arguments: Erase) -> str:
+    """Say what is asked, why, and by whom."""
+    keys = len(set(arguments.keys))
+    what = f"of {counted(keys, 'key')}" if keys else f"where {arguments.condition.strip()}"
+    by = arguments.requested_by or "nobody who is named"
+    return f"these are the events {what}; {by} asks for it, because: {arguments.reason}"
 
 
 def run(job: Job, arguments: Erase) -> dict[str, Any]:

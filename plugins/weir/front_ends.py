@@ -79,6 +79,11 @@ def speaking_to_one(
         _asked.reset(before)
 
 
+def is_form() -> bool:
+    """Return whether what is given comes from a form."""
+    return _speaking().front_end == "form"
+
+
 def do(operation: str, **arguments: Any) -> str:
     """Return how to start an operation with these arguments, as a phrase that begins with a verb,
     such as run `weir seal-stream shop/orders`. A value in capitals stands for one that the person

@@ -1,13 +1,14 @@
--- What still keeps files with erased events, of the streams that a request has searched. With the rights of the caller,
--- who may ask for streams that are hidden from them.
+-- What still keeps files with erased events: of the streams that a request has searched, and what is no stream's (files of
+-- deleted streams and stores, and attempts at Parquet outputs). With the rights of the caller, who may ask for streams that
+-- are hidden from them.
 CREATE OR REPLACE FUNCTION weir_internal.erasure_waits(in_streams bigint[], in_grace double precision)
 RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
     WITH kept AS (
-        SELECT g.stream_id, g.path, g.garbage_since, s.stream_name
-        FROM weir_internal.garbage g JOIN weir_internal.stream s USING (stream_id)
-        WHERE g.reason = 'erased' AND g.stream_id = ANY (in_streams)
+        SELECT g.stream_id, g.root, g.path, g.garbage_since, s.stream_name
+        FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id)
+        WHERE g.reason = 'erased' AND (g.stream_id = ANY (in_streams) OR g.stream_id IS NULL)
     ), reasons AS (
         SELECT k.path, 'batch ' || b.batch_id || ' of ' || b.reader_group AS reason
         FROM kept k JOIN weir_internal.batches_protecting_files(in_grace) b
@@ -16,7 +17,9 @@ AS $$
         SELECT k.path, 'a snapshot of the table of stream ' || k.stream_name
         FROM kept k JOIN weir_internal.published_file p ON p.stream_id = k.stream_id AND p.path = k.path
     )
-    SELECT DISTINCT coalesce(r.reason, 'the deletion of files of stream ' || k.stream_name)
+    SELECT DISTINCT coalesce(r.reason, CASE WHEN k.stream_id IS NOT NULL THEN 'the deletion of files of stream ' || k.stream_name
+        WHEN k.root = '' THEN 'the deletion of files of deleted streams and stores'
+        ELSE 'the deletion of files below ' || k.root END)
     FROM kept k LEFT JOIN reasons r USING (path) ORDER BY 1
 $$;
 COMMENT ON FUNCTION weir_internal.erasure_waits(bigint[], double precision) IS 'What files of streams with erased events wait for until they are deleted: open batches (protecting them so many seconds longer than their lease), snapshots of tables, or else a sweep.';

@@ -3,12 +3,12 @@ as. Which of them an erasure finds by keys, and which it only names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import pyarrow as pa
 from sqlalchemy import Connection, text
 
 from weir.arrow.schema import to_read
-from weir.controller.streams import schema_by_id
+from weir.erasure.columns import Columns
 from weir.erasure.find import has_texts
 from weir.errors import counted
 from weir.model.names import StreamName, stream_name
@@ -55,30 +55,20 @@ class Remaining:
         return f"{self.what} {self.name}: {self.why}; {self.until}"
 
 
-# A stream, the streams that its groups have written to, and theirs, with the columns that have the
-# keys there. By the writers: batches are pruned, and groups are deleted or read other streams;
+# The streams that were made of one, each with the column that has the keys there as its group
+# declares it. By the writers: batches are pruned, and groups are deleted or read other streams;
 # where they were put, and the transactions of what can be read, are kept.
-_STREAMS = text(
-    """WITH RECURSIVE below AS (
-        SELECT s.stream_id, s.stream_name, s.routing_key, lower(:own) AS key_column
-        FROM stream s WHERE s.stream_id = :s
-        UNION
-        SELECT n.stream_id, n.stream_name, n.routing_key, n.key_column FROM below o
-        CROSS JOIN LATERAL (
-            SELECT s.stream_id, s.stream_name, s.routing_key, o.key_column FROM stream s
-            WHERE s.state <> 'deleted' AND s.stream_name = o.stream_name || '.rejected'
-            UNION
-            SELECT s.stream_id, s.stream_name, s.routing_key, lower(coalesce(
-                nullif(g.subject, ''), nullif(:subject, ''), o.key_column))
-            FROM placement p LEFT JOIN reader_group g USING (group_id) CROSS JOIN stream s
-            WHERE p.stream_id = o.stream_id AND p.number = 1 AND s.state <> 'deleted' AND EXISTS (
-                SELECT FROM transaction t WHERE t.stream_name = s.stream_name
-                AND t.writer_id = 'group ' || p.group_name
-                AND starts_with(t.batch_id, p.group_id || '.') AND t.state = 'committed')) n
-    )
-    SELECT stream_id, stream_name, routing_key, array_agg(key_column ORDER BY key_column)
-        AS columns
-    FROM below GROUP BY stream_id, stream_name, routing_key"""
+_MADE = text(
+    """SELECT s.stream_id, s.stream_name, s.routing_key, NULL AS subject
+    FROM stream s JOIN stream o ON s.stream_name = o.stream_name || '.rejected'
+    WHERE o.stream_id = :s AND s.state <> 'deleted'
+    UNION
+    SELECT s.stream_id, s.stream_name, s.routing_key, nullif(g.subject, '')
+    FROM placement p LEFT JOIN reader_group g USING (group_id) CROSS JOIN stream s
+    WHERE p.stream_id = :s AND p.number = 1 AND s.state <> 'deleted' AND EXISTS (
+        SELECT FROM transaction t WHERE t.stream_name = s.stream_name
+        AND t.writer_id = 'group ' || p.group_name
+        AND starts_with(t.batch_id, p.group_id || '.') AND t.state = 'committed')"""
 )
 _OWN = text("SELECT stream_name, routing_key FROM stream WHERE stream_id = :s")
 _PINS = text(
@@ -113,56 +103,106 @@ _INPUTS = text(
 )
 
 
+class _Copy(NamedTuple):
+    """A stream, and the columns that have the keys in it, in lower case, by all names that they
+    have had."""
+
+    name: str
+    stream_id: int
+    routing_key: str
+    named: set[str]
+
+
 def searched(
     connection: Connection, stream_id: int, subject: str, *, by_keys: bool
 ) -> tuple[list[Searched], list[Remaining]]:
     """Return a stream and those that were made of it, each with what an erasure of keys searches it
     by, and the copies that it leaves. `subject`: the column that has the keys in what was made of
-    it, where the group that made it declares none; empty: the one of the same name. A condition
-    finds events of its own stream only."""
+    it, where the group that made it declares none; empty: the one of the same name, or of a name
+    that it had before. A condition finds events of its own stream only."""
     own = connection.execute(_OWN, {"s": stream_id}).one()
     plain = plain_column(own.routing_key)
-    given = {"s": stream_id, "own": plain, "subject": subject}
-    rows = connection.execute(_STREAMS, given).all()
-    made = (subject,) if subject else (plain,) if plain else ()
-    names = to_read(schema_by_id(connection, stream_id)).names
-    columns = [name for name in names if name.lower() == (plain or "").lower()]
+    columns_of = {stream_id: Columns.of(connection, stream_id)}
+    keys = columns_of[stream_id].now(plain) if plain else []
+    names = {plain.lower()} | columns_of[stream_id].names(keys) if plain else set[str]()
+    copies = _copies(connection, _Copy(own.stream_name, stream_id, own.routing_key, names),
+                     subject, columns_of)  # fmt: skip
+    made = (subject,) if subject else tuple(sorted(names))
     found = [Searched(stream_name(own.stream_name), stream_id, own.routing_key, KEY,
-                      tuple(columns), made)]  # fmt: skip
+                      tuple(field["name"] for field in keys), made)]  # fmt: skip
     left = list[Remaining]()
-    for row in sorted(rows, key=lambda r: str(r.stream_name)):
-        if row.stream_id == stream_id:
+    for one in sorted(copies.values(), key=lambda c: c.name):
+        if one.stream_id == stream_id:
             continue
-        known = (stream_name(row.stream_name), row.stream_id, row.routing_key)
+        known = (stream_name(one.name), one.stream_id, one.routing_key)
         if not by_keys:
-            left.append(_left_stream(row.stream_name, "a condition is about one stream only"))
+            left.append(_left_stream(one.name, "a condition is about one stream only"))
             found.append(Searched(*known, NOTHING, (), ()))
             continue
-        columns = [column for column in row.columns if column is not None]
-        by = REJECTED
-        if not row.stream_name.endswith(".rejected"):
-            by = COLUMN
-            columns, why = _with_keys(to_read(schema_by_id(connection, row.stream_id)), columns)
-            left += [_left_stream(row.stream_name, one) for one in why]
+        columns, by = sorted(one.named), REJECTED
         made = (subject,) if subject else tuple(columns)
-        by = by if by == REJECTED or columns else NOTHING
+        if not one.name.endswith(".rejected"):
+            there = columns_of[one.stream_id]
+            columns, why = _with_keys(there, columns)
+            by = COLUMN if columns else NOTHING
+            left += [_left_stream(one.name, reason) for reason in why]
+            left += [several(f"stream {one.name}", columns)] if len(columns) > 1 else []
+            fields = [field for field in there.of_files if field["name"] in columns]
+            made = (subject,) if subject else tuple(sorted(there.names(fields)))
         found.append(Searched(*known, by, tuple(columns), made))
-    return found, left + _others(connection, [row.stream_id for row in rows])
+    return found, left + _others(connection, [*copies])
 
 
-def _with_keys(schema: pa.Schema, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+def _copies(
+    connection: Connection, own: _Copy, subject: str, columns_of: dict[int, Columns]
+) -> dict[int, _Copy]:
+    """Return a stream and all that was made of it, and of that in turn."""
+    found, waiting = {own.stream_id: own}, [own.stream_id]
+    while waiting:
+        one = found[waiting.pop()]
+        for row in connection.execute(_MADE, {"s": one.stream_id}).all():
+            given = row.subject or ("" if row.stream_name.endswith(".rejected") else subject)
+            named = {given.lower()} if given else one.named
+            if row.stream_id not in columns_of:
+                columns_of[row.stream_id] = Columns.of(connection, row.stream_id)
+            there = columns_of[row.stream_id]
+            named = named | there.names([field for name in named for field in there.ever(name)])
+            known = found.get(row.stream_id)
+            if known is None or not named <= known.named:
+                found[row.stream_id] = _Copy(
+                    row.stream_name, row.stream_id, row.routing_key,
+                    named | (known.named if known else set()),
+                )  # fmt: skip
+                waiting.append(row.stream_id)
+    return found
+
+
+def _with_keys(there: Columns, named: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return which columns of a copy have keys, of those that should, and what is wrong with the
     others."""
-    there = {name.lower(): name for name in schema.names}
-    found, wrong = [], [] if columns else ["no column is named that has the keys"]
-    for column in columns:
-        if (name := there.get(column)) is None:
-            wrong.append(f"it has no column {column}")
-        elif not has_texts(schema.field(name).type):
-            wrong.append(f"its column {name} has neither texts, whole numbers nor dates")
-        else:
+    found: list[str] = []
+    fields = {field["name"]: field for name in named for field in there.ever(name)}
+    if not fields:
+        names = " or ".join(named)
+        return [], [
+            f"it has no column {names}" if names else "no column is named that has the keys"
+        ]
+    wrong = list[str]()
+    for name, field in fields.items():
+        if has_texts(to_read([field]).field(0).type):
             found.append(name)
+        else:
+            wrong.append(f"its column {name} has neither texts, whole numbers nor dates")
     return found, wrong
+
+
+def several(where: str, columns: Sequence[str]) -> Remaining:
+    """Return what a person should know of a copy in which several columns may have the keys."""
+    return Remaining(
+        "columns", f"{', '.join(sorted(columns))} of {where}",
+        "each may have the keys, by its name of now or of before, so rows with a key in any of "
+        "them are erased", "unless its reader group declares the one that is meant as its subject",
+    )  # fmt: skip
 
 
 def _left_stream(name: str, why: str) -> Remaining:

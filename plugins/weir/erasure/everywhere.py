@@ -24,6 +24,7 @@ from weir.erasure.find import (
     REJECTED as REJECTED_COLUMNS,
 )
 from weir.erasure.find import (
+    digest_of,
     events_in,
     has_texts,
     in_columns,
@@ -33,13 +34,12 @@ from weir.erasure.find import (
     with_keys,
 )
 from weir.erasure.outputs import (
-    BLIND,
     FORBIDDEN,
     Table,
     Written,
     erase_output,
     erase_rows_of_table,
-    left_output,
+    left_of,
     left_table,
     rows_in_table,
     rows_with_keys,
@@ -48,12 +48,14 @@ from weir.erasure.outputs import (
 )
 from weir.erasure.records import Asked, Offsets, files_with
 from weir.erasure.run import erase
+from weir.erasure.sentences import RECORDED, forget_in
 from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
 from weir.errors import InvalidInput, WeirError, counted
 from weir.front_ends import give
 from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.publication.run import publish
+from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 
@@ -85,6 +87,7 @@ class Measured:
     streams: dict[str, tuple[int, int]]
     stores: dict[str, int]
     outputs: dict[str, int]
+    places: dict[str, str]  # of each stream a digest of where the events are
     remains: list[Remaining]
     all_of_it: bool  # whether it is every event of the stream
 
@@ -140,9 +143,10 @@ class Everywhere:
 
     def _find(self, one: Searched) -> Found:
         """Find the events of a stream, whatever they are in."""
-        wanted, (slices, fields) = self._wanted, plan(self._database, one.stream_id)
+        wanted, (slices, columns) = self._wanted, plan(self._database, one.stream_id)
+        fields, now = columns.of_files, list(columns.versions[-1]) if columns.versions else []
         if wanted.condition:
-            return self._by_spark(one, slices, fields)  # which says whether it is one
+            return self._by_spark(one, slices, now)  # which says whether it is one
         if not slices:
             return {}
         if one.by == REJECTED:
@@ -150,7 +154,7 @@ class Everywhere:
             return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
         slices = with_keys(slices, wanted.keys) if one.by == KEY else slices
         if not one.columns or (one.by == KEY and not _has_texts(one.columns[0], fields)):
-            return self._by_spark(one, slices, fields)
+            return self._by_spark(one, slices, now)
         match = in_columns(one.columns, wanted.keys)
         return places(self._settings, slices, fields, one.columns, match)
 
@@ -158,6 +162,7 @@ class Everywhere:
         """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a
         condition that can't be computed."""
         streams: dict[str, tuple[int, int]] = {}
+        where: dict[str, str] = {}
         copies = self._searched()
         them, remains = copies.streams, list(copies.remains)
         all_of_it = False
@@ -167,6 +172,7 @@ class Everywhere:
                 lambda c, s=one.stream_id, f=found: files_with(c, s, f)  # type: ignore[misc]  # the loop's own
             )
             streams[str(one.name)] = (sum(len(at) for _, at in files), len(files))
+            where[str(one.name)] = digest_of(found)
             if one.name == self._wanted.stream:
                 all_of_it = self._is_all(one, found)
         of_stores = Counter[str]()
@@ -178,7 +184,7 @@ class Everywhere:
         for output in copies.outputs:
             seen = rows_with_keys(output, self._wanted.keys)
             outputs[f"{output.name} of {output.group}"] = seen.rows
-            remains += [left_output(output, BLIND)] if seen.blind else []
+            remains += left_of(output, seen)
         for table in copies.tables:
             rows = self._database.transaction(
                 lambda c, t=table: rows_in_table(c, t, self._wanted.keys)  # type: ignore[misc]  # the loop's own
@@ -187,7 +193,7 @@ class Everywhere:
                 remains.append(left_table(table.name, FORBIDDEN))
             else:
                 outputs[f"table {table.name}"] = rows
-        return Measured(streams, of_stores, outputs, remains, all_of_it)
+        return Measured(streams, of_stores, outputs, where, remains, all_of_it)
 
     def _is_all(self, one: Searched, found: Found) -> bool:
         events = self._database.snapshot(
@@ -212,10 +218,12 @@ class Everywhere:
     ) -> dict[str, Any]:  # fmt: skip
         """Erase, and return the report. The same request returns it again, and continues what was
         interrupted. `by_hand`: each try is another request, so it continues one for the same that
-        has the same reason. Raises as `weir.erasure.run.erase`."""
+        has the same reason. What finds nothing returns the report of the last request for the same
+        with the same reason, and ends that. Raises as `weir.erasure.run.erase`."""
         database, wanted = self._database, self._wanted
-        before = self._interrupted(reason) if by_hand else self.request(request_id)
+        before = self._alike(reason, done=False) if by_hand else self.request(request_id)
         request_id = before.request_id if before else request_id
+        same: requests.Request | None = None
         if before is None or before.searched is None:
             check_warehouse_ownership(database, self._settings.warehouse)
             copies = self._searched()
@@ -251,9 +259,15 @@ class Everywhere:
                 }
                 for one in them
             ]  # fmt: skip
+            for table in RECORDED:
+                database.transaction(partial(forget_in, table=table, keys=wanted.keys))
+            same = self._alike(reason, done=True)
             database.transaction(
-                lambda c: requests.end(c, request_id, listed, remains, wanted.keys)
+                lambda c: requests.end(c, request_id, listed, remains, wanted.keys, same)
             )
+        if same is not None and self.request(request_id) is None:
+            say(f"nothing is left to erase; request {same.request_id} has erased this")
+            request_id = same.request_id
         return self._ended(request_id, say)
 
     def _erase_outputs(
@@ -266,7 +280,7 @@ class Everywhere:
             if seen.rows:
                 what = f"{counted(seen.rows, 'row')} of output {output.name} of {output.group}"
                 say(f"erased {what}")
-            left += [left_output(output, BLIND)] if seen.blind else []
+            left += left_of(output, seen)
         for table in copies.tables:
             rows = self._database.transaction(
                 lambda c, t=table: erase_rows_of_table(c, t, keys, request_id)  # type: ignore[misc]  # the loop's own
@@ -280,13 +294,14 @@ class Everywhere:
         """Return a request as it is recorded, if it has begun."""
         return self._database.transaction(lambda c: requests.find(c, request_id))
 
-    def _interrupted(self, reason: str) -> requests.Request | None:
-        """Return a request for the same, with the same reason, that has not come to its end."""
+    def _alike(self, reason: str, *, done: bool) -> requests.Request | None:
+        """Return the newest request for the same, with the same reason, that has come to its end,
+        or that has not."""
         wanted = self._wanted
 
         def known(connection: Connection) -> list[requests.Request]:
             stream_id = read_stream(connection, wanted.stream).stream_id
-            return requests.interrupted(connection, stream_id, reason)
+            return requests.alike(connection, stream_id, reason, done=done)
 
         for one in self._database.snapshot(known):
             if is_asked(one.asked, wanted.keys, wanted.condition):
@@ -301,11 +316,11 @@ class Everywhere:
                 "events": 0, "streams": {}, "stores": {}, "outputs": {}, "remains": [],
                 "signed": False, "waits_for": [],
             }  # fmt: skip
-        grace = self._settings.grace_period
-        waits: list[str] = []
+        grace, waits = self._settings.grace_period, list[str]()
         if done.certificate is None:
             published = self._publish(done.streams)
             if self._database.transaction(lambda c: c.execute(_MAY_SWEEP).scalar_one()):
+                sweep_staging(self._database)
                 sweep(
                     self._database, self._settings.warehouse, grace,
                     again_after=self._settings.transaction_max,

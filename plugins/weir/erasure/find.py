@@ -1,6 +1,7 @@
 """Find the events of routing keys with pyarrow, where a column has the keys."""
 
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,8 @@ from sqlalchemy import Connection
 from weir.arrow.read import read_rows
 from weir.arrow.schema import to_read
 from weir.controller.read_plan import FileSlice, slices_of_stream
-from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
+from weir.erasure.columns import Columns
 from weir.erasure.records import Offsets
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.schema import Field
@@ -23,13 +24,13 @@ from weir.settings import Settings
 Matching = Callable[[pa.Table], pa.Array]  # of rows with some columns: which of them are meant
 
 
-def whole_files(connection: Connection, stream_id: int) -> tuple[list[FileSlice], list[Field]]:
-    """Return all files of a stream, with what they have of events below the head, and its schema:
-    what was truncated is in them, too."""
+def whole_files(connection: Connection, stream_id: int) -> tuple[list[FileSlice], Columns]:
+    """Return all files of a stream, with what they have of events below the head, and the columns
+    that they have: what was truncated is in them, too, and what was dropped."""
     slices = [
         part._replace(first_row=0, holes=0) for part in slices_of_stream(connection, stream_id)
     ]
-    return slices, schema_by_id(connection, stream_id)
+    return slices, Columns.of(connection, stream_id)
 
 
 def with_keys(slices: Sequence[FileSlice], keys: Sequence[str]) -> list[FileSlice]:
@@ -80,8 +81,9 @@ def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
     are JSON with it; else those in which one stands as a word of its own, as it is or as JSON and
     CSV write it."""
     wanted, names = set(keys), {column.lower() for column in columns}
-    spelt = {one for key in keys for one in _spellings(key)}
-    word = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(spelt)))})(?!\w)")
+    spelt = {one for key in keys if key for one in spellings(key)}
+    some = "|".join(map(re.escape, sorted(spelt))) or "(?!)"  # which is nowhere
+    word = re.compile(rf"(?<!\w)(?:{some})(?!\w)")
 
     def is_meant(row: str | None, fault: str | None) -> bool:
         try:
@@ -101,7 +103,8 @@ def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
     return matching
 
 
-def _spellings(key: str) -> set[str]:
+def spellings(key: str) -> set[str]:
+    """Return a key as it is, and as JSON and CSV write it within quotes."""
     escaped = (json.dumps(key, ensure_ascii=ascii)[1:-1] for ascii in (True, False))
     return {key, key.replace('"', '""'), *escaped}
 
@@ -111,6 +114,16 @@ def events_in(found: Mapping[int, Offsets]) -> int:
     return sum(len(offsets) for offsets in found.values())
 
 
-def plan(database: Database, stream_id: int) -> tuple[list[FileSlice], list[Field]]:
+def digest_of(found: Mapping[int, Offsets]) -> str:
+    """Return a digest of the places of some events, which others in the same number do not have."""
+    seen = hashlib.sha256()
+    for segment, offsets in sorted(found.items()):
+        if len(offsets):
+            seen.update(f"{segment}:{len(offsets)}:".encode())
+            seen.update(np.sort(offsets).astype("<i8").tobytes())
+    return seen.hexdigest()[:32]
+
+
+def plan(database: Database, stream_id: int) -> tuple[list[FileSlice], Columns]:
     """Return what `whole_files` does, in a snapshot of its own."""
     return database.snapshot(lambda c: whole_files(c, stream_id))

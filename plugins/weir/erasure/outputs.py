@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ from sqlalchemy import Connection, text
 
 from weir.compaction.forms import Form, form_of, options
 from weir.database.connection import Database
-from weir.erasure.copies import Remaining, Searched
+from weir.erasure.copies import Remaining, Searched, several
 from weir.erasure.find import has_texts, in_columns
 from weir.errors import Unavailable
-from weir.warehouse.file_deletion import delete_here
+from weir.warehouse.file_deletion import delete_here, delete_if_empty
 from weir.warehouse.filesystem import filesystem, replaces
 
 # Why something of them is left.
@@ -142,15 +143,25 @@ def left_output(one: Written, why: str) -> Remaining:
     )  # fmt: skip
 
 
+def left_of(one: Written, seen: "Looked") -> list[Remaining]:
+    """Return what is to be said of an output that was searched."""
+    left = [left_output(one, BLIND)] if seen.blind else []
+    if seen.columns:
+        left.append(several(f"output {one.name} of {one.group}", sorted(seen.columns)))
+    return left
+
+
 class Looked:
     """What was seen in an output: how many rows have the keys, and whether some files have no
     column that could say it."""
 
     def __init__(self) -> None:
         self.rows, self.blind = 0, False
+        self.columns = set[str]()  # those of a file with more than one
 
-    def add(self, rows: npt.NDArray[np.int64] | None) -> None:
-        """Add what was seen in a file."""
+    def add(self, rows: npt.NDArray[np.int64] | None, columns: Sequence[str] = ()) -> None:
+        """Add what was seen in a file, and the columns that were searched."""
+        self.columns |= set(columns) if len(columns) > 1 else set()
         self.blind = self.blind or rows is None
         self.rows += 0 if rows is None else len(rows)
 
@@ -160,7 +171,8 @@ def rows_with_keys(one: Written, keys: Sequence[str]) -> Looked:
     seen = Looked()
     with _saying_which(one):
         for folder, path in _files(one):
-            seen.add(_rows(one, folder, path, keys))
+            columns = list[str]()
+            seen.add(_rows(one, folder, path, keys, columns), columns)
     return seen
 
 
@@ -170,8 +182,9 @@ def erase_output(database: Database, one: Written, keys: Sequence[str], request_
     seen = Looked()
     with _saying_which(one):
         for folder, path in _files(one):
-            rows = _rows(one, folder, path, keys)
-            seen.add(rows)
+            columns = list[str]()
+            rows = _rows(one, folder, path, keys, columns)
+            seen.add(rows, columns)
             if rows is None or not len(rows):
                 continue
             # First, and by the file: so a run that is killed and runs again counts it once.
@@ -180,6 +193,8 @@ def erase_output(database: Database, one: Written, keys: Sequence[str], request_
                      "noted": json.dumps({noted: len(rows)})}  # fmt: skip
             database.transaction(lambda c, g=given: c.execute(_NOTED, g))  # type: ignore[misc]  # the loop's own
             database.transaction(partial(_erase_file, one=one, folder=folder, path=path, keys=keys))
+        for folder in one.folders:
+            database.transaction(partial(_tidy, one=one, folder=folder, keys=keys))
     return seen
 
 
@@ -188,8 +203,7 @@ def _erase_file(
 ) -> None:
     """Write a file without the rows of some keys. Of two erasures at once, one looks at it when the
     other has replaced it: else it would bring back what the other has erased."""
-    given = {"group": one.group, "name": one.name, "root": one.root, "path": folder}
-    connection.execute(_LOCK, given)
+    _lock(connection, one, folder)
     rows = _rows(one, folder, path, keys)
     if rows is None or not len(rows):
         return
@@ -202,6 +216,31 @@ def _erase_file(
                  form)  # fmt: skip
     elif failed := delete_here([(one.root, path.removeprefix(f"{base}/"))]):
         raise OSError(next(iter(failed.values())))
+
+
+def _lock(connection: Connection, one: Written, folder: str) -> None:
+    given = {"group": one.group, "name": one.name, "root": one.root, "path": folder}
+    connection.execute(_LOCK, given)
+
+
+def _tidy(connection: Connection, one: Written, folder: str, keys: Sequence[str]) -> None:
+    """Delete the folders of partitions that are named by the keys and empty, and files that an
+    erasure which was killed did not come to put in place: they have the rows of others."""
+    system, base = filesystem(one.root)
+    wanted, started, empty = set(keys), list[str](), list[str]()
+    for info in _infos(system, f"{base}/{folder}"):
+        below = info.path[len(base) + 1 :]
+        values = _values(f"{info.path[len(f'{base}/{folder}') :]}/")
+        if info.type == fs.FileType.Directory:
+            named = {values[column] for column in one.columns if column in values}
+            empty += [below] if named & wanted else []
+        elif _STARTED.search(info.path):
+            started.append(below)
+    if started:
+        _lock(connection, one, folder)  # so that nobody is writing them
+        delete_here([(one.root, path) for path in started])
+    for path in sorted(empty, key=len, reverse=True):
+        delete_if_empty(one.root, path)
 
 
 @contextlib.contextmanager
@@ -221,24 +260,34 @@ def _files(one: Written) -> Iterator[tuple[str, str]]:
     """Yield the files of an output: the folder that counts, and the path."""
     system, base = filesystem(one.root)
     for folder in one.folders:
-        selector = fs.FileSelector(
-            f"{base}/{folder}".rstrip("/"), recursive=True, allow_not_found=True
-        )
-        for info in system.get_file_info(selector):
+        for info in _infos(system, f"{base}/{folder}"):
             if info.type == fs.FileType.File and info.path.endswith(".parquet"):
                 yield folder, info.path
 
 
+def _infos(system: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
+    selector = fs.FileSelector(folder.rstrip("/"), recursive=True, allow_not_found=True)
+    found: list[fs.FileInfo] = system.get_file_info(selector)
+    return found
+
+
 def _rows(
-    one: Written, folder: str, path: str, keys: Sequence[str]
+    one: Written, folder: str, path: str, keys: Sequence[str], searched: list[str] | None = None
 ) -> npt.NDArray[np.int64] | None:
-    """Return which rows of a file have some keys; None if it has no column that can say it."""
+    """Return which rows of a file have some keys; None if it has no column that can say it.
+    `searched` gets the columns that say it."""
     system, base = filesystem(one.root)
     below = _values(path[len(f"{base}/{folder}") :])
     try:
         with system.open_input_file(path) as source:
             file = pq.ParquetFile(source)
-            folders = {below[column] for column in one.columns if column in below}
+            of_path = [column for column in one.columns if column in below]
+            folders = {below[column] for column in of_path}
+            if "" in keys and _NO_VALUE in folders:  # as writers name that of "", and of null
+                return None
+            if searched is not None:
+                there = {name.lower() for name in file.schema_arrow.names} & one.columns
+                searched += sorted({*of_path, *there})
             if folders & set(keys):
                 return np.arange(file.metadata.num_rows)
             columns = [
@@ -278,6 +327,8 @@ def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> No
         raise
 
 
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_STARTED = re.compile(r"/\.[^/]*\.parquet\.[0-9a-f]{32}$")  # as `_replace` names them
 _OUTPUTS = text(
     """SELECT p.group_name, p.output, p.root, array_agg(p.path ORDER BY p.number) AS folders,
         g.subject, g.streams

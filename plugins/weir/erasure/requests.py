@@ -3,6 +3,7 @@ certificate is signed later if files are still in use."""
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -23,6 +24,7 @@ class Request(NamedTuple):
     searched: list[dict[str, Any]] | None
     remains: list[dict[str, Any]] | None
     certificate: dict[str, Any] | None
+    done_at: datetime | None
 
     @property
     def streams(self) -> list[int]:
@@ -40,14 +42,15 @@ def find(connection: Connection, request_id: str) -> Request | None:
     return None if row is None else Request(*row)
 
 
-def interrupted(connection: Connection, stream_id: int, reason: str) -> list[Request]:
-    """Return the requests for a stream with a reason that have not come to their end, the newest
-    first; at most ten."""
+def alike(connection: Connection, stream_id: int, reason: str, *, done: bool) -> list[Request]:
+    """Return the requests for a stream with a reason that have come to their end, or have not, the
+    newest first; at most ten."""
     found = text(
-        f"""{_REQUEST} WHERE stream_id = :stream AND reason = :reason AND done_at IS NULL
+        f"""{_REQUEST} WHERE stream_id = :stream AND reason = :reason
+            AND (done_at IS NOT NULL) = :done
         ORDER BY asked_at DESC LIMIT 10"""
     )
-    rows = connection.execute(found, {"stream": stream_id, "reason": reason})
+    rows = connection.execute(found, {"stream": stream_id, "reason": reason, "done": done})
     return [Request(*row) for row in rows]
 
 
@@ -69,21 +72,17 @@ def begin(
 
 def end(
     connection: Connection, request_id: str, searched: Sequence[dict[str, Any]],
-    remains: Sequence[Remaining], keys: Sequence[str],
+    remains: Sequence[Remaining], keys: Sequence[str], before: Request | None = None,
 ) -> int:  # fmt: skip
     """Record that the events are out of the files of all streams, and let all that is garbage of
-    these go without a grace period, even if nothing was found: it may have them. Forget the keys
-    among the hot ones. Returns how many events were erased; of a request that found none, nothing
-    stays."""
+    these go without a grace period, even if nothing was found: it may have them. So may attempts at
+    outputs of their groups, and what is left of deleted streams and stores. Forget the keys among
+    the hot ones. Returns how many events were erased; of a request that found none, and no garbage
+    that may have some and is newer than a request for the same `before`, nothing stays."""
     streams = [one["stream_id"] for one in searched]
-    given = {"id": request_id, "streams": streams}
-    connection.execute(
-        text(
-            """UPDATE garbage SET reason = 'erased'
-            WHERE stream_id = ANY(:streams) AND reason NOT IN ('swept', 'erased')"""
-        ),
-        given,
-    )
+    given = {"id": request_id, "streams": streams, "since": before and before.done_at}
+    waiting = connection.execute(_WAITING, given).scalar_one()
+    connection.execute(_GOES, given)
     connection.execute(
         text(
             """DELETE FROM hot_key
@@ -101,7 +100,7 @@ def end(
             given,
         )
     }
-    if not erased and forget(connection, request_id):
+    if not erased and not waiting and forget(connection, request_id):
         return 0
     remains = [*_reading(connection, request_id, streams), *remains]
     counted = [{**one, "events": erased.get(one["stream_id"], 0)} for one in searched]
@@ -117,6 +116,27 @@ def end(
         },
     )  # fmt: skip
     return sum(erased.values())
+
+
+# Attempts at outputs are named by their group; what is left of streams and stores that are deleted
+# says no more who made it.
+_OF_THEM = """(g.stream_id = ANY(:streams) OR g.root <> '' AND EXISTS (
+    SELECT FROM placement p WHERE p.stream_id = ANY(:streams) AND p.number = 1
+        AND strpos('/' || g.path, '/group=' || p.group_name || '/') > 0))"""
+# What was compacted has no event that another file has not.
+_WAITING = text(
+    f"""SELECT EXISTS (SELECT FROM garbage g WHERE {_OF_THEM}
+        AND g.reason NOT IN ('swept', 'compacted', 'expired')
+        AND g.garbage_since > coalesce(CAST(:since AS timestamptz), '-infinity'))"""  # noqa: S608 - constants
+)
+_GOES = text(
+    f"""UPDATE garbage g SET reason = 'erased', stream_id = CASE WHEN EXISTS (
+            SELECT FROM stream s WHERE s.stream_id = g.stream_id AND s.state <> 'deleted')
+            THEN g.stream_id END
+    WHERE g.reason NOT IN ('swept', 'erased') AND ({_OF_THEM}
+        OR g.root = '' AND (g.stream_id IS NULL OR EXISTS (
+            SELECT FROM stream s WHERE s.stream_id = g.stream_id AND s.state = 'deleted')))"""  # noqa: S608 - constants
+)
 
 
 def _reading(connection: Connection, request_id: str, streams: Sequence[int]) -> list[Remaining]:

@@ -64,10 +64,10 @@ def searched_stores(
     of_id = {one.stream_id: one for one in streams}
     for row in connection.execute(_STORES, {"streams": list(of_id)}):
         stream = of_id[row.stream_id]
-        key = row.key or stream.routing_key
+        keys = [key or stream.routing_key for key in row.keys]
         store = Store(row.name, row.store_id, row.stream_id, None)
         names = {name.lower() for name in (*stream.columns, *stream.made)}
-        by_key = key == stream.routing_key and stream.by == KEY
+        by_key = stream.routing_key in keys and stream.by == KEY
         columns = [
             stored_name(one)
             for one in row.fields or ()
@@ -76,8 +76,10 @@ def searched_stores(
         if not by_keys:
             left.append(_left(row.name, "a condition is about one stream only"))
             continue
-        of_key = by_key or (plain_column(key) or "").lower() in names
-        found += [store] if of_key else [replace(store, column=column) for column in columns]
+        of_key = by_key or any((plain_column(key) or "").lower() in names for key in keys)
+        found += [store] if of_key else []
+        if not of_key or len(set(keys)) > 1:  # versions of another definition have another key
+            found += [replace(store, column=column) for column in columns]
         if not (of_key or columns):
             left.append(_left(row.name, "neither its key nor a value of it has the keys"))
     return found, left
@@ -256,11 +258,15 @@ def _swap(
 
 
 _STORES = text(
-    """SELECT s.name, s.store_id, s.stream_id, d.key, v.fields
-    FROM adjunct_store s JOIN adjunct_definition d USING (store_id, definition)
-    LEFT JOIN LATERAL (
-        SELECT o.fields FROM adjunct_version o WHERE o.store_id = s.store_id
-            AND o.state = 'published' ORDER BY o.version DESC LIMIT 1) v ON true
+    """SELECT s.name, s.store_id, s.stream_id,
+        array(SELECT DISTINCT coalesce(d.key, '') FROM adjunct_definition d
+            WHERE d.store_id = s.store_id AND (d.definition = s.definition OR EXISTS (
+                SELECT FROM adjunct_version o WHERE o.store_id = s.store_id
+                    AND o.definition = d.definition AND o.state = 'published'))) AS keys,
+        (SELECT jsonb_agg(DISTINCT f) FROM adjunct_version o
+            CROSS JOIN LATERAL jsonb_array_elements(o.fields) f
+            WHERE o.store_id = s.store_id AND o.state = 'published') AS fields
+    FROM adjunct_store s
     WHERE s.stream_id = ANY(:streams) ORDER BY s.name"""
 )
 _NEW = """unnest(CAST(:old AS text[]), CAST(:new AS text[]), CAST(:counts AS bigint[]),

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
-from weir.front_ends import called
+from weir.front_ends import called, is_form
 from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
 from weir.model.names import (
     ADJUNCT_STORE_PATTERN,
@@ -38,6 +38,8 @@ NUMBER_PATTERN = r"0?\.[0-9]*[1-9][0-9]*"  # between 0 and 1, as a line of a lis
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
 TEXT_PATTERN = r"^[^\x00]*$"
+# Without what moves a cursor, ends a line or turns the direction of writing.
+LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
 }  # fmt: skip
@@ -51,6 +53,7 @@ LONGEST_OBJECT = 100_000  # as JSON
 RENAME_PATTERN = r"^\s*\S.*->\s*\S.*$"
 DEFAULT_PATTERN = r"^\s*[^\s=][^=]*=.*$"
 _TEXTS = {
+    LINE_PATTERN: "a text on one line without control characters",
     AGE_PATTERN: AGE,
     SIZE_PATTERN: SIZE,
     ADJUNCT_STORE_PATTERN: f"an adjunct store's name, scope/name, each part of {RULE}",
@@ -271,13 +274,14 @@ def _is_text(schema: dict[str, Any]) -> bool:
 
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
     """Return what a person means by the content of a field: without the blanks around it, a list
-    without its blank lines, and with numbers where a line is one; an `exact` line as it is."""
+    without its blank lines, and with numbers where a line is one; an `exact` line as it is. Only a
+    form has blank lines that mean nothing: an `exact` text that a program gives may be empty."""
     if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
         strip = not schema["items"].get("exact")
         lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
-        lines = [one for one in lines if one != ""]
+        lines = [one for one in lines if one != "" or not (strip or is_form())]
         if schema["items"]["type"] == "number":
             return [_number(one) for one in lines]
         return lines

@@ -9,7 +9,7 @@ from typing import Any
 from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput, NotFound, Unavailable
 from weir.front_ends import do
 from weir.installation.extras import naming_extras
 from weir.model.names import StreamName
@@ -45,7 +45,12 @@ def publish(
     run = _Run(database, settings, dry_run)
     reports: list[dict[str, Any]] = []
     for one in found:
-        done, failed = database.one_of_many(f"stream {one.stream}", partial(run.stream, one))
+        try:
+            done, failed = database.one_of_many(f"stream {one.stream}", partial(run.stream, one))
+        except Unavailable as error:  # the warehouse takes no files: what does not need it goes on
+            if error.code == "database_unavailable":
+                raise
+            done, failed = None, str(error)
         if failed:
             reports.append({"stream": one.stream, "error": failed})
         elif done:
@@ -89,9 +94,7 @@ class _Run:
         if self._dry_run:
             return changes
         lease, token = self._settings.transaction_lease, uuid.uuid4().hex
-        number = self._database.transaction(
-            lambda c: records.begin(c, one.stream_id, lease, token)
-        )
+        number = self._database.transaction(lambda c: records.begin(c, one.stream_id, lease, token))
         if number is None:
             return {"busy": True}
         try:
@@ -132,9 +135,7 @@ class _Run:
         if self._dry_run:
             return
         lease, token = self._settings.transaction_lease, uuid.uuid4().hex
-        number = self._database.transaction(
-            lambda c: records.begin(c, one.stream_id, lease, token)
-        )
+        number = self._database.transaction(lambda c: records.begin(c, one.stream_id, lease, token))
         if number is not None:
             self._ended(one, number, problem)
 

@@ -36,7 +36,8 @@ def sweep(
     writer that was frozen has written there since; 0: never.
     Files whose events a compaction has put into others are kept `compacted_grace` seconds, if that
     is longer, because a database that is restored from a backup knows no others. Those whose events
-    were erased go at once.
+    were erased go at once; if a snapshot names them that nobody could replace, after the grace
+    period all the same.
     `delete`: how to delete files; by default with a few threads of this process. `look`: how to
     look at their footers; likewise.
 
@@ -105,9 +106,11 @@ def _sweepable(
                   * interval '1 second'
                   <= clock_timestamp()
               AND (reading.since IS NULL OR reading.since > g.garbage_since)
-              AND (g.root <> '' OR NOT EXISTS (
+              AND (g.root <> '' OR NOT EXISTS (  -- but not for ever, if it has erased events
                   SELECT FROM published_file p
-                  WHERE p.stream_id = g.stream_id AND p.path = g.path))
+                  WHERE p.stream_id = g.stream_id AND p.path = g.path)
+                  OR g.reason = 'erased'
+                  AND g.garbage_since + :grace * interval '1 second' <= clock_timestamp())
               AND (g.root <> '' OR g.reason = 'erased' OR NOT EXISTS (
                   SELECT FROM found_damage d WHERE d.path = g.path AND d.kind = 'garbage'))
             ORDER BY g.root, g.path LIMIT :most

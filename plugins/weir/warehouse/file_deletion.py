@@ -86,6 +86,21 @@ def _delete_objects(root: str, numbered: Sequence[tuple[int, str]]) -> list[tupl
     return [(i, failed[path]) for i, path in numbered if path in failed]
 
 
+def delete_if_empty(root: str, folder: str) -> None:
+    """Delete a folder below a root if nothing is in it; of an object store, the object that stands
+    for it."""
+    if is_s3(root):
+        with contextlib.suppress(ImportError):
+            from weir.warehouse.objects import delete_objects
+
+            delete_objects(root, [], [f"{folder}/"])
+        return
+    system, base = _opened(root)
+    if remove := _rmdir(system):
+        with contextlib.suppress(OSError):  # something is in it
+            remove(f"{base}/{folder}")
+
+
 def _folders_above(path: str) -> Iterator[str]:
     """Yield the folders above a path, up to that of its transaction, batch or version."""
     folder = os.path.dirname(path.rstrip("/"))
