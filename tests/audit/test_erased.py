@@ -4,6 +4,7 @@ import pytest
 
 import weir
 from tests.chance import random_for
+from tests.conftest import TestDatabase
 from tests.erasure.world import Erasing
 from tests.world.groups import Group
 from tests.world.streams import run
@@ -64,7 +65,7 @@ def test_what_was_erased_before_it_went_unread_was_not_lost(
     ],
 )
 def test_a_certificate_that_is_false_is_found(
-    database: Database, settings: Settings, fault: str, kind: str
+    database: Database, settings: Settings, test_database: TestDatabase, fault: str, kind: str
 ) -> None:
     with weir.open(settings=settings) as store:
         store.create_stream("shop/orders", "customer")
@@ -72,6 +73,7 @@ def test_a_certificate_that_is_false_is_found(
         done = store.erase("shop/orders", "asked", keys=["ann"], dry_run=False)
     assert done["signed"]
     assert audit(database, everything=True).counter_examples == []
-    run(database, f"UPDATE erasure_request SET {fault}")
+    with Database(test_database.owner_dsn, patience=5.0, connect_patience=5.0) as owner:
+        run(owner, f"UPDATE erasure_request SET {fault}")
     found = {one.kind: one.what for one in audit(database).counter_examples}
     assert "shop/orders" in found[f"certificate_{kind}"]

@@ -131,9 +131,7 @@ def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
     watch(erased_outputs.erase_output, Written("g", "o", "/", (), frozenset()), ["k"], "asked")
     run(
         watch.database,
-        """INSERT INTO erasure_request (request_id, stream_id, stream_name, requested_by, reason,
-            asked, searched, remains, done_at)
-        VALUES ('asked', :s, 's', 'me', '', '{}', '[]', '[]', now())""",
+        """SELECT begin_erasure('asked', :s, 'me', '', '{}'), end_erasure('asked', '[]', '[]')""",
         s=lane.stream_id,
     )
     assert watch(certificate.sign_if_gone, "asked", [lane.stream_id], 0.0) == []
@@ -449,6 +447,12 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "begin_compaction",
         "swap_files",
         "add_holes",
+        "begin_erasure",
+        "record_erasure",
+        "count_erased",
+        "end_erasure",
+        "forget_erasure",
+        "sign_erasure",
         "expire_published",
         "forget_publication",
         "pack_commits",

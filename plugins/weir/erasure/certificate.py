@@ -37,6 +37,7 @@ _WAITING = text(
     FROM erasure_request r
     WHERE r.certificate IS NULL AND r.done_at IS NOT NULL ORDER BY r.done_at"""
 )
+_UNFOUNDED = text("SELECT erasure_is_unfounded(:id)")
 _MAY_SIGN = text("SELECT has_column_privilege('signing_key', 'private_key', 'SELECT')")
 
 
@@ -70,6 +71,8 @@ def _sign_if_gone(
         return waits
     if not connection.execute(_MAY_SIGN).scalar_one():
         return ["a run of upkeep, which signs it"]
+    if connection.execute(_UNFOUNDED, {"id": request_id}).scalar_one():
+        return ["a person: its record is not what the compactions and holes say; run weir audit"]
     number, key = _key(connection)
     document = connection.execute(_DOCUMENT, {"id": request_id}).scalar_one()
     certificate = {
@@ -79,11 +82,7 @@ def _sign_if_gone(
         "signature": _text(key.sign(signed_bytes(document))),
     }
     connection.execute(
-        text(
-            """UPDATE erasure_request
-            SET certificate = CAST(:certificate AS jsonb), certified_at = clock_timestamp()
-            WHERE request_id = :id AND certificate IS NULL"""
-        ),
+        text("SELECT sign_erasure(:id, CAST(:certificate AS jsonb))"),
         {"id": request_id, "certificate": json.dumps(certificate)},
     )
     return []

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +114,9 @@ def erase_rows_of_table(
     for them, or if weir_publisher may not delete there."""
     rows = _in_table(connection, table, keys, count_only=False)
     if rows:
-        given = {"id": request_id, "name": f"table {table.name}", "rows": rows}
+        given = {
+            "id": request_id, "name": f"table {table.name}", "part": None, "rows": rows,
+        }  # fmt: skip
         connection.execute(_COUNTED, given)
     return rows
 
@@ -190,8 +191,8 @@ def erase_output(database: Database, one: Written, keys: Sequence[str], request_
             # First, and by the file: so a run that is killed and runs again counts it once.
             noted = hashlib.sha256(path.encode()).hexdigest()[:16]
             given = {"id": request_id, "name": f"{one.name} of {one.group}",
-                     "noted": json.dumps({noted: len(rows)})}  # fmt: skip
-            database.transaction(lambda c, g=given: c.execute(_NOTED, g))  # type: ignore[misc]  # the loop's own
+                     "part": noted, "rows": len(rows)}  # fmt: skip
+            database.transaction(lambda c, g=given: c.execute(_COUNTED, g))  # type: ignore[misc]  # the loop's own
             database.transaction(partial(_erase_file, one=one, folder=folder, path=path, keys=keys))
         for folder in one.folders:
             database.transaction(partial(_tidy, one=one, folder=folder, keys=keys))
@@ -349,14 +350,4 @@ _TABLES = text(
     WHERE l.stream_id = ANY(:streams) AND l.number = 1 AND o ->> 'kind' = 'table'
     GROUP BY 1, 2 ORDER BY 1, 2"""
 )
-_COUNTED = text(
-    """UPDATE erasure_request SET outputs = outputs || jsonb_build_object(CAST(:name AS text),
-        jsonb_build_object('rows', coalesce(CAST(outputs #>> ARRAY[:name, 'rows'] AS bigint), 0)
-            + :rows))
-    WHERE request_id = :id"""
-)
-_NOTED = text(
-    """UPDATE erasure_request SET outputs = outputs || jsonb_build_object(CAST(:name AS text),
-        coalesce(outputs -> :name, '{}') || CAST(:noted AS jsonb))
-    WHERE request_id = :id"""
-)
+_COUNTED = text("SELECT count_erased(:id, NULL, :name, :part, :rows)")

@@ -116,11 +116,8 @@ def end(
     )
     recorded = connection.execute(
         text(
-            """INSERT INTO erasure (stream_id, stream_name, compaction_number, requested_by, reason,
-                asked, events, files, digest_before, digest_after, segments)
-            SELECT s.stream_id, s.stream_name, :number, :by, :reason, CAST(:asked AS jsonb),
-                :events, :files, :before, :after, CAST(:segments AS jsonb)
-            FROM stream s WHERE s.stream_id = :s RETURNING erasure_number"""
+            """SELECT record_erasure(:s, :number, :by, :reason, CAST(:asked AS jsonb), :events,
+                :files, :before, :after, CAST(:segments AS jsonb))"""
         ),
         {
             "s": stream_id, "number": number, "by": asked.requested_by, "reason": asked.reason,

@@ -60,12 +60,7 @@ def begin(
 ) -> None:  # fmt: skip
     """Record a request. One that is recorded stays what it is."""
     connection.execute(
-        text(
-            """INSERT INTO erasure_request (request_id, stream_id, stream_name, requested_by,
-                reason, asked)
-            SELECT :id, s.stream_id, s.stream_name, :by, :reason, CAST(:asked AS jsonb)
-            FROM stream s WHERE s.stream_id = :s ON CONFLICT (request_id) DO NOTHING"""
-        ),
+        text("SELECT begin_erasure(:id, :s, :by, :reason, CAST(:asked AS jsonb))"),
         {"id": request_id, "s": stream_id, "by": by, "reason": reason, "asked": json.dumps(asked)},
     )
 
@@ -103,15 +98,10 @@ def end(
     if not erased and not waiting and forget(connection, request_id):
         return 0
     remains = [*_reading(connection, request_id, streams), *remains]
-    counted = [{**one, "events": erased.get(one["stream_id"], 0)} for one in searched]
     connection.execute(
-        text(
-            """UPDATE erasure_request SET searched = CAST(:searched AS jsonb),
-                remains = CAST(:remains AS jsonb), done_at = clock_timestamp()
-            WHERE request_id = :id AND done_at IS NULL"""
-        ),
+        text("SELECT end_erasure(:id, CAST(:searched AS jsonb), CAST(:remains AS jsonb))"),
         {
-            **given, "searched": json.dumps(counted),
+            "id": request_id, "searched": json.dumps(list(searched)),
             "remains": json.dumps([one.__dict__ for one in remains]),
         },
     )  # fmt: skip
@@ -165,15 +155,10 @@ def _reading(connection: Connection, request_id: str, streams: Sequence[int]) ->
 
 def forget(connection: Connection, request_id: str) -> bool:
     """Delete a request by which nothing was erased, and return whether that is so."""
-    gone = connection.execute(
-        text(
-            """DELETE FROM erasure_request WHERE request_id = :id
-            AND stores = '{}' AND outputs = '{}'
-            AND NOT EXISTS (SELECT FROM erasure WHERE asked ->> 'request' = :id)"""
-        ),
-        {"id": request_id},
-    )
-    return bool(gone.rowcount)
+    gone: bool = connection.execute(
+        text("SELECT forget_erasure(:id)"), {"id": request_id}
+    ).scalar_one()
+    return gone
 
 
 def waits_for(connection: Connection, streams: Sequence[int], grace: float) -> list[str]:

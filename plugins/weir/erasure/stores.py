@@ -300,8 +300,6 @@ _SWAP = [
         WHERE root = '' AND starts_with(path, :folder) AND reason NOT IN ('swept', 'erased')""",
         "DELETE FROM adjunct_version_file WHERE store_id = :a AND path = ANY(:old)",
         "DELETE FROM adjunct_file WHERE store_id = :a AND path = ANY(:old)",
-        """UPDATE erasure_request SET stores = stores || jsonb_build_object(
-            CAST(:name AS text), coalesce(CAST(stores ->> :name AS bigint), 0) + :rows)
-        WHERE request_id = :request AND :rows > 0""",
+        "SELECT count_erased(:request, :name, NULL, NULL, :rows)",
     )
 ]

@@ -123,6 +123,12 @@ def find_substitutes(
     return chosen
 
 
+def sparse_files(warehouse: str, found: Found, paths: Sequence[str]) -> list[str]:
+    """Return which of some files of a stream lack events that were erased, as their footers say."""
+    files = [(path, found.files[path]) for path in paths if _PLACE.fullmatch(path)]
+    return [one.path for one in _look_at(warehouse, files) if one.events > one.rows]
+
+
 def substitute(
     database: Database,
     warehouse: str,
@@ -348,14 +354,12 @@ _RECOVERED = text(
     """SELECT EXISTS (SELECT FROM erasure WHERE stream_id = :s AND compaction_number = :n)"""
 )
 _ERASED = text(
-    """INSERT INTO erasure (stream_id, stream_name, compaction_number, requested_by, reason, asked,
-        events, files, segments)
-    SELECT stream_id, stream_name, :number, 'recovery', 'erased after the backup', '{}', :events,
-        :files, (SELECT jsonb_object_agg(segment_name(e.segment_id), e.erased) FROM (
-            SELECT w.segment_id, sum(w.erased) AS erased
-            FROM unnest(CAST(:segments AS bigint[]), CAST(:erased AS bigint[]))
-                AS w (segment_id, erased) GROUP BY w.segment_id) e)
-    FROM stream WHERE stream_id = :s"""
+    """SELECT record_erasure(:s, :number, 'recovery', 'erased after the backup', '{}', :events,
+        :files, NULL, NULL, (
+            SELECT jsonb_object_agg(segment_name(e.segment_id), e.erased) FROM (
+                SELECT w.segment_id, sum(w.erased) AS erased
+                FROM unnest(CAST(:segments AS bigint[]), CAST(:erased AS bigint[]))
+                    AS w (segment_id, erased) GROUP BY w.segment_id) e))"""
 )
 _WRITTEN = """unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
     CAST(:pasts AS bigint[])) AS w (segment_id, first, past)"""

@@ -1,0 +1,134 @@
+-- What was erased is evidence: rows are added by these functions alone, which look at the ledger first, and nobody changes
+-- or deletes them (roles.sql). Names come from ids. Who may not see a stream can't say that it was erased.
+
+CREATE OR REPLACE FUNCTION weir_internal.begin_erasure(
+    in_request text, in_stream_id bigint, in_by text, in_reason text, in_asked jsonb)
+RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    INSERT INTO weir_internal.erasure_request (request_id, stream_id, stream_name, requested_by, reason, asked)
+    SELECT in_request, s.stream_id, s.stream_name, in_by, in_reason, in_asked
+    FROM weir_internal.stream s
+    WHERE s.stream_id = in_stream_id AND s.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
+    ON CONFLICT (request_id) DO NOTHING
+$$;
+COMMENT ON FUNCTION weir_internal.begin_erasure(text, bigint, text, text, jsonb) IS 'Records who asks for an erasure of a stream, of what and why. A request that is recorded stays what it is.';
+
+CREATE OR REPLACE FUNCTION weir_internal.erasure_is_false(in_erasure weir_internal.erasure) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT s.state <> 'deleted' AND (
+        s.stream_name <> in_erasure.stream_name OR in_erasure.compaction_number >= s.next_transaction_number
+        OR EXISTS (SELECT FROM weir_internal.compaction c
+                   WHERE c.stream_id = s.stream_id AND c.number = in_erasure.compaction_number AND c.state <> 'done')
+        OR in_erasure.events <> (SELECT coalesce(sum(g.value::bigint), 0) FROM jsonb_each_text(in_erasure.segments) g)
+        OR EXISTS (
+            SELECT FROM jsonb_object_keys(in_erasure.segments) k
+            WHERE (SELECT coalesce(sum((e.segments ->> k)::bigint), 0) FROM weir_internal.erasure e
+                   WHERE e.stream_id = s.stream_id)
+                > (SELECT coalesce(sum(h.events), 0) FROM weir_internal.hole h
+                   WHERE h.stream_id = s.stream_id AND h.segment_id = weir_internal.segment_id(k))))
+    FROM weir_internal.stream s WHERE s.stream_id = in_erasure.stream_id
+$$;
+COMMENT ON FUNCTION weir_internal.erasure_is_false(weir_internal.erasure) IS 'Whether an erasure says something else than the compactions and the holes of its stream: events that are not missing, or by no compaction.';
+
+CREATE OR REPLACE FUNCTION weir_internal.record_erasure(
+    in_stream_id bigint, in_number bigint, in_by text, in_reason text, in_asked jsonb, in_events bigint, in_files integer,
+    in_before bigint, in_after bigint, in_segments jsonb)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made weir_internal.erasure;
+BEGIN
+    INSERT INTO weir_internal.erasure (stream_id, stream_name, compaction_number, requested_by, reason, asked, events, files,
+                                       digest_before, digest_after, segments)
+    SELECT s.stream_id, s.stream_name, in_number, in_by, in_reason, in_asked, in_events, in_files, in_before, in_after,
+           in_segments
+    FROM weir_internal.stream s JOIN weir_internal.compaction c USING (stream_id)
+    WHERE s.stream_id = in_stream_id AND c.number = in_number AND c.state = 'done'
+      AND s.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
+      AND (in_asked ->> 'request' IS NULL OR EXISTS (
+          SELECT FROM weir_internal.erasure_request r
+          WHERE r.request_id = in_asked ->> 'request' AND r.done_at IS NULL))
+    RETURNING * INTO made;
+    IF made.erasure_number IS NULL OR weir_internal.erasure_is_false(made) THEN
+        RAISE EXCEPTION 'this login can''t record that % events of the stream with number % were erased by compaction %, because the ledger does not say so; erase by weir_erase.', in_events, in_stream_id, in_number
+            USING ERRCODE = 'WEIR2', DETAIL = 'erasure_unfounded';
+    END IF;
+    RETURN made.erasure_number;
+END $$;
+COMMENT ON FUNCTION weir_internal.record_erasure(bigint, bigint, text, text, jsonb, bigint, integer, bigint, bigint, jsonb) IS 'Records what a compaction has erased, if the holes of the stream say so, too. Returns the number of the erasure.';
+
+-- in_parts: what each part had, so that one that is looked at again counts once; without a name what is to be added.
+CREATE OR REPLACE FUNCTION weir_internal.count_erased(in_request text, in_store text, in_output text, in_part text, in_rows bigint)
+RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE weir_internal.erasure_request r SET
+        stores = CASE WHEN in_store IS NULL THEN r.stores ELSE r.stores || jsonb_build_object(
+            in_store, coalesce((r.stores ->> in_store)::bigint, 0) + in_rows) END,
+        outputs = CASE WHEN in_output IS NULL THEN r.outputs ELSE r.outputs || jsonb_build_object(
+            in_output, coalesce(r.outputs -> in_output, '{}') || jsonb_build_object(
+                coalesce(in_part, 'rows'), in_rows + CASE WHEN in_part IS NULL
+                    THEN coalesce((r.outputs #>> ARRAY[in_output, 'rows'])::bigint, 0) ELSE 0 END)) END
+    WHERE r.request_id = in_request AND r.done_at IS NULL AND in_rows > 0
+      AND r.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
+$$;
+COMMENT ON FUNCTION weir_internal.count_erased(text, text, text, text, bigint) IS 'Counts rows that a request which has not ended has erased from an adjunct store, from a part of an output, or (without a part) from a table.';
+
+-- What was searched is counted and named here: the caller says only by what.
+CREATE OR REPLACE FUNCTION weir_internal.end_erasure(in_request text, in_searched jsonb, in_remains jsonb) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE weir_internal.erasure_request r SET remains = in_remains, done_at = clock_timestamp(), searched = (
+        SELECT coalesce(jsonb_agg(o.value || jsonb_build_object('stream', s.stream_name, 'events', (
+                SELECT coalesce(sum(e.events), 0) FROM weir_internal.erasure e
+                WHERE e.stream_id = s.stream_id AND e.asked ->> 'request' = in_request)) ORDER BY o.ordinality), '[]')
+        FROM jsonb_array_elements(in_searched) WITH ORDINALITY o
+        JOIN weir_internal.stream s ON s.stream_id = (o.value ->> 'stream_id')::bigint
+            AND s.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking())))
+    WHERE r.request_id = in_request AND r.done_at IS NULL
+      AND r.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
+$$;
+COMMENT ON FUNCTION weir_internal.end_erasure(text, jsonb, jsonb) IS 'Records that a request has erased what it found, in which streams it has looked, by what, and what is left.';
+
+CREATE OR REPLACE FUNCTION weir_internal.forget_erasure(in_request text) RETURNS boolean
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH gone AS (
+        DELETE FROM weir_internal.erasure_request r
+        WHERE r.request_id = in_request AND r.done_at IS NULL AND r.stores = '{}' AND r.outputs = '{}'
+          AND NOT EXISTS (SELECT FROM weir_internal.erasure e WHERE e.asked ->> 'request' = in_request)
+          AND r.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
+        RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM gone)
+$$;
+COMMENT ON FUNCTION weir_internal.forget_erasure(text) IS 'Deletes a request that has not ended and by which nothing was erased; returns whether it was one.';
+
+-- For jobs only (roles.sql).
+CREATE OR REPLACE FUNCTION weir_internal.sign_erasure(in_request text, in_certificate jsonb) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE weir_internal.erasure_request r SET certificate = in_certificate, certified_at = clock_timestamp()
+    WHERE r.request_id = in_request AND r.certificate IS NULL AND r.done_at IS NOT NULL
+$$;
+COMMENT ON FUNCTION weir_internal.sign_erasure(text, jsonb) IS 'Keeps the certificate of a request that has ended and has none yet.';
+
+-- As the audit looks at it.
+CREATE OR REPLACE FUNCTION weir_internal.erasure_is_unfounded(in_request text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (SELECT FROM weir_internal.erasure e
+                   WHERE e.asked ->> 'request' = in_request AND weir_internal.erasure_is_false(e))
+        OR EXISTS (SELECT FROM weir_internal.erasure_request r JOIN weir_internal.stream s USING (stream_id)
+                   WHERE r.request_id = in_request AND (r.stream_name <> s.stream_name OR EXISTS (
+                       SELECT FROM jsonb_array_elements(r.searched) o
+                       LEFT JOIN weir_internal.stream t ON t.stream_id = (o ->> 'stream_id')::bigint
+                       WHERE o ->> 'stream' IS DISTINCT FROM t.stream_name
+                          OR (o ->> 'events')::bigint IS DISTINCT FROM (
+                              SELECT coalesce(sum(e.events), 0) FROM weir_internal.erasure e
+                              WHERE e.stream_id = t.stream_id AND e.asked ->> 'request' = in_request))))
+$$;
+COMMENT ON FUNCTION weir_internal.erasure_is_unfounded(text) IS 'Whether a request says something else than the compactions, holes and names of streams.';
