@@ -24,7 +24,7 @@ from weir.controller.read_plan import FileSlice
 from weir.erasure.asked import masked
 from weir.erasure.copies import Searched
 from weir.erasure.everywhere import Everywhere, Found, Measured, Wanted
-from weir.erasure.sentences import NOT_KEPT
+from weir.erasure.sentences import NOT_KEPT, RECORDED, Recorded
 from weir.errors import InvalidInput, counted
 from weir.front_ends import give
 from weir.history.job_runs import BY_HAND, replace_arguments
@@ -79,6 +79,9 @@ class Erase:
     )  # fmt: skip
 
 
+_COUNTER_EXAMPLES = Recorded("FROM counter_example WHERE true", "UPDATE counter_example", ("what",))
+
+
 def _everywhere(job: Job, arguments: Erase) -> Everywhere:
     wanted = Wanted(
         stream_name(arguments.stream), tuple(dict.fromkeys(arguments.keys)),
@@ -93,7 +96,7 @@ def _everywhere(job: Job, arguments: Erase) -> Everywhere:
             return places_where(*given, wanted.condition)
         return places_of_keys(*given, one.routing_key, wanted.keys)
 
-    return Everywhere(job.database, job.settings, wanted, by_spark)
+    return Everywhere(job.database, job.settings, wanted, by_spark, (*RECORDED, _COUNTER_EXAMPLES))
 
 
 def measure(job: Job, arguments: Erase) -> Loss | None:

@@ -56,6 +56,7 @@ GRANT SELECT (key_number, public_key, made_at) ON weir_internal.signing_key TO w
 -- Evidence of what was erased is added by functions, which look at the ledger, and changed by nobody (decision 93).
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.erasure, weir_internal.erasure_request FROM weir_jobs, weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.sign_erasure FROM weir_team;
+REVOKE EXECUTE ON FUNCTION weir_internal.add_erasure FROM weir_jobs, weir_team;
 -- Whoever has the hashes of erased keys with their salt can try keys (decision 94).
 REVOKE ALL ON weir_internal.erased_keys FROM weir_jobs, weir_team, weir_reader;
 GRANT SELECT (stream_id, keys), DELETE ON weir_internal.erased_keys TO weir_jobs, weir_team;

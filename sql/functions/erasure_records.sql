@@ -32,7 +32,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.erasure_is_false(weir_internal.erasure) IS 'Whether an erasure says something else than the compactions and the holes of its stream: events that are not missing, or by no compaction.';
 
-CREATE OR REPLACE FUNCTION weir_internal.record_erasure(
+-- Nobody calls it but the two that follow (roles.sql).
+CREATE OR REPLACE FUNCTION weir_internal.add_erasure(
     in_stream_id bigint, in_number bigint, in_by text, in_reason text, in_asked jsonb, in_events bigint, in_files integer,
     in_before bigint, in_after bigint, in_segments jsonb)
 RETURNS bigint
@@ -48,17 +49,37 @@ BEGIN
     FROM weir_internal.stream s JOIN weir_internal.compaction c USING (stream_id)
     WHERE s.stream_id = in_stream_id AND c.number = in_number AND c.state = 'done'
       AND s.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
-      AND (in_asked ->> 'request' IS NULL OR EXISTS (
-          SELECT FROM weir_internal.erasure_request r
-          WHERE r.request_id = in_asked ->> 'request' AND r.done_at IS NULL))
     RETURNING * INTO made;
     IF made.erasure_number IS NULL OR weir_internal.erasure_is_false(made) THEN
-        RAISE EXCEPTION 'this login can''t record that % events of the stream with number % were erased by compaction %, because the ledger does not say so; erase by weir_erase.', in_events, in_stream_id, in_number
+        RAISE EXCEPTION 'this login can''t record that % events of the stream with number % were erased by compaction %, because the ledger does not say so; only what erases events records them.', in_events, in_stream_id, in_number
             USING ERRCODE = 'WEIR2', DETAIL = 'erasure_unfounded';
     END IF;
     RETURN made.erasure_number;
 END $$;
-COMMENT ON FUNCTION weir_internal.record_erasure(bigint, bigint, text, text, jsonb, bigint, integer, bigint, bigint, jsonb) IS 'Records what a compaction has erased, if the holes of the stream say so, too. Returns the number of the erasure.';
+COMMENT ON FUNCTION weir_internal.add_erasure(bigint, bigint, text, text, jsonb, bigint, integer, bigint, bigint, jsonb) IS 'Records what a compaction has erased, if the holes of the stream say so, too. Returns the number of the erasure.';
+
+CREATE OR REPLACE FUNCTION weir_internal.record_erasure(
+    in_stream_id bigint, in_number bigint, in_by text, in_reason text, in_events bigint, in_files integer, in_segments jsonb)
+RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT weir_internal.add_erasure(in_stream_id, in_number, in_by, in_reason, '{}', in_events, in_files, NULL, NULL, in_segments)
+$$;
+COMMENT ON FUNCTION weir_internal.record_erasure(bigint, bigint, text, text, bigint, integer, jsonb) IS 'Records what a compaction has erased that belongs to no request known here.';
+
+CREATE OR REPLACE FUNCTION weir_internal.record_requested_erasure(
+    in_stream_id bigint, in_number bigint, in_by text, in_reason text, in_asked jsonb, in_events bigint, in_files integer,
+    in_before bigint, in_after bigint, in_segments jsonb)
+RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT weir_internal.add_erasure(
+        CASE WHEN in_asked ->> 'request' IS NULL OR EXISTS (
+            SELECT FROM weir_internal.erasure_request r
+            WHERE r.request_id = in_asked ->> 'request' AND r.done_at IS NULL) THEN in_stream_id END,
+        in_number, in_by, in_reason, in_asked, in_events, in_files, in_before, in_after, in_segments)
+$$;
+COMMENT ON FUNCTION weir_internal.record_requested_erasure(bigint, bigint, text, text, jsonb, bigint, integer, bigint, bigint, jsonb) IS 'Records what a compaction has erased for a request that has not ended.';
 
 -- in_parts: what each part had, so that one that is looked at again counts once; without a name what is to be added.
 CREATE OR REPLACE FUNCTION weir_internal.count_erased(in_request text, in_store text, in_output text, in_part text, in_rows bigint)

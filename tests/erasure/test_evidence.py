@@ -66,21 +66,26 @@ def test_no_job_adds_changes_or_deletes_evidence_by_itself(
         unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) p
         WHERE has_table_privilege(r, 'weir_internal.' || t, p)"""
     assert rows(store.database, rights) == []
-    [may] = rows(store.database, """SELECT has_function_privilege('weir_team',
-        'weir_internal.sign_erasure(text, jsonb)', 'EXECUTE') AS sign""")  # fmt: skip
-    assert may.sign is False
+    called = """SELECT r, p.proname FROM unnest(ARRAY['weir_jobs', 'weir_team', 'weir_reader']) r,
+        pg_proc p WHERE p.proname IN ('sign_erasure', 'add_erasure')
+            AND has_function_privilege(r, p.oid, 'EXECUTE')"""
+    assert rows(store.database, called) == [("weir_jobs", "sign_erasure")]
 
 
 def test_events_that_are_no_holes_were_not_erased(store: StreamStore) -> None:
     orders(store)
     store.erase("shop/orders", **ASKED)
-    claim = """SELECT record_erasure(c.stream_id, c.number + :later, 'me', 'no',
+    claim = """SELECT record_requested_erasure(c.stream_id, c.number + :later, 'me', 'no',
         CAST(:asked AS jsonb), 1, 1, NULL, NULL, '{"0.0": 1}')
         FROM compaction c WHERE c.state = 'done' ORDER BY c.number DESC LIMIT 1"""
     [signed] = rows(store.database, "SELECT request FROM weir.certificates")
-    for later, asked in ((0, {}), (9, {}), (0, {"request": signed.request})):
-        with pytest.raises(Exception, match=r"does not say so|unique"):
-            rows(store.database, claim, later=later, asked=json.dumps(asked))
+    for asked in ({}, {"request": signed.request}):
+        with raises("erasure_unfounded 1"):
+            rows(store.database, claim, later=9, asked=json.dumps(asked))
+    run(store.database, "DELETE FROM hole")  # which is a job's right, and no evidence of anything
+    store.append("shop/orders", [{"customer": WHO}])
+    with raises("erasure_unfounded"):
+        store.erase("shop/orders", "again", keys=["ann"], dry_run=False)
     run(store.database, "SELECT end_erasure(:r, '[]', '[]')", r=signed.request)
     run(store.database, "SELECT forget_erasure(:r)", r=signed.request)
     run(store.database, "SELECT count_erased(:r, 'a/store', NULL, NULL, 7)", r=signed.request)

@@ -224,6 +224,27 @@ def test_what_runs_batches_and_checks_have_recorded_forgets_the_key(
         assert not [row for (row,) in held if WHO in kept_names.sub("", row)], table
 
 
+def test_no_certificate_names_a_file_by_the_key_and_copies_of_deleted_streams_are_listed(
+    store: StreamStore,
+) -> None:
+    orders(store)
+    run(store.database, """INSERT INTO transaction_input
+        (stream_id, path, transaction_number, bytes)
+        SELECT stream_id, :path, transaction_number, 1 FROM transaction
+        WHERE stream_name = 'shop/orders'""", path=f"customer={WHO}/a.csv")  # fmt: skip
+    store.create_stream("shop/gone", "n")
+    store.seal_stream("shop/gone")
+    store.delete_stream("shop/gone", dry_run=False)
+    done = store.erase("shop/orders", **ASKED)
+    [files] = [one for one in done["remains"] if one["what"] == "input files"]
+    assert files["why"] == "1 file below the input roots; Weir only reads them"
+    assert ("what was made", "of 1 deleted stream") in {
+        (one["what"], one["name"]) for one in done["remains"]
+    }
+    [made] = rows(store.database, "SELECT certificate FROM weir.certificates")
+    assert WHO not in json.dumps(made.certificate)
+
+
 @pytest.mark.parametrize(
     ("key", "sentence", "kept"),
     [

@@ -14,6 +14,7 @@ from tests.compaction.world import EVER
 from tests.conftest import TestDatabase
 from tests.crash.proxy import failing_network
 from tests.erasure.test_everywhere import WHO, filled, where_it_is
+from tests.erasure.test_subject import copied
 from tests.erasure.world import Erasing
 from tests.raises import raises
 from tests.world.streams import rows
@@ -55,6 +56,14 @@ def store(settings: Settings) -> Iterator[StreamStore]:
         yield opened
 
 
+def everywhere(store: StreamStore) -> str:
+    """A stream as `filled` makes it, which is published and of which a group wrote an output."""
+    name = filled(store, publish="iceberg")
+    store.publish(streams=[name])
+    copied(store, f"{name.replace('/', '-')}-w", name, {"parquet:plain": {"customer": "customer"}})
+    return name
+
+
 @pytest.mark.parametrize("fate", ["before", "after"])
 def test_an_erasure_of_which_any_commit_is_lost_is_done_once_and_waits_for_nobody(
     store: StreamStore, settings: Settings, test_database: TestDatabase, fate: str
@@ -63,16 +72,17 @@ def test_an_erasure_of_which_any_commit_is_lost_is_done_once_and_waits_for_nobod
         whole = Everywhere(database, settings, Wanted(stream_name(name), (WHO,)), lambda *_: {})
         return whole.erase(f"d/r/{name}", "me", "asked", lambda _line: None)
 
-    erasing(filled(store), store.database)  # the first one makes the key that signs
-    counted = filled(store)
+    erasing(everywhere(store), store.database)  # the first one makes the key that signs
+    counted = everywhere(store)
     number = commits_of(test_database.dsn, lambda d: erasing(counted, d))
     assert number > 10
     for moment in some(range(number), f"COMMITs that are lost ({fate})", least=8):
-        name = filled(store)
+        name = everywhere(store)
         begun = time.monotonic()
         cut, done = cut_at(test_database.dsn, moment, fate, lambda d, n=name: erasing(n, d))  # type: ignore[misc]  # the loop's own
         assert cut, moment
-        assert (done["events"], done["signed"]) == (8, True), moment
+        assert (done["events"], done["signed"]) == (8, True), (moment, done["waits_for"])
+        assert [*done["outputs"].values()] == [3], moment
         assert time.monotonic() - begun < 30, moment
         assert [store.count(name), store.count(f"{name}-by-n")] == [6, 6], moment
         found = "SELECT sum(events) AS n FROM weir.erasures WHERE request = :r"

@@ -1,8 +1,9 @@
 """Where copies of a stream's events are: what consumers made of them, and what they are published
 as. Which of them an erasure finds by keys, and which it only names."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
@@ -41,6 +42,13 @@ class Searched:
         )
 
 
+def without_keys(one: "Remaining", keys: Sequence[str]) -> "Remaining":
+    """Return what is left, without the example of a file whose name has a key."""
+    if one.what == "input files" and any(key and key in one.why for key in keys):
+        return replace(one, why=_EXAMPLE.sub(";", one.why))
+    return one
+
+
 @dataclass(frozen=True)
 class Remaining:
     """Where copies may be that an erasure leaves: what it is, its name, why, and until when."""
@@ -55,6 +63,7 @@ class Remaining:
         return f"{self.what} {self.name}: {self.why}; {self.until}"
 
 
+_EXAMPLE = re.compile(r", such as .*;", re.DOTALL)
 # The streams that were made of one, each with the column that has the keys there as its group
 # declares it. By the writers: batches are pruned, and groups are deleted or read other streams;
 # where they were put, and the transactions of what can be read, are kept.
@@ -96,6 +105,7 @@ _UNSEEN = text(
             AND b.state = 'committed' AND jsonb_array_length(b.outputs) > 0)
     ORDER BY 1"""
 )
+_GONE = text("SELECT count(*) FROM stream WHERE state = 'deleted'")
 _INPUTS = text(
     """SELECT s.stream_name, count(*) AS files, min(i.path) AS first
     FROM transaction_input i JOIN stream s USING (stream_id)
@@ -241,6 +251,12 @@ def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
         )
         for row in connection.execute(_INPUTS, given)
     ]  # fmt: skip
+    if deleted := connection.execute(_GONE).scalar_one():
+        left.append(Remaining(
+            "what was made", f"of {counted(deleted, 'deleted stream')}",
+            "Weir does not know any more who read them, and what these wrote",
+            "until that is erased by itself",
+        ))  # fmt: skip
     if connection.execute(text("SELECT NOT sees_all(current_user)")).scalar_one():
         left.append(HIDDEN)
     return left + ALWAYS
@@ -268,7 +284,8 @@ ALWAYS = [
         "until these are erased, too",
     ),
     Remaining(
-        "reports", "of runs that scaled, tried a policy or failed", "they may have a key",
+        "reports", "of runs that scaled, tried a policy or failed",
+        "they may have a key in another spelling, or one that is a number",
         "until their rows in weir.job_runs are pruned (job_history)",
     ),
     Remaining(

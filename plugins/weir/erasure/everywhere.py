@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.erasure import requests
 from weir.erasure.asked import as_recorded, is_asked
 from weir.erasure.certificate import sign_if_gone
-from weir.erasure.copies import KEY, NOTHING, REJECTED, Remaining, Searched, searched
+from weir.erasure.copies import KEY, NOTHING, REJECTED, Remaining, Searched, searched, without_keys
 from weir.erasure.find import (
     REJECTED as REJECTED_COLUMNS,
 )
@@ -48,7 +48,7 @@ from weir.erasure.outputs import (
 )
 from weir.erasure.records import Asked, Offsets, files_with
 from weir.erasure.run import erase
-from weir.erasure.sentences import RECORDED, forget_in
+from weir.erasure.sentences import RECORDED, Recorded, forget_in
 from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
 from weir.errors import InvalidInput, WeirError, counted
 from weir.front_ends import give
@@ -116,15 +116,16 @@ class Everywhere:
     """An erasure of an installation."""
 
     def __init__(
-        self, database: Database, settings: Settings, wanted: Wanted, by_spark: BySpark
-    ) -> None:
+        self, database: Database, settings: Settings, wanted: Wanted, by_spark: BySpark,
+        recorded: Sequence[Recorded] = RECORDED,
+    ) -> None:  # fmt: skip
         if bool(wanted.keys) == bool(wanted.condition):
             raise InvalidInput(
                 "erasure_of_nothing",
                 "what to erase is not clear; give keys, or a condition, and not both.",
             )
         self._database, self._settings = database, settings
-        self._wanted, self._by_spark = wanted, by_spark
+        self._wanted, self._by_spark, self._recorded = wanted, by_spark, recorded
 
     def _searched(self) -> _Copies:
         wanted, by_keys = self._wanted, bool(self._wanted.keys)
@@ -135,7 +136,8 @@ class Everywhere:
             stores, more = searched_stores(connection, streams, by_keys=by_keys)
             outputs, unsearched = searched_outputs(connection, streams, by_keys=by_keys)
             tables, untouched = searched_tables(connection, streams, by_keys=by_keys)
-            remains = [*more, *unsearched, *untouched, *left]
+            every = (*more, *unsearched, *untouched, *left)
+            remains = [without_keys(one, wanted.keys) for one in every]
             streams = [one for one in streams if one.by != NOTHING]
             return _Copies(streams, stores, outputs, tables, remains)
 
@@ -259,8 +261,8 @@ class Everywhere:
                 }
                 for one in them
             ]  # fmt: skip
-            for table in RECORDED:
-                database.transaction(partial(forget_in, table=table, keys=wanted.keys))
+            for table in self._recorded:
+                database.transaction(partial(forget_in, one=table, keys=wanted.keys))
             same = self._alike(reason, done=True)
             database.transaction(
                 lambda c: requests.end(c, request_id, listed, remains, wanted.keys, same)

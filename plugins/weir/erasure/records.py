@@ -116,8 +116,9 @@ def end(
     )
     recorded = connection.execute(
         text(
-            """SELECT record_erasure(:s, :number, :by, :reason, CAST(:asked AS jsonb), :events,
-                :files, :before, :after, CAST(:segments AS jsonb))"""
+            """SELECT record_requested_erasure(:s, :number, :by, :reason,
+                CAST(:asked AS jsonb), :events, :files, :before, :after,
+                CAST(:segments AS jsonb))"""
         ),
         {
             "s": stream_id, "number": number, "by": asked.requested_by, "reason": asked.reason,

@@ -4,61 +4,71 @@ arguments and reports of runs."""
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.erasure.find import spellings
 
 NOT_KEPT = "(not kept)"  # in place of what is to be forgotten
-# The columns with sentences, and those with JSON, of each table that may have a value of a row.
-RECORDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "job_run": (("progress", "error"), ("arguments", "report", "approved")),
-    "request": ((), ("result",)),
-    "reader_batch": (("error",), ()),
-    "adjunct_store": (("error",), ()),
-    "scale_decision": (("reason",), ()),
-    "found_damage": (("what",), ()),
-    "counter_example": (("what",), ()),
-    "publication": (("problem",), ()),
-}
 
 
-def forget_in(connection: Connection, table: str, keys: Sequence[str]) -> int:
+class Recorded(NamedTuple):
+    """A table that may have a value of a row: how it is read and written, its columns with
+    sentences, and those with JSON."""
+
+    reads: str
+    writes: str
+    texts: tuple[str, ...]
+    objects: tuple[str, ...] = ()
+
+
+RECORDED = (
+    Recorded(  # what was submitted is yet to be read by its job
+        "FROM job_run WHERE state <> 'submitted'", "UPDATE job_run", ("progress", "error"),
+        ("arguments", "report", "approved"),
+    ),
+    Recorded("FROM request WHERE true", "UPDATE request", (), ("result",)),
+    Recorded("FROM reader_batch WHERE true", "UPDATE reader_batch", ("error",)),
+    Recorded("FROM adjunct_store WHERE true", "UPDATE adjunct_store", ("error",)),
+    Recorded("FROM scale_decision WHERE true", "UPDATE scale_decision", ("reason",)),
+    Recorded("FROM found_damage WHERE true", "UPDATE found_damage", ("what",)),
+    Recorded("FROM publication WHERE true", "UPDATE publication", ("problem",)),
+)  # fmt: skip
+
+
+def forget_in(connection: Connection, one: Recorded, keys: Sequence[str]) -> int:
     """Replace some keys in what a table has recorded, as far as this login may change it. Returns
-    in how many rows. A key that is a number is replaced where it stands alone or in quotes: another
-    number of a sentence is not meant."""
-    texts, objects = RECORDED[table]
+    in how many rows. A key that is a number is replaced where it is a text of its own, or in
+    quotes: another number of a sentence is not meant."""
     spelt = sorted({one for key in keys if key for one in spellings(key)})
     if not spelt:
         return 0
-    names = [*texts, *objects]
-    read = ", ".join(names)
-    whole = ", ".join(f"{name}::text" for name in names)
-    begun = "state <> 'submitted'" if table == "job_run" else "true"  # its job will read them
-    may = text("SELECT has_table_privilege(:t, 'UPDATE')")
-    if not connection.execute(may, {"t": f"weir_internal.{table}"}).scalar_one():
+    may = text("SELECT has_table_privilege(CAST(:t AS text), 'UPDATE')")
+    if not connection.execute(may, {"t": f"weir_internal.{one.writes.split()[-1]}"}).scalar_one():
         return 0
+    names = [*one.texts, *one.objects]
+    whole = ", ".join(f"{name}::text" for name in names)
     rows = connection.execute(
         text(
-            f"""SELECT ctid::text AS place, {read} FROM {table}
-            WHERE {begun} AND EXISTS (SELECT FROM unnest(CAST(:keys AS text[])) k
+            f"""SELECT ctid::text AS place, {", ".join(names)} {one.reads}
+            AND EXISTS (SELECT FROM unnest(CAST(:keys AS text[])) k
                 WHERE strpos(concat_ws(' ', {whole}), k) > 0) FOR UPDATE"""  # noqa: S608 - constants
         ),
         {"keys": spelt},
     ).all()
     forget, changed = forgetting(keys), 0
+    sets = [f"{name} = :{name}" for name in one.texts]
+    sets += [f"{name} = CAST(:{name} AS jsonb)" for name in one.objects]
     for row in rows:
         old = {name: getattr(row, name) for name in names}
         new = {name: forget(value) for name, value in old.items()}
         if new == old:
             continue
         changed += 1
-        sets = [f"{name} = :{name}" for name in texts]
-        sets += [f"{name} = CAST(:{name} AS jsonb)" for name in objects]
-        given = {n: v if n in texts or v is None else json.dumps(v) for n, v in new.items()}
+        given = {n: v if n in one.texts or v is None else json.dumps(v) for n, v in new.items()}
         connection.execute(
-            text(f"UPDATE {table} SET {', '.join(sets)} WHERE ctid = CAST(:place AS tid)"),  # noqa: S608 - constants
+            text(f"{one.writes} SET {', '.join(sets)} WHERE ctid = CAST(:place AS tid)"),
             {**given, "place": row.place},
         )
     return changed

@@ -38,7 +38,6 @@ NUMBER_PATTERN = r"0?\.[0-9]*[1-9][0-9]*"  # between 0 and 1, as a line of a lis
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
 TEXT_PATTERN = r"^[^\x00]*$"
-# Without what moves a cursor, ends a line or turns the direction of writing.
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
@@ -274,17 +273,14 @@ def _is_text(schema: dict[str, Any]) -> bool:
 
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
     """Return what a person means by the content of a field: without the blanks around it, a list
-    without its blank lines, and with numbers where a line is one; an `exact` line as it is. Only a
-    form has blank lines that mean nothing: an `exact` text that a program gives may be empty."""
+    without its blank lines, and with numbers where a line is one; an `exact` line as it is."""
     if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
         strip = not schema["items"].get("exact")
         lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
-        lines = [one for one in lines if one != "" or not (strip or is_form())]
-        if schema["items"]["type"] == "number":
-            return [_number(one) for one in lines]
-        return lines
+        lines = [one for one in lines if one != "" or not (strip or is_form())]  # "" may be meant
+        return [_number(one) for one in lines] if schema["items"]["type"] == "number" else lines
     return value
 
 

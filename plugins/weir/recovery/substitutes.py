@@ -354,8 +354,8 @@ _RECOVERED = text(
     """SELECT EXISTS (SELECT FROM erasure WHERE stream_id = :s AND compaction_number = :n)"""
 )
 _ERASED = text(
-    """SELECT record_erasure(:s, :number, 'recovery', 'erased after the backup', '{}', :events,
-        :files, NULL, NULL, (
+    """SELECT record_erasure(:s, :number, 'recovery', 'erased after the backup', :events,
+        :files, (
             SELECT jsonb_object_agg(segment_name(e.segment_id), e.erased) FROM (
                 SELECT w.segment_id, sum(w.erased) AS erased
                 FROM unnest(CAST(:segments AS bigint[]), CAST(:erased AS bigint[]))
