@@ -5,6 +5,9 @@ after the backup. *report* changes nothing: run it first. With *keep* and *delet
 continues in new segments, with transaction numbers and clocks beyond everything that was given out
 before, and open appends are forgotten: begin them again.
 
+A restored database does not know what was erased since its backup, so erased persons are back. With
+the certificates that were kept elsewhere (*Erased*), the report says which are to be erased again.
+
 **On failure.** Everything done so far is kept; run it again. Until it has succeeded, Weir appends
 and deletes nothing.
 """
@@ -12,6 +15,7 @@ and deletes nothing.
 from dataclasses import dataclass
 from typing import Any
 
+from weir.erasure.restored import certificates_in, erased_since
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import (
@@ -41,12 +45,21 @@ class Recover:
         "old place is refused from then on.",
         False,
     )
+    erased: list[str] = argument(
+        "Erased",
+        "Certificates of erasures that were kept elsewhere, each the text of a certificate.json on "
+        "one line (in a terminal: files). The report says which of them the database does not "
+        "know, so that they are to be erased again.",
+        [], items={"type": "string", "maxLength": 10_000_000}, maxItems=10_000, section="More",
+    )  # fmt: skip
 
 
 def run(job: Job, arguments: Recover) -> dict[str, Any]:
     """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
     that jobs may run again."""
-    return recover(
+    certificates = certificates_in(arguments.erased)
+    erased = erased_since(job.database, job.settings.warehouse, certificates)
+    report = recover(
         job.database,
         job.settings.warehouse,
         unknown_files=arguments.unknown_files,
@@ -54,14 +67,20 @@ def run(job: Job, arguments: Recover) -> dict[str, Any]:
         check=checking(job.installation),
         request_id=job.request_id,
     )
+    for line in erased["then"]:
+        job.say(line)
+    return report | {"erased": erased}
 
 
 def said(_arguments: Recover, report: dict[str, Any]) -> str:
     """Say how database and warehouse differ."""
     known = "was restored or moved" if report["restored"] or report["moved"] else "is its own"
+    back = ""
+    if report["erased"]["unknown_since"]:
+        back = "; what was erased after its backup is not known here, and is to be erased again"
     return (
         f"the database {known}; {counted(report['unknown_files'], 'unknown file')}, "
-        f"{report['missing_files']:,} missing, of which {report['found']:,} are found"
+        f"{report['missing_files']:,} missing, of which {report['found']:,} are found{back}"
     )
 
 

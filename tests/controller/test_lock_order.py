@@ -53,7 +53,7 @@ from weir.controller import (
 )
 from weir.controller.staged import announce
 from weir.database.connection import Database
-from weir.erasure import certificate
+from weir.erasure import certificate, restored
 from weir.erasure import find as finding
 from weir.erasure import outputs as erased_outputs
 from weir.erasure import run as erasing
@@ -277,6 +277,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     for what in ("report", "keep", "delete"):
         warehouse = str(folder / "warehouse")
         watch(recover.recover, warehouse, unknown_files=what, request_id=what)
+    watch(restored.erased_since, warehouse, [])
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
 
 
@@ -448,7 +449,9 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "swap_files",
         "add_holes",
         "begin_erasure",
+        "add_erasure",
         "record_erasure",
+        "record_requested_erasure",
         "count_erased",
         "end_erasure",
         "forget_erasure",

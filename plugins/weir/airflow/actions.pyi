@@ -597,6 +597,7 @@ class RecoverOperator(ActionOperator):
         task_id: str,
         unknown_files: Literal["report", "keep", "delete"] | XComArg = "report",
         second_name: bool | XComArg = False,
+        erased: list[str] | XComArg = ...,
         engine: str = "auto",
         conn_id: str = "",
         spark_conn_id: str = "spark_default",

@@ -335,6 +335,7 @@ class Actions(Acting):
         *,
         unknown_files: Literal["report", "keep", "delete"] = "report",
         second_name: bool = False,
+        erased: list[str] = ...,
     ) -> dict[str, Any]:
         """Reconcile a restored database with its warehouse: report the files that it does not know, and
         let it continue beyond everything that was given out before."""

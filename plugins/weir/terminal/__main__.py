@@ -40,6 +40,7 @@ LOCAL = {
 # The jobs whose commands do or print more than those of others.
 COMMANDS: dict[str, Command] = {
     "ingest": work.ingest, "process": work.process, "apply": work.apply,
+    "recover": work.recover,
 }  # fmt: skip
 
 

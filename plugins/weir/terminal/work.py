@@ -139,6 +139,27 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     return 0
 
 
+def recover(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Reconcile a database that was restored, moved or failed over with its warehouse. With
+    --erased, files with certificates of erasures, say which of them it does not know."""
+    arguments = given_arguments(FORMS["recover"], given)
+    arguments["erased"] = [_certificate(path) for path in arguments.get("erased", [])]
+    report, sentence = run_job(terminal, "recover", arguments)
+    note(visible(f"weir: {sentence}"))
+    return _print(terminal, report)
+
+
+def _certificate(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "certificate_unreadable",
+            f"the certificate {path} can't be read ({error}); give a certificate.json that was "
+            "kept.",
+        ) from None
+
+
 def process(terminal: Terminal, given: argparse.Namespace) -> int:
     """Call a function with what a reader group has not read yet, exactly once. Without a function,
     the one that `weir apply` declared for the group. With --stream, a reader group that is missing
