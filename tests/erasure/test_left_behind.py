@@ -98,6 +98,21 @@ def test_files_of_deleted_copies_go_at_once(
     assert where_it_is_not_an_input(settings, test_database) == []
 
 
+def test_what_expired_of_a_store_that_is_there_is_kept_for_its_readers_and_of_a_gone_one_goes(
+    store: StreamStore,
+) -> None:
+    orders(store)
+    store.create_stream("shop/others", "n")
+    store.define_adjunct_store("shop/mine", "shop/others")
+    run(store.database, """INSERT INTO garbage (root, path, reason)
+        SELECT '', '_weir_adjunct=' || store_id || '/version=1/a.parquet', 'expired'
+        FROM adjunct_store UNION ALL
+        SELECT '', '_weir_adjunct=4711/version=1/a.parquet', 'expired'""")  # fmt: skip
+    assert store.erase("shop/orders", **ASKED)["signed"]
+    [left] = rows(store.database, "SELECT path, reason FROM garbage WHERE reason <> 'swept'")
+    assert (left.reason, "4711" in left.path) == ("expired", False)
+
+
 def test_the_folder_of_a_partition_that_is_named_by_the_key_goes_too(
     store: StreamStore, settings: Settings
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.erasure.copies import Remaining
+from weir.warehouse.paths import ADJUNCT
 
 
 class Request(NamedTuple):
@@ -77,7 +78,7 @@ def end(
     streams = [one["stream_id"] for one in searched]
     given = {"id": request_id, "streams": streams, "since": before and before.done_at}
     waiting = connection.execute(_WAITING, given).scalar_one()
-    connection.execute(_GOES, given)
+    connection.execute(_GOES, {**given, "adjunct": ADJUNCT})
     connection.execute(
         text(
             """DELETE FROM hot_key
@@ -109,7 +110,7 @@ def end(
 
 
 # Attempts at outputs are named by their group; what is left of streams and stores that are deleted
-# says no more who made it.
+# says no more who made it. What expired of a store that is there may be read, as long as its grace.
 _OF_THEM = """(g.stream_id = ANY(:streams) OR g.root <> '' AND EXISTS (
     SELECT FROM placement p WHERE p.stream_id = ANY(:streams) AND p.number = 1
         AND strpos('/' || g.path, '/group=' || p.group_name || '/') > 0))"""
@@ -124,7 +125,9 @@ _GOES = text(
             SELECT FROM stream s WHERE s.stream_id = g.stream_id AND s.state <> 'deleted')
             THEN g.stream_id END
     WHERE g.reason NOT IN ('swept', 'erased') AND ({_OF_THEM}
-        OR g.root = '' AND (g.stream_id IS NULL OR EXISTS (
+        OR g.root = '' AND (g.stream_id IS NULL AND NOT (g.reason = 'expired' AND EXISTS (
+            SELECT FROM adjunct_store a
+            WHERE starts_with(g.path, :adjunct || a.store_id || '/'))) OR EXISTS (
             SELECT FROM stream s WHERE s.stream_id = g.stream_id AND s.state = 'deleted')))"""  # noqa: S608 - constants
 )
 
