@@ -41,7 +41,7 @@ BEGIN
     IF NOT weir_internal.sees_all(weir_internal.asking()) THEN  -- a team's login, and no other team's
         EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO %I', in_name, weir_internal.asking());
     END IF;
-    RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
+    RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv, ENCODING ''UTF8'')', in_name, names);
 END $$;
 COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'Makes a table for the rows that a reader writes; returns the COPY that fills it.';
 
@@ -151,6 +151,11 @@ DECLARE
     following text;
     argument jsonb;
 BEGIN
+    IF current_setting('session_replication_role') = 'replica' THEN
+        RAISE EXCEPTION 'triggers and foreign keys of table % would not work, because login % has the setting '
+            'session_replication_role = replica; run ALTER ROLE % RESET session_replication_role, and connect again.',
+            in_table, session_user, session_user USING ERRCODE = 'WEIR2', DETAIL = 'triggers_disabled';
+    END IF;
     EXECUTE 'SELECT count(*)' || rows INTO staged USING in_pieces;
     target := format('%I.%I', split_part(in_table, '.', 1), split_part(in_table, '.', 2))::regclass;
     -- Two transactions that replace the rows of a table at the same time would leave the rows of both.

@@ -115,7 +115,7 @@ class Database:
         )
 
     def _connect(self) -> Any:
-        connection = psycopg2.connect(
+        connection = session.connect(
             self._dsn,
             **({} if self._pooler else {"options": session.OPTIONS}),
             connect_timeout=10,

@@ -8,16 +8,14 @@ import os
 import sys
 from pathlib import Path
 
-import psycopg2
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from weir.database import connection_string, refusals
+from weir.database import connection_string, refusals, session
 from weir.database.definitions import in_use, replace_definitions
-from weir.database.session import MEANING
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 from weir.source_tree import beside
 
@@ -38,7 +36,7 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg2://",
-        creator=lambda: psycopg2.connect(dsn),
+        creator=lambda: session.connect(dsn),
         poolclass=sqlalchemy.NullPool,
     )
     try:
@@ -46,7 +44,7 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
             connection = connection.execution_options(no_parameters=True)  # '%' is just '%'
             connection.exec_driver_sql("SET TRANSACTION READ WRITE")
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{patience}s'")
-            for name, value in MEANING.items():
+            for name, value in session.MEANING.items():
                 if name != "search_path" and not name.startswith("default_"):
                     connection.exec_driver_sql(f"SET LOCAL {name} = '{value}'")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
@@ -100,9 +98,21 @@ def check_server(version: int) -> None:
         )
 
 
+def check_encoding(encoding: str) -> None:
+    """Check the encoding of a database, its setting server_encoding. Raises Conflict for one that
+    can't hold every text, or that takes bytes for texts."""
+    if encoding != "UTF8":
+        raise Conflict(
+            "encoding_wrong",
+            f"the database has the encoding {encoding}, which can't hold the texts of all streams; "
+            "use another one, made by CREATE DATABASE weir ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+
 def _apply(connection: Connection, folder: Path) -> None:
     version = connection.exec_driver_sql("SHOW server_version_num").scalar_one()
     check_server(int(version))
+    check_encoding(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
     connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS weir_internal")
     # The files may name functions that a later file defines.
     connection.exec_driver_sql("SET LOCAL check_function_bodies = off")

@@ -78,6 +78,7 @@ class Standing(NamedTuple):
     """How a login stands to Weir in a database; `layout` and the rest are None without Weir."""
 
     version: int  # server_version_num
+    encoding: str  # server_encoding
     login: str
     migrated: bool
     usable: bool | None  # whether the login may use the schema
@@ -86,6 +87,7 @@ class Standing(NamedTuple):
 
 # The one row of a Standing.
 STANDING = """SELECT current_setting('server_version_num')::integer AS version,
+        current_setting('server_encoding') AS encoding,
         current_user AS login, n.oid IS NOT NULL AS migrated,
         has_schema_privilege(n.oid, 'USAGE') AS usable,
         EXISTS (SELECT FROM pg_roles WHERE rolname IN ('weir_jobs', 'weir_team')

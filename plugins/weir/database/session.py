@@ -1,6 +1,7 @@
-"""The settings of every session, so that statements mean the same whatever a login, a database or
-a server is set to."""
+"""The settings of every session, so that statements and values mean the same whatever a login, a
+database, a server, a service or the environment is set to."""
 
+import os
 from typing import Any
 
 import psycopg2
@@ -9,11 +10,12 @@ from sqlalchemy import Connection
 from weir.errors import InvalidInput
 
 # What changes the meaning of a statement, or of a value that is sent or returned: how texts and
-# arrays are written, which names are found, what equals null, which rows are seen. psycopg2 itself
-# sets the encoding and how dates are written. The migration sets them, too.
+# arrays are written, which names are found, what equals null, which rows are seen. The migration
+# sets them, too. The encoding is sent by itself (`connect`).
 MEANING = {
     "search_path": "weir_internal, weir",
     "timezone": "UTC",
+    "datestyle": "ISO, MDY",
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "default_transaction_deferrable": "off",
@@ -24,6 +26,17 @@ MEANING = {
     "intervalstyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "1",
+    "row_security": "on",
+    "gin_fuzzy_search_limit": "0",
+}
+# What no statement of Weir depends on, but triggers and functions of output tables may. Logins
+# differ in it, and what a batch means must not depend on which of them commits it.
+_OF_TRIGGERS = {
+    "lc_monetary": "C",
+    "lc_numeric": "C",
+    "lc_time": "C",
+    "xmlbinary": "base64",
+    "xmloption": "content",
 }
 # Times are UTC everywhere. A session waits for a lock at most a minute, so that a stuck session
 # causes a retry and a log line, not silence. The server frees the locks of a client a minute after
@@ -39,14 +52,31 @@ _NETWORK = {
 # What libpq sends at the start of a session.
 OPTIONS = " ".join(
     "-c {}={}".format(name, value.replace(" ", "\\ "))
-    for name, value in (SESSION | _NETWORK).items()
+    for name, value in (SESSION | _OF_TRIGGERS | _NETWORK).items()
 )
+# What libpq takes from the environment and sends after them, so that it would win.
+_OF_ENVIRONMENT = {"timezone": "PGTZ", "datestyle": "PGDATESTYLE"}
+_PIN = "; ".join(f"SET {name} TO '{MEANING[name]}'" for name in _OF_ENVIRONMENT)
+
+
+def connect(dsn: str, **more: Any) -> Any:
+    """Open a connection whose texts are UTF-8, COPY included, and whose times are read and written
+    in one way. `more`: further parts of the connection string."""
+    connection = psycopg2.connect(dsn, client_encoding="UTF8", **more)
+    if "options" in more and any(
+        connection.get_parameter_status(shown) != MEANING[shown.lower()]
+        for shown in ("TimeZone", "DateStyle")
+    ):
+        connection.autocommit = True  # so that no rollback takes it back
+        with connection.cursor() as cursor:
+            cursor.execute(_PIN)
+        connection.autocommit = False
+    return connection
 
 
 # What brings a session back to its beginning, as DISCARD ALL does, but for the plans of statements,
-# which Postgres makes anew by itself where a name means something else. psycopg2 sets the style of
-# dates when it connects.
-_FORGET = """CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; SET datestyle TO ISO;
+# which Postgres makes anew by itself where a name means something else.
+_FORGET = f"""CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; {_PIN};
     DEALLOCATE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP;
     DISCARD SEQUENCES"""
 _LENT = "weir_lent"
@@ -89,9 +119,12 @@ def check(connection: Any) -> None:
         if is_ != wanted:
             connection.close()
             given = wanted if name == "search_path" else f"'{wanted}'"  # in quotes it is one schema
+            remedy = f"run ALTER ROLE {login} SET {name} = {given}, and let the pooler reconnect"
+            variable = _OF_ENVIRONMENT.get(name, "")
+            if variable in os.environ:
+                remedy = f"unset the environment variable {variable}"
             raise InvalidInput(
                 "login_settings_wrong",
                 f"with the setting pooler, the login {login} must have {name} = {wanted!r}, but "
-                f"it has {is_!r}; run ALTER ROLE {login} SET {name} = {given}, and let the pooler "
-                "reconnect.",
+                f"it has {is_!r}; {remedy}.",
             )

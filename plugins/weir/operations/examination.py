@@ -64,10 +64,15 @@ def _one(database: Database, statement: str, **given: Any) -> Any:
 
 def _server(_: Settings, database: Database) -> Check:
     """Check that the database answers and has the layout that this program knows."""
-    from weir.database.migrate import check_server, newest_layout  # which loads Alembic
+    from weir.database.migrate import (  # which loads Alembic
+        check_encoding,
+        check_server,
+        newest_layout,
+    )
 
     row = _one(database, STANDING)
     check_server(row.version)
+    check_encoding(row.encoding)
     version = f"{row.version // 10_000}.{row.version % 10_000}"
     found = f"Postgres {version}, {database.describe()}, as {row.login}"
     if row.usable is False:
@@ -90,8 +95,13 @@ def _rights(_: Settings, database: Database) -> Check:
         """SELECT current_user AS login, pg_has_role('weir_jobs', 'USAGE') AS jobs,
             pg_has_role('weir_team', 'USAGE') AS team,
             has_table_privilege('weir_internal.stream', 'INSERT, UPDATE, DELETE') AS writes,
-            has_schema_privilege('weir_internal', 'CREATE') AS creates""",
+            has_schema_privilege('weir_internal', 'CREATE') AS creates,
+            current_setting('session_replication_role') = 'replica' AS replica""",
     )
+    if row.replica:
+        return Check("rights", False, f"{row.login} runs no triggers and checks no foreign keys "
+                     "(session_replication_role = replica)",
+                     f"ALTER ROLE {row.login} RESET session_replication_role")  # fmt: skip
     if not ((row.jobs or row.team) and row.writes):
         return Check("rights", False, f"{row.login} may not write Weir's tables",
                      f"as the owner: GRANT weir_jobs TO {row.login}")  # fmt: skip
