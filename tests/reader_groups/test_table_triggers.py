@@ -232,7 +232,10 @@ REACHING = {
 def test_a_trigger_reaches_no_table_of_another_owner(
     group: Group, table: str, theirs: str, as_owner: Execute, how: str, when: str
 ) -> None:
-    as_owner(*trigger(table, REACHING[how].replace("{o}", theirs), when))
+    as_owner(
+        *trigger(table, REACHING[how].replace("{o}", theirs), when),
+        f"COMMENT ON TABLE {table} IS 'weir: may change rows'",
+    )
     reader = group.reader()
     batch = reader.must_open()
     with raises(f"trigger_reaches_others {theirs}"):

@@ -252,6 +252,8 @@ class OpenBatch(Generic[Frame]):
         )  # fmt: skip
         self._end()
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")
+        for told in (told for table in written.tables for told in table.told):
+            app.say(told)
         unlisted = [
             o.name
             for o, _ in written.parquet
@@ -266,7 +268,7 @@ class OpenBatch(Generic[Frame]):
             "streams": [one.report() for one in committed],
             "parquet": [f"{one['root']}/{one['path']}" for _, one in written.parquet],
             "unlisted": unlisted,
-            "tables": [{"table": one.table, "rows": one.rows} for one in written.tables],
+            "tables": [one.report() for one in written.tables],
         }
 
     def _end(self) -> None:

@@ -8,7 +8,7 @@ the positions. A table of another database cannot be part of that transaction.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, exc, text
@@ -128,20 +128,31 @@ class StagedTable:
     pieces: tuple[str, ...]  # the copies that were committed, by their transactions
     rows: int
     publication: Publication = INSERT
+    # What the table did otherwise than it was told, because its owner wants it; of the last try.
+    told: list[str] = field(default_factory=list, compare=False)
 
     def output(self) -> dict[str, Any]:
         """Return `kind`, `output` (the table) and `rows`, as the batch records them."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
+    def report(self) -> dict[str, Any]:
+        """Return `table`, `rows` and, if it did something else with them, `told`."""
+        return {
+            "table": self.table,
+            "rows": self.rows,
+            **({"told": self.told} if self.told else {}),
+        }
+
     def publish(self, connection: Connection, path: str, batch: dict[str, Any]) -> None:
-        """Put the rows into the table. `path`: the search path for its triggers. Raises Unavailable
-        if Postgres has lost rows."""
-        found = connection.execute(
+        """Put the rows into the table, and note what it did otherwise in `told`. `path`: the search
+        path for its triggers. Raises Unavailable if Postgres has lost rows."""
+        done = connection.execute(
             _PUBLISH,
             {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
              "path": path, "how": json.dumps(self.publication.statement(batch))},
         ).scalar_one()  # fmt: skip
-        if found != self.rows:
+        self.told[:] = filter(None, [done["told"]])
+        if (found := done["staged"]) != self.rows:
             raise Unavailable(
                 "staged_rows_lost",
                 f"Postgres has only {found} of {self.rows} rows that were staged for table "
