@@ -71,7 +71,7 @@ MANUAL = {
     "weir_checkpoint_reader_group": {"reader_group", "name"},
 }
 SAFE = {
-    "on_missing_key": "fail",
+    "on_missing_key": "automatic",
     "on_bad_rows": "fail",
     "refuse_erased": False,
     "allow_repeated_files": False,

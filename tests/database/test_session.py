@@ -196,7 +196,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused(
         f"CREATE DATABASE {name} OWNER weir_owner ENCODING '{encoding}' LOCALE_PROVIDER libc "
         "LOCALE 'C' TEMPLATE template0"
     )
-    with raises(f"encoding_wrong {encoding} ENCODING 'UTF8' TEMPLATE template0"):
+    with raises(f"database_encoding_wrong {encoding} ENCODING 'UTF8' TEMPLATE template0"):
         migrate.upgrade(postgres_server.dsn(name, "weir_owner"))
     with Database(
         postgres_server.dsn(name, "weir_owner"), patience=5.0, connect_patience=5.0

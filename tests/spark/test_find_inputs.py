@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +217,38 @@ def test_a_file_that_is_overwritten_within_its_second_by_as_many_bytes_is_seen(
             3600  # what is written over this gets another time, so nobody asks for ETags
         )
         assert find_inputs(["days"], [f"s3://{BUCKET}"], "csv").tags == ()
+
+
+# Another value of each option than the default.
+OTHER: dict[str, Any] = {
+    "separator": ";", "null_value": "NULL", "quote": "none", "escape": "\\", "comment": "#",
+    "skip_lines": 1, "header": False, "encoding": "cp1252", "decimal": ",", "thousands": "'",
+    "date_format": "dd.MM.yyyy", "timestamp_format": "dd.MM.yyyy HH:mm",
+    "time_zone": "Europe/Berlin",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "option"),
+    [
+        *(("rows.parquet", {option.name: OTHER[option.name]}, option.name)
+          for option in fields(TextOptions)),
+        *(("rows.json", {option.name: OTHER[option.name]}, option.name)
+          for option in fields(TextOptions)
+          if option.name not in ("date_format", "timestamp_format", "time_zone")),
+        ("rows.tsv", {"separator": ";"}, "separator"),
+    ],
+)  # fmt: skip
+def test_an_option_that_changes_nothing_in_these_files_is_refused(
+    tmp_path: Path, name: str, how: dict[str, Any], option: str
+) -> None:
+    (tmp_path / name).write_text("")
+    with raises(f"argument_without_effect {option}"):
+        find_inputs([str(tmp_path / name)], [str(tmp_path)], "auto", TextOptions(**how))
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.json"])
+def test_types_of_text_for_other_files_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("")
+    with raises("argument_without_effect infer"):
+        find_inputs([str(tmp_path / name)], [str(tmp_path)], "auto", infer="strings")

@@ -173,3 +173,21 @@ def test_malformed_row_is_refused_beside_rows_without_a_key_that_are_welcome(
     with raises("bad_rows 1 schema x.csv on_bad_rows"):
         weir.ingest(stream, ["x.csv"], "csv")
     assert len(weir.check(stream, read=True)) == 1
+
+
+def test_rows_of_both_kinds_are_refused_at_once_and_one_command_quarantines_both(
+    weir: Installation,
+) -> None:
+    Path(weir.input, "rows.csv").write_text("k,n\na,1\nb,two\n,3\nc,4\nd,six\n")
+    columns = [
+        {"name": "k", "type": "string", "nullable": True, "metadata": {}},
+        {"name": "n", "type": "long", "nullable": True, "metadata": {}},
+    ]
+    stream = weir.create(fields=columns)
+    with raises(
+        "bad_rows 2 fit two and 1 routing key on_bad_rows quarantine on_missing_key quarantine"
+    ):
+        weir.ingest(stream, ["rows.csv"])
+    other = weir.create(fields=columns, on_bad_rows="quarantine")
+    done = weir.ingest(other, ["rows.csv"])
+    assert (done.events, done.rejected) == (2, 3)

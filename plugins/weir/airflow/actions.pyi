@@ -39,7 +39,8 @@ class CreateStreamOperator(ActionOperator):
         routing_key: str | XComArg,
         event_time: str | XComArg = "",
         segments: int | XComArg = 1,
-        on_missing_key: Literal["fail", "quarantine", "spread"] | XComArg = "fail",
+        on_missing_key: Literal["automatic", "fail", "quarantine", "spread"]
+        | XComArg = "automatic",
         on_bad_rows: Literal["fail", "quarantine"] | XComArg = "fail",
         on_new_column: Literal["automatic", "refuse", "add"] | XComArg = "automatic",
         refuse_erased: bool | XComArg = False,

@@ -11,7 +11,14 @@ import pyarrow.parquet as pq
 from weir.arrow.stage import Layout, Written, stage_table
 from weir.arrow.texts import rows_as_json
 from weir.arrow.values import rows_of
-from weir.controller.rejected import BAD_ROW, MISSING_KEY, make_rejected_stream, refusal, refused
+from weir.controller.rejected import (
+    BAD_ROW,
+    MISSING_KEY,
+    Example,
+    make_rejected_stream,
+    refusal,
+    refused,
+)
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, begin, check_attempt
 from weir.installation.opened import Installation
@@ -124,6 +131,7 @@ def staged_rejected(app: Installation, staged: Staged, opened: list[Attempt]) ->
         with system.open_input_file(f"{base}/{file.path}") as source:
             parts.append(pq.ParquetFile(source).read())
     rows = pa.concat_tables(parts).sort_by(SEQ)
+    bad: list[Example] = []
     for reason in refused(main):
         these = [one for one in rows.to_pylist() if one["reason"] == reason]
         if these:
@@ -133,7 +141,9 @@ def staged_rejected(app: Installation, staged: Staged, opened: list[Attempt]) ->
                 shown = f"column {example['column']!r} has {text}, which is not kept as "
                 shown += f"{example['type']}; the row is "
             shown += example["row"][:200]
-            raise refusal(main, reason, len(these), f"row {example['place'] + 1}", shown)
+            bad.append(Example(reason, len(these), f"row {example['place'] + 1}", shown))
+    if bad:
+        raise refusal(main, bad)
     attempt = begin(
         app.database, make_rejected_stream(app.database, main.stream),
         writer_id=f"rejected by {main.stream_id}", batch_id=str(main.transaction_number),

@@ -1,6 +1,8 @@
 """Streams of rejected rows: `<stream>.rejected`, for the rows that did not become its events."""
 
 import contextlib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt
@@ -35,14 +37,29 @@ def refused(attempt: Attempt) -> list[str]:
     return [reason for reason, policy in policies.items() if policy == "fail"]
 
 
-def refusal(attempt: Attempt, reason: str, count: int, where: str, found: str) -> BadRows:
-    """Return the error for an append with rejected rows. `where`, `found`: an example of them."""
-    what, setting = "do not fit the schema", "on_bad_rows"
-    if reason == MISSING_KEY:
-        what, setting = "have no routing key", "on_missing_key"
-    quarantine = do("update_stream", stream=str(attempt.stream), **{setting: "quarantine"})
+class Example(NamedTuple):
+    """Rows that are refused for one reason: how many, where the first one is, what it has."""
+
+    reason: str
+    number: int
+    where: str
+    found: str
+
+
+def refusal(attempt: Attempt, refused: Sequence[Example]) -> BadRows:
+    """Return the error for an append with rejected rows, of whatever kinds."""
+    said, settings = list[str](), dict[str, str]()
+    for one in refused:
+        what, setting = "do not fit the schema", "on_bad_rows"
+        if one.reason == MISSING_KEY:
+            what, setting = "have no routing key", "on_missing_key"
+        whose = "" if said else f" for stream {attempt.stream}"
+        some = one.number if said else f"{one.number} of the rows"
+        said.append(f"{some} {what}{whose} ({one.where}: {one.found})")
+        settings[setting] = "quarantine"
+    quarantine = do("update_stream", stream=str(attempt.stream), **settings)
     return BadRows(
         "bad_rows",
-        f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}), "
-        f"so nothing was appended; correct them, or to quarantine them {quarantine}.",
+        f"{' and '.join(said)}, so nothing was appended; correct them, or to quarantine them "
+        f"{quarantine}.",
     )

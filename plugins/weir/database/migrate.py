@@ -103,7 +103,7 @@ def check_encoding(encoding: str) -> None:
     can't hold every text, or that takes bytes for texts."""
     if encoding != "UTF8":
         raise Conflict(
-            "encoding_wrong",
+            "database_encoding_wrong",
             f"the database has the encoding {encoding}, which can't hold the texts of all streams; "
             "use another one, made by CREATE DATABASE weir ENCODING 'UTF8' TEMPLATE template0.",
         )

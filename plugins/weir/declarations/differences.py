@@ -112,6 +112,8 @@ def _stream(
     settings = asdict(wanted.configuration)
     if wanted.configuration.on_new_column == AUTOMATIC:  # was decided when it was created
         settings["on_new_column"] = known.configuration.on_new_column
+    if wanted.configuration.on_missing_key == AUTOMATIC:
+        settings["on_missing_key"] = known.configuration.on_missing_key
     more = wanted.columns.changes(name, known.fields, known.dropped, columns)
     now = _followed(name, wanted, known, more)
     changes = _changes(asdict(now), settings)

@@ -26,6 +26,7 @@ class Configuration:
     `routing_key`: a SQL expression over the columns (semantics 1.6); it never changes.
     `on_missing_key`: what happens to a row whose key is null. `fail` refuses the append,
     `quarantine` keeps the row in `<stream>.rejected`, `spread` appends it in no promised order.
+    `automatic`, for a new stream: what `on_bad_rows` says.
     `on_bad_rows`: what happens to a row that does not fit the schema: `fail` or `quarantine`.
     `on_new_column`: what happens to rows with a column that the stream does not have: `refuse` the
     append, or `add` the column. `automatic`, for a new stream: `refuse` if its columns are given.
@@ -43,7 +44,7 @@ class Configuration:
     """
 
     routing_key: str
-    on_missing_key: str = "fail"
+    on_missing_key: str = AUTOMATIC
     on_bad_rows: str = "fail"
     on_new_column: str = AUTOMATIC
     retention: str = "keep"
@@ -99,7 +100,7 @@ class Configuration:
                 f"{called('event_time')} is empty; name a column, write a SQL expression, or leave "
                 "it out.",
             )
-        check_choice(called("on_missing_key"), self.on_missing_key, ON_MISSING_KEY)
+        check_choice(called("on_missing_key"), self.on_missing_key, (AUTOMATIC, *ON_MISSING_KEY))
         check_choice(called("on_bad_rows"), self.on_bad_rows, ON_BAD_ROWS)
         check_choice(called("publish"), self.publish, PUBLISH)
         check_choice(called("on_new_column"), self.on_new_column, (AUTOMATIC, *ON_NEW_COLUMN))
@@ -113,9 +114,12 @@ class Configuration:
 
     def created(self, declared: bool) -> "Configuration":
         """Return the configuration of a new stream. `declared`: its columns are given."""
-        if self.on_new_column != AUTOMATIC:
-            return self
-        return replace(self, on_new_column=REFUSE if declared else ADD)
+        made = self
+        if self.on_missing_key == AUTOMATIC:
+            made = replace(made, on_missing_key=self.on_bad_rows)
+        if self.on_new_column == AUTOMATIC:
+            made = replace(made, on_new_column=REFUSE if declared else ADD)
+        return made
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
         """Return the configuration with other settings.
@@ -131,8 +135,8 @@ class Configuration:
                 "the routing key of a stream can't change, because the order of its events "
                 "depends on it; create another stream.",
             )
-        if changes.get("on_new_column") == AUTOMATIC:  # decided when the stream is created
-            changes = {name: new for name, new in changes.items() if name != "on_new_column"}
+        decided = ("on_new_column", "on_missing_key")  # when the stream is created
+        changes = {n: new for n, new in changes.items() if n not in decided or new != AUTOMATIC}
         if changes.get("scaling") == "fixed":
             changes = {"target_rate": None, "scale_factor": None, "max_segments": None, **changes}
         elif "scaling" in changes and self.scale_factor is None:

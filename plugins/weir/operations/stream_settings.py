@@ -46,8 +46,9 @@ SETTINGS: dict[str, Setting] = {
     "on_missing_key": Setting(
         "Rows without a routing key",
         "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
-        "anywhere, in no promised order.",
-        "fail", schema={"enum": list(ON_MISSING_KEY)},
+        "anywhere, in no promised order; automatic, for a new stream: what is said of rows that "
+        "do not fit.",
+        AUTOMATIC, schema={"enum": list(ON_MISSING_KEY)},
     ),
     "on_bad_rows": Setting(
         "Rows that do not fit the schema",

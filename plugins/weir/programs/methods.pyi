@@ -26,7 +26,7 @@ class Actions(Acting):
         *,
         event_time: str = "",
         segments: int = 1,
-        on_missing_key: Literal["fail", "quarantine", "spread"] = "fail",
+        on_missing_key: Literal["automatic", "fail", "quarantine", "spread"] = "automatic",
         on_bad_rows: Literal["fail", "quarantine"] = "fail",
         on_new_column: Literal["automatic", "refuse", "add"] = "automatic",
         refuse_erased: bool = False,

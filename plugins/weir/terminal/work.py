@@ -14,8 +14,10 @@ from weir.controller.locks import read_stream
 from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError, counted
-from weir.front_ends import speaking
+from weir.front_ends import do, option, speaking
 from weir.model.names import StreamName, stream_name
+from weir.model.new_columns import AUTOMATIC
+from weir.model.stream_configuration import Configuration
 from weir.operations.action import Job
 from weir.operations.consumers import Process
 from weir.operations.form import parse
@@ -101,7 +103,42 @@ def _create_if_missing(terminal: Terminal, name: StreamName, given: argparse.Nam
             f"{stream.configuration.routing_key!r}, not {key!r}; leave --key out, or choose "
             "another stream.",
         )
+    _check_same(terminal, name, stream.configuration, given)
     return False
+
+
+def _check_same(
+    terminal: Terminal, name: StreamName, known: Configuration, given: argparse.Namespace
+) -> None:
+    """Raise InvalidInput for an option of a new stream that would have no effect, because the one
+    that is there says otherwise."""
+    for setting in ("on_new_column", "on_missing_key", "on_bad_rows"):
+        wanted, has = getattr(given, setting, None), getattr(known, setting)
+        if wanted not in (None, has, AUTOMATIC):
+            raise InvalidInput(
+                "argument_without_effect",
+                f"{option('create_stream', setting)} {wanted} counts for a new stream, and stream "
+                f"{name} exists and has {has}; leave it out, or "
+                f"{do('update_stream', stream=str(name), **{setting: wanted})}.",
+            )
+    if (wanted := getattr(given, "segments", None)) is not None:
+        [[has]] = [
+            tuple(one.values()) for one in terminal.rows(
+                "SELECT count(*) FROM weir.active_segments(:s)", s=str(name))
+        ]  # fmt: skip
+        if wanted != str(has):
+            raise InvalidInput(
+                "argument_without_effect",
+                f"{option('create_stream', 'segments')} {wanted} counts for a new stream, and "
+                f"stream {name} exists and has {has} of them; leave it out, or scale the stream.",
+            )
+    if getattr(given, "schema", None) is not None:
+        raise InvalidInput(
+            "argument_without_effect",
+            f"{option('create_stream', 'schema')} counts for a new stream, and stream {name} "
+            "exists and has its columns; leave it out, or "
+            f"{do('update_stream', stream=str(name), more_columns='...')}.",
+        )
 
 
 def _undo(terminal: Terminal, name: StreamName) -> None:

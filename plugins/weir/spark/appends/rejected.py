@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.arrow.event_time import COLUMN as TIME
-from weir.controller.rejected import BAD_ROW, FAULT, MISSING_KEY, refusal, refused
+from weir.controller.rejected import BAD_ROW, FAULT, MISSING_KEY, Example, refusal, refused
 from weir.controller.staged import Staged
 from weir.model.names import shortened
 from weir.model.schema import PLACES, SEQ, stored_name
@@ -28,6 +28,7 @@ def check_rejected(
     """Raise BadRows with the number of rejected rows and an example, unless the stream quarantines
     them. `row`: what the number of a row within its file is called."""
     rows = _read(spark, settings, staged)
+    examples: list[Example] = []
     for bad in refused(staged.attempt):
         these = rows.where(F.col("reason") == bad)
         if count := these.count():
@@ -41,7 +42,9 @@ def check_rejected(
                 found = f"column {example[COLUMN]!r} has {text}, which is not kept as "
                 found += example[TYPE] + hint(example[TEXT], example[TYPE]) + "; the row is "
             found += str(example["row"])[:200]
-            raise refusal(staged.attempt, bad, count, where, found)
+            examples.append(Example(bad, count, where, found))
+    if examples:
+        raise refusal(staged.attempt, examples)
 
 
 def rejected_rows(

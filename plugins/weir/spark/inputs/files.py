@@ -78,6 +78,25 @@ class Inputs:
         return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ROW_MASK
 
 
+# The options that count for files of a format that is no csv; and for csv with tabs all but one.
+_COUNTS = {"parquet": (), "json": ("date_format", "timestamp_format", "time_zone")}
+
+
+def _check_effect(how: TextOptions, infer: str, format_: str) -> None:
+    """Raise InvalidInput for an option that changes nothing in files of this format."""
+    given = [*how.changed, *(["infer"] if infer != "types" else [])]
+    for name in given:
+        if (format_ in _COUNTS and name not in _COUNTS[format_]) or (
+            format_ == TABS and name == "separator" and how.separator != "\t"
+        ):
+            kind = "csv with tabs" if format_ == TABS else format_
+            raise InvalidInput(
+                "argument_without_effect",
+                f"{called(name)} has no effect, because the files are {kind}; leave it out, or "
+                "correct the format.",
+            )
+
+
 def find_inputs(
     paths: Sequence[str],
     roots: Sequence[str],
@@ -124,6 +143,7 @@ def find_inputs(
     partitions_of([path for path, _, _ in found])
     if format_ == AUTO:
         format_ = format_of([path for path, _, _ in found])
+    _check_effect(how or TextOptions(), infer, format_)
     if format_ == TABS:
         format_, how = "csv", replace(how or TextOptions(), separator="\t")
     return Inputs(
