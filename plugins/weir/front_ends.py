@@ -79,11 +79,6 @@ def speaking_to_one(
         _asked.reset(before)
 
 
-def is_form() -> bool:
-    """Return whether what is given comes from a form."""
-    return _speaking().front_end == "form"
-
-
 def do(operation: str, **arguments: Any) -> str:
     """Return how to start an operation with these arguments, as a phrase that begins with a verb,
     such as run `weir seal-stream shop/orders`. A value in capitals stands for one that the person
@@ -119,6 +114,11 @@ def give(**argument: Any) -> str:
     if _is_chosen(value):
         return f"fill in {called(name)}"
     return f"set {called(name)} to {_in_form(value)}"
+
+
+def in_form() -> bool:
+    """Return whether what a person gives comes from a form, where each entry of a list is a line."""
+    return _speaking().front_end == "form"
 
 
 def leave_out(name: str) -> str:

@@ -17,7 +17,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tests.raises import raises
 from weir.airflow.forms import form
 from weir.errors import InvalidInput
-from weir.operations.form import parse
+from weir.front_ends import speaking
+from weir.operations.form import json_schema, parse
 from weir.operations.jobs import ACTIONS, FORMS
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -113,7 +114,8 @@ def form_accepts(job: str, given: dict[str, Any], *names: str) -> bool:
 def refusal(job: str, given: dict[str, Any]) -> str:
     """What the job says if it does not begin to work with these arguments; empty if it does."""
     try:
-        parse(FORMS[job], given)
+        with speaking("form", FORMS, job):
+            parse(FORMS[job], given)
     except InvalidInput as error:
         return str(error)
     return ""
@@ -131,8 +133,9 @@ def twice(value: Any) -> bool:
 
 @pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in FORMS for f in fields(FORMS[j])])
 def test_job_and_form_agree_on_every_value_and_a_refusal_names_it(job: str, name: str) -> None:
+    [title] = [one.metadata["title"] for one in fields(FORMS[job]) if one.name == name]
     names_it = re.compile(
-        rf"^{name} (is|holds) .*(, which (is not|can't be) .*| times; give it once)"
+        rf'^"{re.escape(title)}" (is|holds) .*(, which (is not|can't be) .*| times; give it once)'
     )
     accepted = 0
     for value in VALUES:
@@ -243,7 +246,8 @@ def test_a_field_that_was_emptied_means_its_default(job: str, name: str) -> None
         ("create_reader_group", "streams", ["shop/orders", ""], ["shop/orders"]),
         ("create_reader_group", "start", "", "head"),
         ("scale_stream", "boundaries", ["0.25", " .5", ""], [0.25, 0.5]),
-        ("scale_stream", "boundaries", [""], []),
+        ("erase", "keys", ["C1", "", " C2"], ["C1", " C2"]),
+        ("erase", "keys", [""], [""]),
         ("ingest", "separator", "\t", "\t"),
     ],
 )  # fmt: skip
@@ -252,7 +256,40 @@ def test_blank_lines_and_blanks_around_an_entry_mean_nothing(
 ) -> None:
     given = {**GOOD[job], name: value}
     assert form_accepts(job, given)
-    assert getattr(parse(FORMS[job], given), name) == meant
+    with speaking("form", FORMS, job):
+        assert getattr(parse(FORMS[job], given), name) == meant
+
+
+LISTS = [
+    (job, one.name)
+    for job in FORMS
+    for one in fields(FORMS[job])
+    if json_schema(FORMS[job], one)["type"] == "array" and (job, one.name) != ("erase", "keys")
+]
+
+
+@pytest.mark.parametrize(("job", "name"), LISTS)
+def test_a_list_of_nothing_but_empty_entries_does_not_mean_all(job: str, name: str) -> None:
+    for empty in ([""], ["", ""], [" ", ""]):
+        given = {**GOOD[job], name: empty}
+        assert not form_accepts(job, given)
+        for front_end in ("form", "terminal", "program"):
+            with speaking(front_end, FORMS, job), pytest.raises(InvalidInput, match="holds"):
+                parse(FORMS[job], given)
+
+
+@pytest.mark.parametrize(("job", "name"), LISTS)
+def test_an_empty_entry_beside_others_is_refused_where_no_person_fills_in_lines(
+    job: str, name: str
+) -> None:
+    with speaking("program", FORMS, job), pytest.raises(InvalidInput, match=f"{name} holds"):
+        parse(FORMS[job], {**GOOD[job], name: ["nyc/flights", ""]})
+
+
+def test_an_empty_key_is_a_key_of_every_front_end() -> None:
+    for front_end in ("form", "terminal", "program"):
+        with speaking(front_end, FORMS, "erase"):
+            assert parse(FORMS["erase"], {**GOOD["erase"], "keys": [""]}).keys == [""]
 
 
 @pytest.mark.parametrize(

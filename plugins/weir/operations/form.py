@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
-from weir.front_ends import called, is_form
+from weir.front_ends import called, in_form
 from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
 from weir.model.names import (
     ADJUNCT_STORE_PATTERN,
@@ -191,8 +191,11 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
         schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
     if schema["type"] == "array":
         schema["items"] = _line(schema["items"])
+        named = {"contains": {"not": {"type": "string", "pattern": r"^\s*$"}}}
         if schema.get("minItems"):
-            schema["contains"] = {"not": {"type": "string", "pattern": r"^\s*$"}}
+            schema |= named
+        elif not schema["items"].get("exact"):  # nothing but blank lines does not mean all
+            schema |= {"if": {"minItems": 1}, "then": named}
     if not is_required(known):
         schema["type"] = [schema["type"], "null"]
         schema.pop("minLength", None)
@@ -234,6 +237,11 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     for name, one in known.items():
         schema = json_schema(form, one)
         value = _typed(given.get(name), schema)
+        if _holds_nothing(value, schema):
+            raise InvalidInput(
+                "argument_invalid",
+                f"{called(name)} holds '', which is not an entry; leave it out.",
+            )
         if is_required(one):
             if name not in given:
                 raise InvalidInput(
@@ -257,6 +265,12 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     return form(**values)
 
 
+def _holds_nothing(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a list has an empty entry, which may be a key, but names nothing."""
+    listed = isinstance(value, list) and schema["type"] == "array"
+    return listed and not schema["items"].get("exact") and "" in value
+
+
 def _texts(value: Any) -> Iterator[str]:
     """Yield the texts in a value: itself, or those in a list or in a JSON object."""
     if isinstance(value, str):
@@ -273,13 +287,16 @@ def _is_text(schema: dict[str, Any]) -> bool:
 
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
     """Return what a person means by the content of a field: without the blanks around it, a list
-    without its blank lines, and with numbers where a line is one; an `exact` line as it is."""
+    of a form without the blank lines beside others, and with numbers where a line is one; an
+    `exact` line as it is. Nothing but blank lines stays what it is: it does not mean an empty list,
+    which often means all."""
     if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
         strip = not schema["items"].get("exact")
         lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
-        lines = [one for one in lines if one != "" or not (strip or is_form())]  # "" may be meant
+        if in_form() and (not strip or any(one != "" for one in lines)):  # empty lines
+            lines = [one for one in lines if one != ""]
         return [_number(one) for one in lines] if schema["items"]["type"] == "number" else lines
     return value
 
