@@ -117,7 +117,7 @@ def give(**argument: Any) -> str:
 
 
 def in_form() -> bool:
-    """Return whether what a person gives comes from a form, where each entry of a list is a line."""
+    """Return whether what is given comes from a form, where each entry of a list is a line."""
     return _speaking().front_end == "form"
 
 

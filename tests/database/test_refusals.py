@@ -92,6 +92,18 @@ def test_a_full_disk_of_the_server_is_said_and_the_same_work_succeeds_when_there
                 connection.exec_driver_sql(f"DROP TABLESPACE {name}")
 
 
+def test_a_transaction_that_may_not_last_is_told_from_a_server_that_is_away(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    login = f"ROLE weir_app IN DATABASE {test_database.name}"
+    postgres_server.psql(f"ALTER {login} SET transaction_timeout = '15ms'")
+    with (
+        Database(test_database.dsn, patience=0.0, connect_patience=0.0) as database,
+        raises("transaction_too_short 15ms raise transaction_timeout"),
+    ):
+        database.transaction(partial(run, "SELECT pg_sleep(5)"))
+
+
 def reading(database: Database) -> None:
     database.transaction(lambda c: c.execute(text("SELECT count(*) FROM stream")))
 

@@ -122,16 +122,18 @@ def reader(lane: Lane) -> Reader:
     return Group.made(lane).reader()
 
 
-def stage(reader: Reader, table: str, how: Publication) -> StagedTable:
+def stage(
+    reader: Reader, table: str, how: Publication, given: list[tuple[str, str, int]] | None = None
+) -> StagedTable:
     database = reader.group.database
     batch = reader.must_open()
     known = database.transaction(lambda c: read_table(c, table, how))
     columns = [c for c in known if c.name in ("k", "said", "at")]
     staging, copy = make_staging(database, batch, 0, columns, how.ordered)
-    lines = [[*row, 0, i] if how.ordered else row for i, row in enumerate(GIVEN)]
+    lines = [[*row, 0, i] if how.ordered else row for i, row in enumerate(given or GIVEN)]
     csv = "".join(",".join(map(str, line)) + "\n" for line in lines)
     piece = database.transaction(lambda c: copy_in(c, copy, io.BytesIO(csv.encode())))
-    return StagedTable(table, staging, (piece,), len(GIVEN), how)
+    return StagedTable(table, staging, (piece,), len(lines), how)
 
 
 @pytest.fixture

@@ -191,3 +191,11 @@ def test_rows_of_both_kinds_are_refused_at_once_and_one_command_quarantines_both
     other = weir.create(fields=columns, on_bad_rows="quarantine")
     done = weir.ingest(other, ["rows.csv"])
     assert (done.events, done.rejected) == (2, 3)
+
+
+def test_a_value_in_a_column_without_a_type_is_named_with_its_reason(weir: Installation) -> None:
+    rows = pa.table({"k": ["a", "b"], "tags": pa.array([None, []], pa.list_(pa.null()))})
+    pq.write_table(rows, Path(weir.input, "open.parquet"))
+    stream = weir.create()
+    with raises("bad_rows 1 column 'tags' '[]' declare row"):
+        weir.ingest(stream, ["open.parquet"])

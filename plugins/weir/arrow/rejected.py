@@ -13,6 +13,7 @@ from weir.arrow.texts import rows_as_json
 from weir.arrow.values import rows_of
 from weir.controller.rejected import (
     BAD_ROW,
+    LEFT_OPEN,
     MISSING_KEY,
     Example,
     make_rejected_stream,
@@ -46,15 +47,12 @@ def write_sorted(layout: Layout, table: pa.Table, first: int, task: int, chunk: 
             continue
         bad[row] = True
         one = table.slice(row, 1)
-        text, kind = None, None
-        if column in layout.schema.names:
-            value = one[column].combine_chunks()
-            text = str(rows_of(pa.table([value], [column]))[0][column])[:_SHOWN]
-            kind = _TYPE
+        value = one[column].combine_chunks()
+        shown_value = str(rows_of(pa.table([value], [column]))[0][column])[:_SHOWN]
+        kind = _TYPE if column in layout.schema.names else LEFT_OPEN
         shown = json.dumps(rows_of(one)[0], default=str, ensure_ascii=False)
         place = int(ranks[row]) & ((1 << _ROW_BITS) - 1)
-        named = None if kind is None else column
-        found.append((shown, place, BAD_ROW, named, text, kind, int(ranks[row])))
+        found.append((shown, place, BAD_ROW, column, shown_value, kind, int(ranks[row])))
     if found:
         table, ranks = table.filter(pa.array(~bad)), ranks[~bad]
     rows = layout.fitted(table)

@@ -13,6 +13,8 @@ from weir.model.names import StreamName, stream_name
 from weir.model.stream_configuration import Configuration
 
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"  # reasons
+# The type of a column in which no value has shown one, such as a list that is always empty.
+LEFT_OPEN = "a column, because no value shows its type (declare the column)"
 # The column, the text and the type of the first value that did not fit.
 FAULT = ("column", "text", "type")
 FIELDS = [

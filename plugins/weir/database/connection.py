@@ -41,18 +41,10 @@ from weir.settings import Settings
 T = TypeVar("T")
 log = logging.getLogger("weir.database")
 
-_LOCKED = "55P03"  # lock not available
-_SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
 # What Weir's own SQL functions raise: a sentence for the person who reads it, its code as DETAIL.
 RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
     "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
 }  # fmt: skip
-# The transaction that has locked a row has an id, which one can look up in every session.
-_OLDEST = """SELECT pid, usename FROM pg_stat_activity
-    WHERE datname = current_database() AND backend_xid IS NOT NULL
-    ORDER BY age(backend_xid) DESC LIMIT 1"""
-
-
 # How long a run waits for a lock after it has waited for one in vain, with other objects to serve.
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
 _SNAPSHOT = sqlalchemy.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -241,7 +233,7 @@ class Database:
                 state = refusals.sqlstate(error)
                 if state in RAISED_BY_SQL and (code := refusals.detail(error)):
                     raise RAISED_BY_SQL[state](code, refusals.message(error)) from None
-                if state in _SOON:
+                if state in refusals.SOON:
                     log.info("retrying after SQLSTATE %s", state)
                 elif not refusals.is_outage(error):
                     if meant := self._meant(error):
@@ -250,9 +242,11 @@ class Database:
                 now = time.monotonic()
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
-                over = now - waiting_since > patience or (self._hurried and state == _LOCKED)
+                over = now - waiting_since > patience or (
+                    self._hurried and state == refusals.LOCKED
+                )
                 reason = connection_string.masked(refusals.message(error), self._dsn)
-                if state in _SOON and over:
+                if state in refusals.SOON and over:
                     raise Busy(
                         "lock_held",
                         f"another session has held a lock for {now - begun:.0f} s "
@@ -260,13 +254,15 @@ class Database:
                         "again.",
                     ) from None
                 advice, again = refusals.login_advice(reason)
+                if over and not state and (found := self._ask(refusals.LIMIT)) and found.most:
+                    raise refusals.too_short(self.describe(), reason, found.most) from None
                 if over or not again:
                     raise Unavailable(
                         "database_unavailable",
                         f"the database ({self.describe()}) can't be reached ({reason}); {advice}.",
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
-                if state not in _SOON:
+                if state not in refusals.SOON:
                     self.dispose()  # a session on a server that became a standby stays read-only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
@@ -320,15 +316,18 @@ class Database:
 
         return refusals.without_weir(state, reason, where, found, (layout, newest_layout()))
 
+    def _ask(self, statement: str) -> Any:
+        """Return the first row of a statement; None if it has none, or nobody answers."""
+        with contextlib.suppress(exc.DBAPIError), self._cursor_alone(statement) as cursor:
+            cursor.execute(statement)
+            return cursor.fetchone()
+        return None
+
     def _oldest(self) -> str:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
-        session that waits for a lock has mostly written nothing yet.
-        """
-        with contextlib.suppress(exc.DBAPIError), self._cursor_alone(_OLDEST) as cursor:
-            cursor.execute(_OLDEST)
-            for found in cursor.fetchall():
-                return f"; the oldest transaction is of session {found.pid} ({found.usename})"
-        return ""
+        session that waits for a lock has mostly written nothing yet."""
+        one = self._ask(refusals.OLDEST)
+        return f"; the oldest transaction is of session {one.pid} ({one.usename})" if one else ""
 
     def describe(self) -> str:
         """Return the connection string without its secrets."""

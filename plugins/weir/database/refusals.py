@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlalchemy import exc
 
-from weir.errors import DatabaseFailed
+from weir.errors import DatabaseFailed, Unavailable
 from weir.front_ends import do
 
 _SETTING = "the setting 'database'"
@@ -67,6 +67,8 @@ _STATES: dict[str, tuple[str, bool]] = {
     "XX001": (_DAMAGED, False),
     "XX002": ("an index is damaged: let the database's owner run REINDEX, then try again", False),
 }  # fmt: skip
+LOCKED = "55P03"  # lock not available
+SOON = {"40001", "40P01", LOCKED}  # serialization failure, deadlock
 # What a database without Weir, or with another version of it, answers: no such schema, table,
 # function, column, type.
 _ABSENT = {"3F000", "42P01", "42883", "42703", "42704"}
@@ -98,6 +100,24 @@ MIGRATE = "migrate it: python -m weir.database.migrate"
 NAME_ANOTHER = f"name another one in {_SETTING}, or {MIGRATE}"
 
 
+# The transaction that has locked a row has an id, which one can look up in every session.
+OLDEST = """SELECT pid, usename FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_xid IS NOT NULL
+    ORDER BY age(backend_xid) DESC LIMIT 1"""
+# How long a transaction of this login may take, which servers have from 17 on. The driver does not
+# pass on what the server says when that is over.
+LIMIT = "SELECT nullif(current_setting('transaction_timeout', true), '0') AS most"
+
+
+def too_short(database: str, reason: str, limit: str) -> Unavailable:
+    """Return the error for a session that the server ended, where transactions are limited."""
+    return Unavailable(
+        "transaction_too_short",
+        f"the database ({database}) ended the session ({reason}), where a transaction may take "
+        f"{limit}; raise transaction_timeout for this login, or set it to 0.",
+    )
+
+
 def sqlstate(error: exc.DBAPIError) -> str:
     """Return the SQLSTATE of an error; empty if the server did not answer."""
     return getattr(error.orig, "pgcode", None) or ""
@@ -121,6 +141,11 @@ def is_outage(error: exc.DBAPIError) -> bool:
         return error.connection_invalidated or isinstance(error, exc.OperationalError)
     # 25006: the server is a standby now; 25P03: this process froze within a transaction.
     return state[:2] == "08" or state[:4] == "57P0" or state in ("25006", "25P03")
+
+
+def explained(error: exc.DBAPIError) -> bool:
+    """Return whether an error is told, or tried again, whatever the statement is."""
+    return is_outage(error) or sqlstate(error) in _STATES or sqlstate(error) in SOON
 
 
 def login_advice(reason: str, setting: str = _SETTING) -> tuple[str, bool]:

@@ -112,10 +112,14 @@ def check_text(what: str, text: str) -> str:
     return text
 
 
+def cut_off(text: str, most: int) -> str:
+    """Return a text, cut off after `most` characters."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
 def shortened(value: object, most: int = 200) -> str:
     """Return a value as errors quote it: `repr`, cut off after `most` characters."""
-    shown = repr(value)
-    return shown if len(shown) <= most else f"{shown[:most]}... ({len(shown):,} characters)"
+    return cut_off(repr(value), most)
 
 
 def check_user_columns(columns: list[str]) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
-from weir.front_ends import called, in_form
+from weir.front_ends import called
 from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
 from weir.model.names import (
     ADJUNCT_STORE_PATTERN,
@@ -24,6 +24,14 @@ from weir.model.names import (
     shortened,
     unstorable,
 )
+from weir.operations.entries import (
+    NUMBER_PATTERN,
+    TEXT_PATTERN,
+    as_meant,
+    holds_nothing,
+    holds_quotes,
+    within_quotes,
+)
 
 A = TypeVar("A")
 _kinds: Callable[[Any], dict[str, Any]] = cache(get_type_hints)  # reads a whole form
@@ -34,10 +42,8 @@ STARTING_POINT = (
     'several streams {"nyc/flights": {"0.0": 12}})'
 )
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"
-NUMBER_PATTERN = r"0?\.[0-9]*[1-9][0-9]*"  # between 0 and 1, as a line of a list
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
-TEXT_PATTERN = r"^[^\x00]*$"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
@@ -236,12 +242,10 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     values = {}
     for name, one in known.items():
         schema = json_schema(form, one)
-        value = _typed(given.get(name), schema)
-        if _holds_nothing(value, schema):
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called(name)} holds '', which is not an entry; leave it out.",
-            )
+        value = as_meant(given.get(name), schema)
+        if holds_nothing(value, schema):
+            said = f"{called(name)} holds '', which is not an entry; leave it out."
+            raise InvalidInput("argument_invalid", said)
         if is_required(one):
             if name not in given:
                 raise InvalidInput(
@@ -259,16 +263,10 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                     f"{called(name)} {holds} {shortened(part)}, which can't be stored as text: it "
                     f"{why}.",
                 )
-        if not _fits(value, schema) or _holds_quotes(value):
+        if not _fits(value, schema) or holds_quotes(value):
             raise _refusal(name, value, schema)
         values[name] = value
     return form(**values)
-
-
-def _holds_nothing(value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a list has an empty entry, which may be a key, but names nothing."""
-    listed = isinstance(value, list) and schema["type"] == "array"
-    return listed and not schema["items"].get("exact") and "" in value
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -285,33 +283,11 @@ def _is_text(schema: dict[str, Any]) -> bool:
     return bool(schema["type"] == "string" and "enum" not in schema)
 
 
-def _typed(value: Any, schema: dict[str, Any]) -> Any:
-    """Return what a person means by the content of a field: without the blanks around it, a list
-    of a form without the blank lines beside others, and with numbers where a line is one; an
-    `exact` line as it is. Nothing but blank lines stays what it is: it does not mean an empty list,
-    which often means all."""
-    if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
-        return value.strip()
-    if isinstance(value, list) and schema["type"] == "array":
-        strip = not schema["items"].get("exact")
-        lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
-        if in_form() and (not strip or any(one != "" for one in lines)):  # empty lines
-            lines = [one for one in lines if one != ""]
-        return [_number(one) for one in lines] if schema["items"]["type"] == "number" else lines
-    return value
-
-
-def _number(line: Any) -> Any:
-    if isinstance(line, str) and re.fullmatch(NUMBER_PATTERN, line):
-        return float(line)
-    return line
-
-
 def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
     """Return the error for a value that does not fit."""
     if isinstance(value, list) and schema["type"] == "array":
         for part in value:
-            if (meant := _within_quotes(part)) is not None:
+            if (meant := within_quotes(part)) is not None:
                 return InvalidInput(
                     "argument_invalid",
                     f"{called(name)} holds {part!r}, which is not one entry; write {meant} as "
@@ -334,19 +310,6 @@ def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
         "argument_invalid",
         f"{called(name)} is {shortened(value)}, which is not {_wanted(schema, value)}.",
     )
-
-
-def _holds_quotes(value: Any) -> bool:
-    return isinstance(value, list) and any(_within_quotes(part) is not None for part in value)
-
-
-def _within_quotes(line: Any) -> str | None:
-    """Return the first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`;
-    None for any other line. In a form, each entry has a line of its own."""
-    if not isinstance(line, str):
-        return None
-    found = re.fullmatch(r"""\[?\s*(["'])(.*?)\1\s*(,.*|\])?""", line, re.DOTALL)
-    return found[2] if found else None
 
 
 def _wanted(schema: dict[str, Any], value: Any) -> str:

@@ -8,11 +8,15 @@ import re
 
 from sqlalchemy import exc
 
-from weir.database.refusals import sqlstate
+from weir.database.refusals import detail, explained, sqlstate
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
+from weir.model.names import cut_off
 
-# Null, foreign key, unique, check, exclusion; and RAISE EXCEPTION in a trigger.
-_OF_ROWS = {"23502", "23503", "23505", "23514", "23P01", "P0001"}
+# Null, foreign key, unique, check, exclusion; a value too long for an index; and RAISE EXCEPTION in
+# a trigger.
+_OF_ROWS = {"23502", "23503", "23505", "23514", "23P01", "54000", "P0001"}
+_NOT_READY = "55000"  # of a table by which no other statement is touched
+_SHOWN = 200  # the most characters of a row that a sentence quotes
 # Data exceptions that no row causes: a sequence at its end, a COPY whose data is not CSV.
 _NOT_DATA = {"2200H", "22P04"}
 
@@ -39,8 +43,24 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     InvalidInput if a right is missing, BatchFailed if the table or a column was changed or dropped
     meanwhile, else None."""
     state, message = sqlstate(error), str(error.orig).strip().partition("\n")[0]
-    if of_rows(state) and not _without_partition(error):
-        return bad_rows(table, message)
+    if row := detail(error):
+        message += f": {cut_off(row.rstrip('.'), _SHOWN)}"
+    if _without_partition(error):
+        return BatchFailed(
+            "partition_missing",
+            f"table {table} has no partition for a row ({message}); create one, or a DEFAULT "
+            "partition, and the next try reads the batch again.",
+            retryable=True,
+        )
+    if of_rows(state):
+        return bad_rows(table, message + _raised_by(error))
+    if state == "21000":
+        return InvalidInput(
+            "key_ambiguous",
+            f"rows can't be upserted into table {table} ({message}), because values of its key "
+            "differ in the batch and are one to the table, by its collation or a trigger; write "
+            "them alike in the function that returns the rows, or change the table.",
+        )
     if state == "42501":
         return InvalidInput(
             "right_missing",
@@ -65,7 +85,20 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
         return BatchFailed(
             "table_changed", f"{message}; the next try reads the batch again.", retryable=True
         )
-    return None
+    if state.startswith("WEIR") or (explained(error) and state != _NOT_READY):
+        return None
+    return InvalidInput(
+        "table_refused",
+        f"table {table} can't take the rows ({message}{_raised_by(error)}, SQLSTATE {state}); "
+        "correct the table, its triggers and rules, or the function that the output calls.",
+    )
+
+
+def _raised_by(error: exc.DBAPIError) -> str:
+    """Return the function that raised an error, if one of SQL did, as a part of a sentence."""
+    context = getattr(getattr(error.orig, "diag", None), "context", None) or ""
+    raised = context.partition("\n")[0]
+    return f", by {raised}" if "publish_staging" not in raised and "function" in raised else ""
 
 
 def _grant(tables: str, message: str) -> str:

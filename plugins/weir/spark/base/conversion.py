@@ -7,8 +7,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from weir.controller.rejected import LEFT_OPEN
 from weir.model.schema import VOID, Field, is_open, same_type
 from weir.spark.base.exact import as_json, quoted
+from weir.spark.base.malformed import fault
 from weir.spark.base.malformed import malformed as why_malformed
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
@@ -84,13 +86,14 @@ def fit(frame: DataFrame, given: list[Field], fields: list[Field], malformed: st
             continue
         kept.append(column)
         if field["type"] != VOID:
-            lost.append(column)
+            lost.append((field["name"], column))
     more = [name for name in frame.columns if name not in {*names, malformed}]
     marked = [F.col(malformed)] if malformed in frame.columns else []
     if lost:
-        has_value = F.lit(False)
-        for column in lost:
-            has_value = has_value | column.isNotNull()
-        row = F.when(has_value, why_malformed(as_json(F.struct(*quoted(names)))))
+        whole, row = as_json(F.struct(*quoted(names))), F.lit(None)
+        for name, column in reversed(lost):
+            text = F.regexp_extract(as_json(F.struct(column.alias("_"))), r"(?s)^.\"_\":(.*).$", 1)
+            why = why_malformed(whole, fault(name, text, LEFT_OPEN))
+            row = F.when(column.isNotNull(), why).otherwise(row)
         marked = [F.coalesce(*marked, row).alias(malformed)]
     return frame.select(*kept, *marked, *quoted(more))

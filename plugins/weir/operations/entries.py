@@ -1,0 +1,53 @@
+"""What the content of a field means: a text, or the entries of a list, one a line in a form."""
+
+import re
+from typing import Any
+
+from weir.front_ends import in_form
+
+NUMBER_PATTERN = r"0?\.[0-9]*[1-9][0-9]*"  # between 0 and 1, as a line of a list
+TEXT_PATTERN = r"^[^\x00]*$"
+
+
+def holds_nothing(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a list has an empty entry, which may be a key, but names nothing."""
+    if not isinstance(value, list) or schema["type"] != "array":
+        return False
+    return "" in value and not schema["items"].get("exact")
+
+
+def as_meant(value: Any, schema: dict[str, Any]) -> Any:
+    """Return what a person means by the content of a field: without the blanks around it, a list
+    of a form without its blank lines, and with numbers where a line is one; an `exact` line as it
+    is. Nothing but blank lines stays what it is, unless they are exact: it does not mean an empty
+    list, which often means all."""
+    if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
+        return value.strip()
+    if isinstance(value, list) and schema["type"] == "array":
+        strip = not schema["items"].get("exact")
+        lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
+        if in_form() and (not strip or any(one != "" for one in lines)):
+            lines = [one for one in lines if one != ""]
+        if schema["items"]["type"] == "number":
+            return [_number(one) for one in lines]
+        return lines
+    return value
+
+
+def _number(line: Any) -> Any:
+    if isinstance(line, str) and re.fullmatch(NUMBER_PATTERN, line):
+        return float(line)
+    return line
+
+
+def holds_quotes(value: Any) -> bool:
+    return isinstance(value, list) and any(within_quotes(part) is not None for part in value)
+
+
+def within_quotes(line: Any) -> str | None:
+    """Return the first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`;
+    None for any other line. In a form, each entry has a line of its own."""
+    if not isinstance(line, str):
+        return None
+    found = re.fullmatch(r"""\[?\s*(["'])(.*?)\1\s*(,.*|\])?""", line, re.DOTALL)
+    return found[2] if found else None
