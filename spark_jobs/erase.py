@@ -28,7 +28,7 @@ from weir.erasure.sentences import NOT_KEPT, RECORDED, Recorded
 from weir.errors import InvalidInput, counted
 from weir.front_ends import give
 from weir.history.job_runs import BY_HAND, replace_arguments
-from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.model.names import LONGEST_KEY, READABLE_STREAM_PATTERN, stream_name
 from weir.model.schema import Field
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
@@ -49,7 +49,7 @@ class Erase:
     keys: list[str] = argument(
         "Keys", "The routing keys whose events are erased, one per line, with their blanks. Of a "
         "form, an empty line is no key.", [],
-        items={"type": "string", "maxLength": 2000, "exact": True}, maxItems=1000,
+        items={"type": "string", "maxLength": LONGEST_KEY, "exact": True}, maxItems=1000,
     )  # fmt: skip
     dry_run: bool = argument(
         "Dry run",

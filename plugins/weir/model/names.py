@@ -112,6 +112,10 @@ def check_text(what: str, text: str) -> str:
     return text
 
 
+# The most characters of a routing key, or a store's key, that is looked up or erased by its text.
+LONGEST_KEY = 100_000
+
+
 def cut_off(text: str, most: int) -> str:
     """Return a text, cut off after `most` characters."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
