@@ -187,9 +187,9 @@ def test_rows_of_both_kinds_are_refused_at_once_and_one_command_quarantines_both
     with raises(
         "bad_rows 2 fit two and 1 routing key on_bad_rows quarantine on_missing_key quarantine"
     ):
-        weir.ingest(stream, ["rows.csv"])
-    other = weir.create(fields=columns, on_bad_rows="quarantine")
-    done = weir.ingest(other, ["rows.csv"])
+        weir.ingest(stream, ["rows.csv"], "csv")
+    other = weir.create("s/other", fields=columns, on_bad_rows="quarantine")
+    done = weir.ingest(other, ["rows.csv"], "csv")
     assert (done.events, done.rejected) == (2, 3)
 
 
