@@ -127,6 +127,27 @@ class DeleteStreamOperator(ActionOperator):
         **kwargs: Any,
     ) -> None: ...
 
+class EraseOperator(ActionOperator):
+    """Erase events from a stream and from the streams that were made of it, with a certificate."""
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        stream: str | XComArg,
+        reason: str | XComArg,
+        keys: list[str] | XComArg = ...,
+        dry_run: bool | XComArg = True,
+        condition: str | XComArg = "",
+        subject: str | XComArg = "",
+        requested_by: str | XComArg = "",
+        everything: bool | XComArg = False,
+        engine: str = "auto",
+        conn_id: str = "",
+        spark_conn_id: str = "spark_default",
+        approval: bool = True,
+        **kwargs: Any,
+    ) -> None: ...
+
 class ScaleOperator(ActionOperator):
     """Seal active segments and create new ones over the same key ranges."""
     def __init__(

@@ -77,6 +77,19 @@ class Actions(Acting):
         self, stream: str, *, unread_too: bool = False, dry_run: bool = False
     ) -> dict[str, Any]:
         """Delete a sealed stream with everything that it owns."""
+    def erase(
+        self,
+        stream: str,
+        reason: str,
+        *,
+        keys: list[str] = ...,
+        dry_run: bool = True,
+        condition: str = "",
+        subject: str = "",
+        requested_by: str = "",
+        everything: bool = False,
+    ) -> dict[str, Any]:
+        """Erase events from a stream and from the streams that were made of it, with a certificate."""
     def scale_stream(
         self,
         stream: str,
