@@ -47,8 +47,8 @@ class Erase:
         examples=["request for erasure, ticket 4711"],
     )  # fmt: skip
     keys: list[str] = argument(
-        "Keys", "The routing keys whose events are erased, one per line, with their blanks. Of a "
-        "form, an empty line is no key.", [],
+        "Keys", "The routing keys whose events are erased, one per line, with their blanks. "
+        "An empty line beside others is no key.", [],
         items={"type": "string", "maxLength": LONGEST_KEY, "exact": True}, maxItems=1000,
     )  # fmt: skip
     dry_run: bool = argument(

@@ -18,7 +18,9 @@ LAST_BUSY = 46  # the hour, from the first midnight on, after which the first sc
 QUIET = 1800  # seconds without a flight, after which the last segments are merged
 TARGET = 1  # events per second of a segment, by the policy in declared.yaml
 _SET_BACK = (
-    "UPDATE weir_internal.time_index t SET clock = clock - :by FROM weir_internal.stream s "
+    # A digest is of the clock, too; without one, nobody compares it.
+    "UPDATE weir_internal.time_index t SET clock = clock - :by, digest = NULL "
+    "FROM weir_internal.stream s "
     "WHERE t.stream_id = s.stream_id AND s.stream_name = :stream",
     "UPDATE weir_internal.epoch e SET created_at = e.created_at - :by FROM weir_internal.stream s "
     "WHERE e.stream_id = s.stream_id AND s.stream_name = :stream",

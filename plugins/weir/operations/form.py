@@ -25,6 +25,7 @@ from weir.model.names import (
     unstorable,
 )
 from weir.operations.entries import (
+    LINE_PATTERN,
     NUMBER_PATTERN,
     TEXT_PATTERN,
     as_meant,
@@ -44,7 +45,6 @@ STARTING_POINT = (
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
-LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
 }  # fmt: skip
