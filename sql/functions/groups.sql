@@ -176,7 +176,8 @@ BEGIN
     SELECT i.*, in_group_id, in_batch_id
     FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
     WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id;
-    -- A range that this batch goes on with becomes longer. events counts what a batch read twice.
+    -- A range that this batch goes on with becomes longer, but not if its first event went while it was open: when that
+    -- went, the range had been read, and the batch had not. events counts what a batch read twice.
     INSERT INTO weir_internal.delivered_range AS d (group_id, stream_id, segment_id, placement, from_offset, to_offset,
         events, lost, first_batch, last_batch, first_at, last_at)
     SELECT in_group_id, i.stream_id, i.segment_id, coalesce(l.placement, p.number), coalesce(l.from_offset, i.from_offset),
@@ -195,7 +196,11 @@ BEGIN
             WHERE o.group_id = in_group_id AND o.stream_id = i.stream_id AND o.segment_id = i.segment_id
               AND o.placement = p.number
             ORDER BY o.from_offset DESC LIMIT 1) o
-        WHERE o.to_offset = i.from_offset) l ON true
+        WHERE o.to_offset = i.from_offset AND NOT EXISTS (
+            SELECT FROM (SELECT r.to_offset FROM weir_internal.truncated_range r
+                         WHERE r.stream_id = i.stream_id AND r.segment_id = i.segment_id
+                           AND r.from_offset <= i.from_offset ORDER BY r.from_offset DESC LIMIT 1) r
+            WHERE r.to_offset > i.from_offset)) l ON true
     ON CONFLICT (group_id, stream_id, segment_id, placement, from_offset) DO UPDATE SET to_offset = excluded.to_offset,
         events = d.events + excluded.events, lost = d.lost + excluded.lost, last_batch = excluded.last_batch,
         last_at = excluded.last_at;

@@ -50,6 +50,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     end_cut jsonb,
     released_cut jsonb,
     released_at timestamptz,
+    subscriber_since timestamptz,
     lost_events bigint NOT NULL DEFAULT 0,
     head_seen jsonb,
     newest_read bigint,
@@ -63,6 +64,7 @@ COMMENT ON COLUMN weir_internal.reader_group_stream.start_cut IS 'Where the grou
 COMMENT ON COLUMN weir_internal.reader_group_stream.end_cut IS 'Where the group stops for good; null for a group without an end.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.released_cut IS 'The events before it are released; at first the start cut. Null for a group that is not a subscriber.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.released_at IS 'When the group last released events.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.subscriber_since IS 'Since when it is a subscriber of the stream: each later receipt names it. Null for a group that is not a subscriber.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The head of the stream that its positions were last compared with, and none of them lies before; null if they were not compared since the group was placed.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock of an event that it has read of this stream since it was placed, or of the stream''s last commit if it had read everything; null before it has read any.';

@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - each is one statement
 """Faults to plant: by the kind that the audit calls them, what is done to the ledger. `:s` is the
-stream, `:o` the stream that the group writes to, `:g` the group and `:w` the slow one."""
+stream, `:o` the stream that the group writes to, `:g` the group, `:w` the slow one and
+`:t` that of the store."""
 
 _LAST_FILE = """(stream_id, segment_id, start_offset) = (
     SELECT stream_id, segment_id, start_offset FROM data_file WHERE stream_id = :s
@@ -141,13 +142,49 @@ FAULTS: list[tuple[str, str, str]] = [
             segment_name(segment_id), tail_offset) FROM segment_tail WHERE stream_id = :s)
         WHERE group_id = :w AND cause = 'skipped' AND number = (
             SELECT max(number) FROM placement WHERE group_id = :w)"""),
-    ("a loss that is not said", "lost_without_a_word",
-     """UPDATE reader_group_segment SET next_offset = 0 WHERE group_id = :g AND segment_id IN (
-            SELECT segment_id FROM truncated_range WHERE stream_id = :s AND number = (
-                SELECT max(number) FROM truncation WHERE stream_id = :s))"""),
-    ("a loss that was skipped and is not said", "lost_without_a_word",
-     """UPDATE truncation SET subscribers = jsonb_set(subscribers, ARRAY[g.name, 'lost'], '0')
-        FROM reader_group g WHERE g.group_id = :w AND stream_id = :s AND subscribers ? g.name"""),
+    *[(f"a loss of {lost} that is {said}", kind,
+       f"""UPDATE truncation SET subscribers = jsonb_set(subscribers, ARRAY[g.name, 'lost'], '{value}')
+        FROM reader_group g WHERE g.group_id = :{who} AND stream_id = :s AND subscribers ? g.name
+          AND (subscribers -> g.name ->> 'lost')::bigint > 1""")
+      for who, lost in (("w", "a reader"), ("t", "a store"))
+      for said, value, kind in (
+          ("none", "0", "lost_without_a_word"), ("one", "1", "lost_differs"),
+          ("more", "777", "lost_differs"), ("less than none", "-3", "lost_differs"))],
+    *[(f"a loss that is {said}", kind,
+       f"""UPDATE truncation SET subscribers = subscribers #- ARRAY[g.name, 'lost']
+        || jsonb_build_object(g.name, (subscribers -> g.name) || '{{"lost": {value}}}')
+        FROM reader_group g WHERE g.group_id = :w AND stream_id = :s AND subscribers ? g.name""")
+      for said, value, kind in (("a word", '"four"', "lost_without_a_word"),
+                                ("null", "null", "lost_without_a_word"))],
+    ("losses of a receipt both edited alike", "lost_differs",
+     """UPDATE truncation SET lost = lost || jsonb_build_object(g.name, 1), subscribers = jsonb_set(
+            subscribers, ARRAY[g.name, 'lost'], '1')
+        FROM reader_group g WHERE g.group_id = :w AND stream_id = :s AND lost ? g.name"""),
+    ("a loss that nobody had", "lost_differs",
+     """UPDATE truncation SET subscribers = jsonb_set(subscribers, ARRAY[g.name, 'lost'], '1')
+        FROM reader_group g WHERE g.group_id = :g AND stream_id = :s AND number = 1"""),
+    ("a loss that the list of losses has not", "lost_differs",
+     """UPDATE truncation SET lost = '{}' WHERE stream_id = :s AND lost <> '{}'"""),
+    ("a loss by then that is another", "lost_so_far",
+     """UPDATE truncation SET subscribers = jsonb_set(
+            subscribers, ARRAY[g.name, 'lost_so_far'], '1000')
+        FROM reader_group g WHERE g.group_id = :w AND stream_id = :s AND subscribers ? g.name
+          AND number = (SELECT max(number) FROM truncation WHERE stream_id = :s)"""),
+    ("a receipt without its subscribers", "subscriber_not_named",
+     """UPDATE truncation SET subscribers = '{}', lost = '{}' WHERE stream_id = :s AND lost <> '{}'"""),
+    ("a receipt whose subscribers are no object", "subscriber_not_named",
+     """UPDATE truncation SET subscribers = '[]' WHERE stream_id = :s AND number = 1"""),
+    ("a receipt without a subscriber that lost nothing", "subscriber_not_named",
+     """UPDATE truncation SET subscribers = subscribers - g.name
+        FROM reader_group g WHERE g.group_id = :g AND stream_id = :s AND number = 1"""),
+    ("a subscriber that nobody knows", "receipt_of_stranger",
+     """UPDATE truncation SET subscribers = subscribers || jsonb_build_object('nobody',
+            '{"group_id": 99999, "lost": 0, "lost_so_far": 0}'::jsonb)
+        WHERE stream_id = :s AND number = 1"""),
+    ("a subscriber with the number of another", "receipt_of_stranger",
+     """UPDATE truncation SET subscribers = jsonb_set(
+            subscribers, ARRAY[g.name, 'group_id'], to_jsonb(CAST(:w AS bigint)))
+        FROM reader_group g WHERE g.group_id = :g AND stream_id = :s AND number = 1"""),
     ("a released position moved back", "released_moved_back",
      """UPDATE reader_group_stream SET released_cut = start_cut WHERE group_id = :g"""),
     ("a store that is elsewhere", "store_position",

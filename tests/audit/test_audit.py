@@ -50,7 +50,7 @@ def found_with(world: World, fault: str) -> list[CounterExample]:
     found: list[CounterExample] = []
     given = {
         "s": world.lane.stream_id, "o": world.out.stream_id, "g": world.group.group_id,
-        "w": world.slow.group_id,
+        "w": world.slow.group_id, "t": world.store.row.group_id,
     }  # fmt: skip
 
     def work(connection: Connection) -> None:

@@ -1,7 +1,6 @@
 """What the audit asks of reader groups: since it was put somewhere, each group was given every
 offset up to its position once, and passed over no other than those that were truncated."""
 
-from weir.audit.erasures import HOLES
 from weir.audit.ledger import ENTRIES, KEPT, SEGMENT, covered, once
 
 # A stay is what a group read between two placements: from the cut at which it was put to where it
@@ -57,8 +56,7 @@ _STAYS = f"""{KEPT}, stay AS MATERIALIZED (
         FROM passed GROUP BY group_id, stream_id, number, segment_id
     )"""  # noqa: S608 - constants
 
-# A group passes over what it has not read only if it is gone; and what is gone unread is named in
-# the receipt, unless it was erased before, or the group has an end before it.
+# A group passes over what it has not read only if it is gone.
 _STAYED = f"""WITH {_STAYS}, have AS (
         SELECT d.group_id, d.stream_id, d.segment_id, d.placement AS number,
                min(d.from_offset) AS lo, max(d.to_offset) AS hi, sum(d.events) AS events,
@@ -124,30 +122,6 @@ _STAYED = f"""WITH {_STAYS}, have AS (
     FROM named n LEFT JOIN need b ON b.group_id = n.group_id AND b.stream_id = n.stream_id
         AND b.number = n.number - 1 AND b.segment_id = n.segment_id
     WHERE n.cause = 'skipped' AND n.first > greatest(coalesce(b.past, n.first), n.kept_from)
-    UNION ALL
-    SELECT 'lost_without_a_word', n.stream_name, n.name, {SEGMENT.format("n.segment_id")},
-           n.from_offset, n.to_offset, n.receipt::text
-    FROM (
-        SELECT n.*, r.number AS receipt, r.subscribers, greatest(n.past, r.from_offset)
-                   AS from_offset, least(n.kept_from, r.to_offset) AS to_offset
-        FROM named n JOIN went r ON r.stream_id = n.stream_id AND r.segment_id = n.segment_id
-        JOIN placed p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
-        WHERE n.now AND n.past < n.kept_from AND r.to_offset > greatest(n.past, n.first)
-          AND p.placed_at <= r.truncated_at
-        UNION ALL
-        SELECT n.*, r.number, r.subscribers, greatest(b.past, r.from_offset),
-               least(n.first, r.to_offset)
-        FROM named n JOIN need b ON b.group_id = n.group_id AND b.stream_id = n.stream_id
-            AND b.number = n.number - 1 AND b.segment_id = n.segment_id
-        JOIN placement p ON p.group_id = n.group_id AND p.stream_id = n.stream_id
-            AND p.number = b.number
-        JOIN went r ON r.stream_id = n.stream_id AND r.segment_id = n.segment_id
-        WHERE n.cause = 'skipped' AND r.to_offset > b.past AND r.from_offset < n.first
-          AND p.placed_at <= r.truncated_at
-    ) n CROSS JOIN LATERAL {HOLES.format("n", "n.from_offset", "n.to_offset")} h
-    WHERE n.end_cut IS NULL AND h.holes < n.to_offset - n.from_offset
-      AND n.subscribers -> n.name -> 'group_id' = to_jsonb(n.group_id)
-      AND n.subscribers -> n.name -> 'lost' = '0'
     UNION ALL
     SELECT 'released_moved_back', n.stream_name, n.name, {SEGMENT.format("n.segment_id")},
            coalesce(n.released, 0), r.to_offset, r.number::text

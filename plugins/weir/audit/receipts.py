@@ -69,11 +69,3 @@ _NUMBERS = """SELECT CASE WHEN t.number <> t.before + 1 THEN 'receipt_lost' ELSE
     WHERE t.number <> t.before + 1 OR t.events_until <> t.total + t.events LIMIT 20"""
 
 STATEMENTS = [_RANGES, _SUMS, _NUMBERS]
-
-# What subscribers lost, with the reason: the truncations by which they did.
-LOST = """SELECT t.stream_name AS stream, g.key AS reader_group,
-    sum((g.value ->> 'lost')::bigint) AS events,
-           (array_agg(t.rule ORDER BY t.number DESC))[1] AS rule, max(t.truncated_at) AS at
-    FROM truncation t CROSS JOIN LATERAL jsonb_each(t.subscribers) g
-    WHERE t.subscribers <> '{}' AND (g.value ->> 'lost')::bigint > 0
-    GROUP BY t.stream_name, g.key ORDER BY 1, 2"""

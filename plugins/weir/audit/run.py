@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.audit import deliveries, receipts
+from weir.audit import deliveries, losses, receipts
 from weir.audit.batches import of_batches
 from weir.audit.certificates import false_certificates
 from weir.audit.erasures import of_erasures
@@ -106,6 +106,7 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
         STATES,
         TILES,
         *receipts.STATEMENTS,
+        *losses.STATEMENTS,
         *of_erasures(everything),
         *deliveries.STATEMENTS,
     ]
@@ -119,7 +120,7 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
             done.counter_examples += map(CounterExample.of, connection.execute(text(one), given))
     done.lost = [
         {**one._mapping, "events": int(one.events), "at": one.at.isoformat()}
-        for one in connection.execute(text(receipts.LOST))
+        for one in connection.execute(text(losses.LOST))
     ]
     done.counter_examples += false_certificates(connection)
     if look is not None:

@@ -46,7 +46,8 @@ def placed(cuts: str, cause: str) -> str:
     takes its positions away, or before it.
 
     `cuts`: as in `placing`. `cause`: see the table. Moves that follow one another are one row, as a
-    run may make one for each stream.
+    run may make one for each stream, unless something went in between: a receipt is compared with
+    where the group was then.
     """
     return f"""INSERT INTO placement AS p (group_id, stream_id, group_name, number, cause, left_at,
                 cut)
@@ -56,7 +57,10 @@ def placed(cuts: str, cause: str) -> str:
             FROM {cuts} c LEFT JOIN LATERAL (
                 SELECT o.number, CASE WHEN NOT EXISTS (
                     SELECT FROM delivered_range d WHERE d.group_id = :g
-                    AND d.stream_id = c.stream_id AND d.placement = o.number) THEN o.cause END
+                    AND d.stream_id = c.stream_id AND d.placement = o.number) AND NOT EXISTS (
+                        SELECT FROM (SELECT truncated_at FROM truncation
+                                     WHERE stream_id = c.stream_id ORDER BY number DESC LIMIT 1) t
+                        WHERE t.truncated_at >= o.placed_at) THEN o.cause END
                     AS cause
                 FROM placement o WHERE o.group_id = :g AND o.stream_id = c.stream_id
                 ORDER BY o.number DESC LIMIT 1) l ON true

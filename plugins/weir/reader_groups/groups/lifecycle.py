@@ -146,9 +146,11 @@ def enter_streams(
         text(
             f"""WITH starts AS (
                 INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
-                                                 released_cut, released_at, passed_clock)
+                                                 released_cut, released_at, subscriber_since,
+                                                 passed_clock)
                 SELECT :g, c.stream, c.start_cut, c.end_cut,
                        CASE WHEN :subscriber THEN c.start_cut END,
+                       CASE WHEN :subscriber THEN clock_timestamp() END,
                        CASE WHEN :subscriber THEN clock_timestamp() END,
                        clock_between(s.stream_id, s.head, c.start_cut)
                 FROM jsonb_to_recordset(CAST(:cuts AS jsonb))

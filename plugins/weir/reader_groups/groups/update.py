@@ -187,6 +187,8 @@ def _protect(connection: Connection, group: LockedGroup, subscriber: bool, *, an
             """UPDATE reader_group_stream SET
                 released_cut = CASE WHEN :subscriber THEN
                     coalesce(released_cut, group_cut(group_id, stream_id)) END,
+                subscriber_since = CASE WHEN :subscriber THEN
+                    coalesce(subscriber_since, clock_timestamp()) END,
                 released_at = CASE WHEN :subscriber THEN
                     CASE WHEN :anew THEN clock_timestamp()
                     ELSE coalesce(released_at, clock_timestamp()) END END
