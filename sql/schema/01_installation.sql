@@ -24,6 +24,7 @@ CREATE TABLE weir_internal.installation (
     sweep_count bigint NOT NULL DEFAULT 0,
     incarnation text NOT NULL,
     warehouse text,
+    batches_pruned timestamptz,
     one boolean NOT NULL DEFAULT true UNIQUE CHECK (one)
 );
 COMMENT ON TABLE weir_internal.installation IS 'The identity of this database. The warehouse has a file with the same id, and Weir compares the two before each delete.';
@@ -32,4 +33,5 @@ COMMENT ON COLUMN weir_internal.installation.created_at IS 'When the database wa
 COMMENT ON COLUMN weir_internal.installation.sweep_count IS 'How many sweeps deleted files of the warehouse. The file _weir_installation has the number, too: a database with a lower one was restored from a backup.';
 COMMENT ON COLUMN weir_internal.installation.incarnation IS 'The result of weir_internal.incarnation() when the database was migrated or last recovered. If the function returns something else now, the database was restored from a backup, moved, or taken over by a standby.';
 COMMENT ON COLUMN weir_internal.installation.warehouse IS 'Where the warehouse is, as the first job found it, for those who read files without Weir''s settings; null before, and after a recovery.';
+COMMENT ON COLUMN weir_internal.installation.batches_pruned IS 'Batches that ended before it may have been pruned, and no others; null: none was.';
 COMMENT ON COLUMN weir_internal.installation.one IS 'Always true: keeps the table at one row.';

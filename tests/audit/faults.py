@@ -135,6 +135,67 @@ FAULTS: list[tuple[str, str, str]] = [
         WHERE group_id = :g AND p.stream_id = t.stream_id AND p.segment_id = t.segment_id"""),
     ("a position deleted", "keys_without_position",
      f"DELETE FROM reader_group_segment WHERE {_POSITION}"),
+    ("all positions in a stream deleted", "no_position",
+     "DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s"),
+    ("a group without any stream", "no_position",
+     "DELETE FROM reader_group_stream WHERE group_id = :g"),
+    ("a position that is completed at its offset", "completed_before_end",
+     f"UPDATE reader_group_segment SET state = 'completed', reader_id = NULL WHERE {_POSITION}"),
+    ("a position that is completed at 0", "completed_before_end",
+     f"""UPDATE reader_group_segment SET state = 'completed', reader_id = NULL, next_offset = 0
+        WHERE {_POSITION}"""),
+    ("a position that waits", "waits_for_nothing",
+     f"""UPDATE reader_group_segment SET state = 'future', reader_id = NULL, next_offset = NULL
+        WHERE {_POSITION}"""),
+    ("a position beside an older one", "waits_for_nobody",
+     """INSERT INTO reader_group_segment SELECT :g, g.stream_id, g.segment_id, 'unassigned', g.events
+        FROM segment g WHERE g.stream_id = :s AND g.segment_id < (
+            SELECT max(segment_id) FROM reader_group_segment WHERE group_id = :g)
+          AND NOT EXISTS (SELECT FROM reader_group_segment p
+                          WHERE p.group_id = :g AND p.segment_id = g.segment_id)"""),
+    ("the last placement deleted", "placement_missing",
+     """DELETE FROM placement WHERE group_id = :g AND number = (
+            SELECT max(number) FROM placement WHERE group_id = :g)"""),
+    ("a placement in the middle deleted", "placement_missing",
+     """DELETE FROM placement WHERE group_id = :t AND number = 2"""),
+    ("all placements deleted", "placement_missing", "DELETE FROM placement WHERE group_id = :g"),
+    ("a placement moved back", "not_delivered",
+     """UPDATE placement SET cut = (SELECT jsonb_object_agg(key, 0) FROM jsonb_each(cut))
+        WHERE group_id = :g AND number = (SELECT max(number) FROM placement WHERE group_id = :g)"""),
+    ("a placement moved on", "position_before_start",
+     """UPDATE placement SET cut = (SELECT jsonb_object_agg(
+            segment_name(segment_id), tail_offset) FROM segment_tail WHERE stream_id = :s)
+        WHERE group_id = :g AND number = (SELECT max(number) FROM placement WHERE group_id = :g)"""),
+    ("the first placement moved", "placement_differs",
+     """UPDATE placement SET cut = '{"0.0": 1, "1.0": 0}' WHERE group_id = :g AND number = 1"""),
+    ("a placement that left elsewhere", "delivered_beyond_position",
+     """UPDATE placement SET left_at = (SELECT cut FROM placement WHERE group_id = :g AND number = 1)
+        WHERE group_id = :g AND number = 2"""),
+    ("a placement that left nothing", "placement_differs",
+     "UPDATE placement SET left_at = NULL WHERE group_id = :g AND number = 2"),
+    ("a placement of another cause", "placement_differs",
+     "UPDATE placement SET cause = 'entered' WHERE group_id = :g AND number = 2"),
+    ("a placement of another time", "placement_differs",
+     "UPDATE placement SET placed_at = now() WHERE group_id = :g AND number = 1"),
+    ("a placement of another group", "placement_differs",
+     "UPDATE placement SET group_name = 'other' WHERE group_id = :g AND number = 2"),
+    ("a store put before where it was", "position_before_start",
+     """UPDATE placement SET cut = (SELECT jsonb_object_agg(
+            segment_name(segment_id), tail_offset) FROM segment_tail WHERE stream_id = :s)
+        WHERE group_id = :t AND number = 2"""),
+    *[(f"a checkpoint moved {how}", "checkpoint_moved",
+       f"""UPDATE checkpoint SET cuts = jsonb_set(cuts, ARRAY[CAST(:s AS bigint)::text], {cut})
+        WHERE group_id = :{who} AND name = '{name}'""")
+      for how, who, name, cut in (
+          ("back", "g", "c4", """'{"0.0": 0, "1.0": 0}'"""),
+          ("back by one", "g", "c0", "cuts -> CAST(:s AS bigint)::text || '{\"0.0\": 4}'"),
+          ("on by one", "g", "c0", "cuts -> CAST(:s AS bigint)::text || '{\"0.0\": 6}'"),
+          ("on to the tail", "w", "c4", """(SELECT jsonb_object_agg(
+               segment_name(segment_id), tail_offset) FROM segment_tail WHERE stream_id = :s)"""),
+          ("to fewer keys", "g", "c4", """'{"0.0": 5}'"""),
+          ("to nowhere", "g", "c4", "'{}'"))],
+    ("a checkpoint of no stream", "checkpoint_moved",
+     "UPDATE checkpoint SET cuts = '{}' WHERE group_id = :g AND name = 'c5'"),
     ("a placement deleted", "placement_missing",
      "DELETE FROM placement WHERE group_id = :g AND number = 1"),
     ("events skipped that are kept", "skipped_what_was_kept",
@@ -191,6 +252,18 @@ FAULTS: list[tuple[str, str, str]] = [
      """UPDATE adjunct_version SET cut = from_cut WHERE superseded_at IS NULL
         AND state = 'published'"""),
     # Batches.
+    *[(f"the {which} batch removed", "batch_gone",
+       f"""WITH gone AS (DELETE FROM reader_batch r WHERE group_id = :g AND batch_id = (
+                SELECT {which}_batch FROM delivered_range WHERE group_id = :g
+                ORDER BY {which}_batch {order} LIMIT 1) RETURNING group_id, batch_id),
+            o AS (DELETE FROM parquet_output o USING gone WHERE o.group_id = gone.group_id
+                AND o.batch_id = gone.batch_id)
+        DELETE FROM batch_input i USING gone
+        WHERE i.group_id = gone.group_id AND i.batch_id = gone.batch_id""")
+      for which, order in (("first", ""), ("last", "DESC"))],
+    ("all batches removed", "batch_gone", """WITH gone AS (
+            DELETE FROM reader_batch WHERE group_id = :g)
+        DELETE FROM batch_input WHERE group_id = :g"""),
     ("a batch that nobody was given", "batch_not_delivered",
      f"""UPDATE batch_input SET from_offset = from_offset + 1000, to_offset = to_offset + 1000
         WHERE {_BATCH}"""),

@@ -13,10 +13,13 @@ from tests.raises import raises
 from tests.rooms import LIBRARY, REPOSITORY
 from tests.watching import count_statements
 from tests.world.groups import Group
-from tests.world.streams import Lane, at_once, rows, run
+from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.audit.run import ask, audit
 from weir.audit.sentences import SENTENCES, CounterExample
+from weir.controller.seal import seal_stream
 from weir.database.connection import Database
+from weir.reader_groups.batches.history import prune_batches
+from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.retention.run import retain
 from weir.settings import Settings
 
@@ -101,6 +104,53 @@ def test_an_audit_that_goes_on_finds_what_came_since_and_says_it_in_the_views(al
     run(lane.database, "UPDATE data_file SET events = events + 1 WHERE start_offset = 12")
     assert audit(lane.database).since == done.since, "it goes on from what was proven"
     assert rows(lane.database, "SELECT * FROM counter_examples") == []
+
+
+def test_a_stream_that_is_sealed_and_read_to_its_end_is_proven(alone: Lane) -> None:
+    group = Group.made(alone)
+    alone.append({"0.0": 4, "1.0": 2})
+    read_some(group, 3)
+    seal_stream(alone.database, alone.name, request_id="seal")
+    assert audit(alone.database, everything=True).counter_examples == []
+    group.reader().read_all()
+    group.checkpoint("end")
+    assert audit(alone.database, everything=True).counter_examples == []
+
+
+@pytest.mark.parametrize("days", [0, 2])
+def test_batches_that_are_pruned_are_not_missed(alone: Lane, days: int) -> None:
+    group = Group.made(alone)
+    for _ in range(3):
+        alone.append({"0.0": 4, "1.0": 2})
+        group.reader().read_all()
+        group.checkpoint(unique("c"))
+    earlier = f"- interval '{days} days'"
+    run(alone.database, f"UPDATE placement SET placed_at = placed_at {earlier} - interval '1 day'")
+    run(alone.database, f"UPDATE checkpoint SET created_at = created_at {earlier}")
+    for columns, table in (("committed_at ended_at", "reader_batch"),
+                           ("first_at last_at", "delivered_range")):  # fmt: skip
+        for one in columns.split():
+            run(alone.database, f"UPDATE {table} SET {one} = {one} {earlier}")
+    assert audit(alone.database, everything=True).counter_examples == []
+    assert (prune_batches(alone.database, 0) > 0) == (days > 0)
+    assert audit(alone.database, everything=True).counter_examples == []
+    alone.append({"0.0": 4, "1.0": 2})
+    group.reader().read_all()
+    assert audit(alone.database, everything=True).counter_examples == []
+
+
+def test_a_checkpoint_that_waits_for_batches_is_proven(alone: Lane) -> None:
+    group = Group.made(alone)
+    for _ in range(3):
+        alone.append({"0.0": [4, 3], "1.0": 2})
+        reader = group.reader()
+        batch = reader.must_open(5)
+        checkpoint(alone.database, group.name, name=unique("c"), barrier=True)
+        reader.commit(batch)
+        group.checkpoint(unique("c"))
+        read_some(group, 2)
+        assert audit(alone.database, everything=True).counter_examples == []
+    assert audit(alone.database).counter_examples == []
 
 
 @pytest.mark.parametrize("everything", [False, True])

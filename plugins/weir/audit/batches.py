@@ -46,6 +46,21 @@ def _inputs(everything: bool) -> str:
     LIMIT 100"""  # noqa: S608
 
 
+# The batches that began and ended what a group was given, unless they may have been pruned.
+GONE = f"""SELECT DISTINCT 'batch_gone' AS kind, s.stream_name AS stream, g.name AS reader_group,
+           {SEGMENT.format("d.segment_id")} AS segment, d.from_offset AS a, d.to_offset AS b,
+           e.batch_id::text AS name
+    FROM delivered_range d JOIN reader_group g USING (group_id)
+    JOIN stream s ON s.stream_id = d.stream_id AND s.state <> 'deleted'
+    CROSS JOIN LATERAL (VALUES (d.first_batch, d.first_at), (d.last_batch, d.last_at))
+        AS e (batch_id, at)
+    LEFT JOIN reader_batch r ON r.group_id = d.group_id AND r.batch_id = e.batch_id
+        AND r.state = 'committed'
+    CROSS JOIN installation n
+    WHERE r.group_id IS NULL AND e.at >= coalesce(n.batches_pruned, '-infinity')
+    LIMIT 20"""  # noqa: S608 - constants
+
+
 # In both directions, by a sum per group that differs if any row does.
 _ROW = """hashint8extended(batch_id, hashint8extended(stream_id, hashint8extended(segment_id,
             hashint8extended(from_offset, to_offset))))"""

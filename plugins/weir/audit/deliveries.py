@@ -69,6 +69,7 @@ _STAYED = f"""WITH {_STAYS}, have AS (
                     WHEN h.events < h.size THEN 'delivered_sum'
                     WHEN h.whole <> {once("h.lo", "h.hi")} THEN 'not_delivered'
                     WHEN n.past > k.ends THEN 'position_beyond_tail'
+                    WHEN n.past < n.first THEN 'position_before_start'
                     WHEN n.past > n.first AND h.lo IS NULL THEN 'not_delivered'
                     WHEN h.lo < n.first THEN 'delivered_before_start'
                     WHEN h.hi > n.past THEN 'delivered_beyond_position'
@@ -96,12 +97,12 @@ _STAYED = f"""WITH {_STAYS}, have AS (
     SELECT w.kind, s.stream_name AS stream, g.name AS reader_group,
            {SEGMENT.format("w.segment_id")} AS segment,
            CASE WHEN w.kind = 'position_beyond_tail' THEN w.ends
-                WHEN w.kind = 'delivered_beyond_position' THEN w.past
+                WHEN w.kind IN ('delivered_beyond_position', 'position_before_start') THEN w.past
                 WHEN w.kind <> 'not_delivered' THEN w.lo
                 WHEN d.before IS NOT NULL THEN d.before
                 WHEN w.lo IS NULL OR w.lo > w.first THEN w.first ELSE w.hi END AS a,
            CASE WHEN w.kind = 'position_beyond_tail' THEN w.past
-                WHEN w.kind = 'delivered_before_start' THEN w.first
+                WHEN w.kind IN ('delivered_before_start', 'position_before_start') THEN w.first
                 WHEN w.kind <> 'not_delivered' THEN w.hi
                 WHEN d.before IS NOT NULL THEN d.from_offset
                 WHEN w.lo > w.first THEN w.lo ELSE w.past END AS b, NULL AS name
@@ -135,36 +136,4 @@ _STAYED = f"""WITH {_STAYS}, have AS (
       AND r.subscribers -> n.name -> 'released' = 'true'
     LIMIT 100"""  # noqa: S608
 
-_FRONT = f"""SELECT 'keys_without_position' AS kind, s.stream_name AS stream, g.name
-    AS reader_group,
-           {SEGMENT.format("w.segment_id")} AS segment, NULL::bigint AS a, NULL::bigint AS b,
-           w.before::text AS name
-    FROM (SELECT p.group_id, p.stream_id, p.segment_id, t.key_low, t.key_high,
-                 coalesce(max(t.key_high) OVER (
-                     of ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before,
-                 max(t.key_high) OVER of AS reached, lead(p.segment_id) OVER of IS NULL AS last
-          FROM reader_group_segment p JOIN segment t USING (stream_id, segment_id)
-          WINDOW of AS (PARTITION BY p.group_id, p.stream_id ORDER BY t.key_low, p.segment_id)) w
-    JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
-    WHERE w.key_low > w.before OR w.last AND w.reached < 1
-    UNION ALL
-    SELECT 'placement_missing', s.stream_name, g.name, NULL, NULL, NULL, NULL
-    FROM reader_group_stream gs JOIN stream s USING (stream_id) JOIN reader_group g USING (group_id)
-    LEFT JOIN (SELECT group_id, stream_id, count(*) AS n, max(number) AS last
-               FROM placement GROUP BY group_id, stream_id) p USING (group_id, stream_id)
-    WHERE s.state <> 'deleted' AND p.n IS DISTINCT FROM p.last OR p.n IS NULL
-        AND s.state <> 'deleted'
-    LIMIT 100"""  # noqa: S608
-
-# A store has no batches: its position is the cut that its newest version is made of.
-_STORES = """SELECT 'store_position' AS kind, s.stream_name AS stream, a.name AS reader_group,
-           NULL AS segment, NULL::bigint AS a, NULL::bigint AS b, v.version::text AS name
-    FROM adjunct_store a JOIN stream s USING (stream_id)
-    JOIN adjunct_version v ON v.store_id = a.store_id AND v.state = 'published'
-        AND v.superseded_at IS NULL
-    JOIN (SELECT DISTINCT ON (group_id, stream_id) * FROM placement
-          ORDER BY group_id, stream_id, number DESC) p
-        ON p.group_id = a.group_id AND p.stream_id = a.stream_id
-    WHERE s.state <> 'deleted' AND p.cause = 'moved' AND p.cut <> v.cut LIMIT 20"""
-
-STATEMENTS = [_STAYED, _FRONT, _STORES]
+STATEMENTS = [_STAYED]

@@ -51,6 +51,42 @@ KEPT = f"""seg AS MATERIALIZED (
         LEFT JOIN owner o USING (stream_id, segment_id)
     )"""  # noqa: S608 - constants
 
+
+def passed(points: str, wanted: str) -> str:
+    """Return WITH clauses that say up to which offset each cut of groups has passed segments.
+
+    A segment may be pruned: then the order of the ids says it, or nothing. `points`: rows of
+    `group_id`, `stream_id`, `stay`, `side` and `cut`; `wanted`: the segments. After `KEPT`.
+    """
+    return f"""point AS MATERIALIZED (
+        {points}
+    ), entry AS MATERIALIZED (
+        SELECT p.group_id, p.stream_id, p.stay, p.side, c.segment_id, c.past, g.key_low, g.key_high
+        FROM point p CROSS JOIN LATERAL {ENTRIES.format("p.cut")} c
+        LEFT JOIN seg g USING (stream_id, segment_id)
+    ), side AS MATERIALIZED (
+        SELECT group_id, stream_id, stay, side, min(segment_id) AS first, max(segment_id) AS last,
+               bool_and(key_low IS NOT NULL) AS known
+        FROM entry GROUP BY group_id, stream_id, stay, side
+    ), wanted AS MATERIALIZED (
+        {wanted}
+    ), passed AS MATERIALIZED (
+        SELECT i.group_id, i.stream_id, i.stay, i.side, r.segment_id,
+               CASE WHEN e.segment_id IS NOT NULL THEN coalesce(e.past, 0)
+                    WHEN r.segment_id < i.first THEN 9223372036854775807
+                    WHEN r.segment_id > i.last THEN 0
+                    WHEN i.known AND g.key_low IS NOT NULL THEN (
+                        SELECT CASE WHEN min(o.segment_id) > r.segment_id
+                            THEN 9223372036854775807 ELSE 0 END
+                        FROM entry o WHERE o.group_id = i.group_id AND o.stream_id = i.stream_id
+                          AND o.stay = i.stay AND o.side = i.side
+                          AND o.key_low <= g.key_low AND g.key_low < o.key_high) END AS past
+        FROM side i JOIN wanted r USING (stream_id)
+        LEFT JOIN seg g USING (stream_id, segment_id)
+        LEFT JOIN entry e USING (group_id, stream_id, stay, side, segment_id)
+    )"""  # noqa: S608 - constants
+
+
 # From which offset on a segment is looked at: all of it, or what came after the last proven clock,
 # and always its end.
 _ALL = "looked AS (SELECT k.*, 0::bigint AS since FROM kept k)"

@@ -2,7 +2,7 @@
 of that truncation, from where the group was put and what it was given by then."""
 
 from weir.audit.erasures import HOLES
-from weir.audit.ledger import ENTRIES, KEPT
+from weir.audit.ledger import KEPT, passed
 
 # Somebody may have written anything there.
 _NUMBER = "CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::numeric END"
@@ -58,37 +58,13 @@ _ASKED = f"""said AS MATERIALIZED (
             AND gs.stream_id = a.stream_id
     )"""  # noqa: S608 - constants
 
-# Up to which offset the cut where a group was put has passed a segment of which some went, and up
-# to which its end has. The segment may be pruned: then the order of the ids says it, or nothing.
-_PASSED = f"""point AS MATERIALIZED (
-        SELECT DISTINCT group_id, stream_id, stay, 'from' AS side, cut FROM stayed
+# Where groups were put at the time of a receipt, and where they end.
+_PASSED = passed(
+    """SELECT DISTINCT group_id, stream_id, stay, 'from' AS side, cut FROM stayed
         UNION
-        SELECT group_id, stream_id, stay, 'end', end_cut FROM stayed WHERE end_cut IS NOT NULL
-    ), entry AS MATERIALIZED (
-        SELECT p.group_id, p.stream_id, p.stay, p.side, c.segment_id, c.past, g.key_low, g.key_high
-        FROM point p CROSS JOIN LATERAL {ENTRIES.format("p.cut")} c
-        LEFT JOIN seg g USING (stream_id, segment_id)
-    ), side AS MATERIALIZED (
-        SELECT group_id, stream_id, stay, side, min(segment_id) AS first, max(segment_id) AS last,
-               bool_and(key_low IS NOT NULL) AS known
-        FROM entry GROUP BY group_id, stream_id, stay, side
-    ), gone AS MATERIALIZED (
-        SELECT DISTINCT stream_id, segment_id FROM truncated_range
-    ), passed AS MATERIALIZED (
-        SELECT i.group_id, i.stream_id, i.stay, i.side, r.segment_id,
-               CASE WHEN e.segment_id IS NOT NULL THEN coalesce(e.past, 0)
-                    WHEN r.segment_id < i.first THEN 9223372036854775807
-                    WHEN r.segment_id > i.last THEN 0
-                    WHEN i.known AND g.key_low IS NOT NULL THEN (
-                        SELECT CASE WHEN min(o.segment_id) > r.segment_id
-                            THEN 9223372036854775807 ELSE 0 END
-                        FROM entry o WHERE o.group_id = i.group_id AND o.stream_id = i.stream_id
-                          AND o.stay = i.stay AND o.side = i.side
-                          AND o.key_low <= g.key_low AND g.key_low < o.key_high) END AS past
-        FROM side i JOIN gone r USING (stream_id)
-        LEFT JOIN seg g USING (stream_id, segment_id)
-        LEFT JOIN entry e USING (group_id, stream_id, stay, side, segment_id)
-    )"""  # noqa: S608 - constants
+        SELECT group_id, stream_id, stay, 'end', end_cut FROM stayed WHERE end_cut IS NOT NULL""",
+    "SELECT DISTINCT stream_id, segment_id FROM truncated_range",
+)
 
 # What went and was not read: of a range what lies after where the group was put and before its end,
 # without what it was given by then. A batch that was open at that time begins a range of its own.

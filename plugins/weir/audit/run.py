@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.audit import deliveries, losses, receipts
-from weir.audit.batches import of_batches
+from weir.audit import deliveries, losses, positions, receipts
+from weir.audit.batches import GONE, of_batches
 from weir.audit.certificates import false_certificates
 from weir.audit.erasures import of_erasures
 from weir.audit.ledger import ORDER, STATES, TILES, of_streams
@@ -101,7 +101,11 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
     }
     done = Audited(row.now, since, look is not None, len(clocks), row.groups, clocks=clocks)
     everything = since is None
-    moving = [*of_streams(everything), *of_batches(everything)]
+    moving = [
+        *of_streams(everything),
+        *of_batches(everything),
+        positions.of_checkpoints(everything),
+    ]
     standing = [
         STATES,
         TILES,
@@ -109,6 +113,8 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
         *losses.STATEMENTS,
         *of_erasures(everything),
         *deliveries.STATEMENTS,
+        *positions.STATEMENTS,
+        GONE,
     ]
     for how, statements in (
         (_OF_ALL_ROWS, [*standing, *(moving if everything else [])]),

@@ -47,6 +47,10 @@ def prune_batches(database: Database, older_than: float) -> int:
                         WHERE (n.stream_id, n.segment_id, n.size_class, n.from_offset)
                               = (i.stream_id, i.segment_id, i.size_class, i.from_offset)
                           AND (n.group_id, n.batch_id) = (b.group_id, b.batch_id)
+                    ), noted AS (
+                        UPDATE installation SET batches_pruned = greatest(batches_pruned,
+                            clock_timestamp() - :age * interval '1 second')
+                        WHERE EXISTS (SELECT FROM pruned)
                     )
                     SELECT count(*) FROM pruned"""
                 ),
