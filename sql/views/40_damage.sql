@@ -6,6 +6,7 @@ SELECT s.stream_name AS stream, weir_internal.segment_name(d.segment_id) AS segm
            WHEN 'garbage' THEN 'no sweep deletes it: look at it, then verify with repair, which lets it go'
            WHEN 'renamed' THEN 'verify with repair, which moves it back, or move it back yourself'
            WHEN 'offsets' THEN 'restore the database from a backup, then recover'
+           WHEN 'holes' THEN 'restore the database from a backup, then recover'
            WHEN 'segment' THEN 'readers find these events in the order of another key: report a defect, and append them anew'
            ELSE 'put the file back from a backup or a copy of the warehouse; if there is none, truncate the stream past it'
        END AS advice,
@@ -19,7 +20,7 @@ WHERE d.segment_id IS NULL OR EXISTS (
 COMMENT ON VIEW weir.damage IS 'What weir_verify and weir_stream_cuts have found that is not as recorded, and what to do about it.';
 COMMENT ON COLUMN weir.damage.stream IS 'The stream; null for a file that is in no stream''s folder.';
 COMMENT ON COLUMN weir.damage.segment IS 'The segment of the events of the file, as number.epoch; null for a file that nobody knows.';
-COMMENT ON COLUMN weir.damage.kind IS 'missing; size; unreadable (a page or the footer); end (the footer and what is before it, 64 KiB at least, are others than were written); rows (more or fewer than recorded, or of other ranks); content (the digest differs); bytes (others, in what no reader needs); order (of ranks and clocks); commits (the time index has others); segment (a key belongs to another one); offsets (of the files, in the database); unknown (a file that the database does not know); renamed (such a file is what another one was); garbage (a sweep was about to delete it, and it is not what was recorded, or is no garbage).';
+COMMENT ON COLUMN weir.damage.kind IS 'missing; size; unreadable (a page or the footer); end (the footer and what is before it, 64 KiB at least, are others than were written); rows (more or fewer than recorded, or of other ranks); content (the digest differs); bytes (others, in what no reader needs); order (of ranks and clocks); commits (the time index has others); segment (a key belongs to another one); offsets (of the files, in the database); holes (the offsets without a row are not those that erasures declare); unknown (a file that the database does not know); renamed (such a file is what another one was); garbage (a sweep was about to delete it, and it is not what was recorded, or is no garbage).';
 COMMENT ON COLUMN weir.damage.advice IS 'What to do.';
 
 COMMENT ON COLUMN weir.damage.start_offset IS 'The offset of the first event of the file.';

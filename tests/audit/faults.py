@@ -104,6 +104,18 @@ FAULTS: list[tuple[str, str, str]] = [
      f"""INSERT INTO hole SELECT stream_id, segment_id, 0, 7,
             int4multirange(int4range(start_offset::integer, start_offset::integer + 1))
         FROM data_file WHERE {_SECOND}"""),
+    # Garbage.
+    *[(f"garbage that is {what}", "garbage_is_needed",
+       f"INSERT INTO garbage (root, path, reason) SELECT {root}, {path}, 'truncated' FROM {of} LIMIT 1")
+      for what, root, path, of in (
+          ("a file", "''", "path", "data_file WHERE stream_id = :s"),
+          ("the folder of a file", "''", "regexp_replace(path, '[^/]+$', '')",
+           "data_file WHERE stream_id = :s"),
+          ("the folder of a stream", "''", "split_part(path, '/', 1) || '/'",
+           "data_file WHERE stream_id = :s"),
+          ("a file of a store", "''", "path", "adjunct_file"),
+          ("the folder of a store", "''", "split_part(path, '/', 1) || '/'", "adjunct_file"),
+          ("an output", "root", "path", "parquet_output WHERE group_id = :g"))],
     # Reader groups.
     ("a skipped batch", "not_delivered", f"DELETE FROM delivered_range WHERE {_RANGE}"),
     ("a gap in what was delivered", "not_delivered",

@@ -74,7 +74,7 @@ def test_a_planted_fault_is_found_by_its_name(world: World, kind: str, fault: st
 
 
 def test_every_kind_but_those_of_files_is_planted() -> None:
-    of_files = {"file_absent", "file_size", "file_rows"}
+    of_files = {"file_absent", "file_size", "file_rows", "hole_elsewhere"}
     of_erasures = {kind for kind in SENTENCES if kind.startswith("certificate_")}  # test_erased.py
     assert {kind for _, kind, _ in FAULTS} == SENTENCES.keys() - of_files - of_erasures
 

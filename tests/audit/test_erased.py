@@ -6,8 +6,9 @@ import weir
 from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.erasure.world import Erasing
+from tests.raises import raises
 from tests.world.groups import Group
-from tests.world.streams import run
+from tests.world.streams import rows, run
 from weir.audit.files import looking_at
 from weir.audit.run import audit
 from weir.database.connection import Database
@@ -52,6 +53,65 @@ def test_what_was_erased_before_it_went_unread_was_not_lost(
     run(database, "UPDATE hole SET events = events - 1, offsets = offsets - '{[0, 1)}'")
     kinds = {one.kind for one in audit(database, everything=True).counter_examples}
     assert "lost_without_a_word" in kinds
+
+
+# A file has offsets 0 to 9 of key a, b, a, b ...; those of b are erased.
+_HOLES = {
+    "moved by one": """offsets = (
+        SELECT range_agg(int4range(lower(m) - 1, upper(m) - 1)) FROM unnest(offsets) m)""",
+    "moved on by one": "offsets = offsets - '{[1, 2)}' + '{[2, 3)}'",
+    "one of them moved": "offsets = offsets - '{[5, 6)}' + '{[4, 5)}'",
+    "widened": "offsets = offsets + '{[2, 3)}', events = events + 1",
+    "made smaller": "offsets = offsets - '{[5, 6)}', events = events - 1",
+    "moved to where no file is": "chunk = 7",
+}
+
+
+@pytest.mark.parametrize("fault", [*_HOLES.values(), ""], ids=[*_HOLES, "removed"])
+def test_a_hole_that_is_elsewhere_than_its_file_says_is_found_by_audit_and_verify(
+    database: Database, settings: Settings, fault: str
+) -> None:
+    with weir.open(settings=settings) as store:
+        store.create_stream("shop/orders", "customer")
+        store.append("shop/orders", [{"customer": one} for one in "abababab" * 2])
+        store.append("shop/orders", [{"customer": "c"}])
+        store.erase("shop/orders", "asked", keys=["b"], dry_run=False)
+        assert store.audit(everything=True, files=True)["proven"]
+        store.verify()
+        run(database, f"UPDATE hole SET {fault}" if fault else "DELETE FROM hole")
+        with raises("ledger_refuted"):
+            store.audit(everything=True, files=True)
+        found = {row.kind for row in rows(database, "SELECT kind FROM counter_examples")}
+        assert "hole_elsewhere" in found
+        with raises("damage_found"):
+            store.verify()
+        kinds = {row.kind for row in rows(database, "SELECT kind FROM weir.damage")}
+        assert "holes" in kinds
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "UPDATE hole SET events = events * 2",
+        "INSERT INTO hole SELECT stream_id, segment_id, chunk + 1, events, offsets FROM hole",
+        """INSERT INTO hole SELECT stream_id, segment_id, chunk - 1, events, (
+            SELECT range_agg(int4range(lower(m) + 65536, upper(m) + 65536))
+            FROM unnest(offsets) m) FROM hole""",
+        "UPDATE data_file SET erased = erased + 1",
+    ],
+)
+def test_a_hole_that_is_doubled_is_found_by_audit_and_verify(
+    database: Database, settings: Settings, fault: str
+) -> None:
+    with weir.open(settings=settings) as store:
+        store.create_stream("shop/orders", "customer")
+        store.append("shop/orders", [{"customer": one} for one in "abababab"])
+        store.erase("shop/orders", "asked", keys=["b"], dry_run=False)
+        run(database, fault)
+        with raises("ledger_refuted"):
+            store.audit(everything=True)
+        with raises("damage_found"):
+            store.verify()
 
 
 @pytest.mark.parametrize(

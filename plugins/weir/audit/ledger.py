@@ -341,10 +341,36 @@ STATES = """SELECT 'stream_kept' AS kind, s.stream_name AS stream, NULL AS reade
     WHERE s.state <> 'deleted' AND a.clock > s.last_clock LIMIT 20"""
 
 
+# What counts as garbage may be deleted: a file, or a folder, of a stream, a store or an output. A
+# file lies in a folder of the stream's.
+GARBAGE = """WITH file AS (
+        SELECT s.stream_name, g.path FROM data_file f JOIN stream s USING (stream_id)
+        JOIN garbage g ON g.root = '' AND g.path = f.path
+        UNION ALL
+        SELECT s.stream_name, g.path
+        FROM (SELECT stream_id, regexp_replace(path, '[^/]+$', '') AS folder
+              FROM data_file GROUP BY 1, 2) f
+        JOIN stream s USING (stream_id)
+        JOIN garbage g ON g.root = '' AND starts_with(f.folder, g.path)
+            AND right(g.path, 1) = '/' AND split_part(g.path, '/', 1) = split_part(f.folder, '/', 1)
+        UNION ALL
+        SELECT o.name, g.path FROM adjunct_file a JOIN adjunct_store o USING (store_id)
+        JOIN garbage g ON g.root = '' AND (g.path = a.path
+            OR right(g.path, 1) = '/' AND starts_with(a.path, g.path))
+        UNION ALL
+        SELECT o.group_name, g.path FROM parquet_output o
+        JOIN garbage g ON g.root = o.root AND g.path = o.path
+    )
+    SELECT 'garbage_is_needed' AS kind, f.stream_name AS stream, NULL AS reader_group,
+           NULL AS segment, NULL::bigint AS a, NULL::bigint AS b, f.path AS name
+    FROM file f GROUP BY f.stream_name, f.path LIMIT 20"""
+
+
 def of_streams(everything: bool) -> list[str]:
     """Return the statements about streams; with `everything`, about all that they have."""
     return [
         _covers(_COMMITS, "commit", everything),
         _covers(_FILES, "file", everything),
         _whole(everything),
+        *([GARBAGE] if everything else []),
     ]

@@ -66,11 +66,13 @@ SENTENCES = {
     # Erasures.
     "hole_sum": "the holes of stream {stream} from offset {a:,} of segment {segment} on are said to be {b:,}, and are not",
     "hole_not_declared": "file {name} of stream {stream} says that {b:,} of its offsets have no row, and holes are declared at {a:,}",
+    "hole_elsewhere": "file {name} of stream {stream} and the holes that are declared in it differ at offset {a:,}",
     "hole_without_erasure": "stream {stream} has {a:,} holes in segment {segment}, and its erasures come to {b:,}",
     "certificate_not_signed": "the certificate of {name}, about stream {stream}, is not signed with the installation's key, or was changed",
     "certificate_differs": "the certificate of {name}, about stream {stream}, says that {a:,} events were erased, and its erasures are {b:,} or others",
     "certificate_lost": "erasure {a:,} of stream {stream} was asked for by {name}, and there is no such request with a certificate",
     # Files.
+    "garbage_is_needed": "{name} counts as garbage, and {stream} needs it",
     "file_absent": "file {name} of stream {stream} is in the ledger, and not in the warehouse",
     "file_size": "file {name} of stream {stream} has {a:,} bytes, and the ledger says {b:,}",
     "file_rows": "file {name} of stream {stream} has {a:,} rows, and the ledger says {b:,}",

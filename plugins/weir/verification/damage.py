@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 # By what finds them: each look at a file, a look at its contents, the database, a list of files.
 OF_FILES = ("missing", "size", "unreadable", "end", "rows", "commits")
-OF_CONTENTS = ("content", "order", "segment", "bytes")
+OF_CONTENTS = ("content", "order", "segment", "bytes", "holes")
 OF_OFFSETS = ("offsets",)
 OF_LISTS = ("unknown", "renamed")
 

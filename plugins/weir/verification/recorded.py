@@ -226,7 +226,8 @@ def _continues(unit: Unit, file: File) -> bool:
 
 def wrong_offsets(connection: Connection, stream_id: int) -> list[tuple[File, str]]:
     """Return the files of a stream whose offsets are not those that follow the file before, or
-    that do not reach from the head to the tail; and what is wrong. Call it in a snapshot."""
+    that do not reach from the head to the tail, or whose segment has holes that it can't have; and
+    what is wrong. Call it in a snapshot."""
     rows = connection.execute(_OFFSETS, {"s": stream_id}).all()
     return [(File(*row[:-1]), row.what) for row in rows]
 
@@ -249,6 +250,12 @@ _OFFSETS = text(
                 f.start_offset - 1)
             WHEN f.next IS NULL AND f.start_offset + f.events <> z.tail THEN format(
                 'it ends at offset %s, but its segment at %s', f.start_offset + f.events, z.tail)
+            WHEN f.next IS NULL AND EXISTS (
+                SELECT FROM hole o WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id
+                  AND (o.chunk < 0 OR lower(o.offsets) < 0 OR upper(o.offsets) > 65536
+                       OR o.chunk * 65536 + upper(o.offsets) > z.tail
+                       OR o.events <> (SELECT sum(upper(m) - lower(m)) FROM unnest(o.offsets) m)))
+            THEN 'holes of its segment are declared where it has no offsets, or counted wrong'
             END AS what
         FROM file f
         LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h

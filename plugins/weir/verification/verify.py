@@ -25,6 +25,7 @@ from weir.verification import damage
 from weir.verification.damage import OF_CONTENTS, OF_FILES, OF_OFFSETS, Damage
 from weir.verification.files import Reader, Seen, look_at
 from weir.verification.footers import look_here, opened
+from weir.verification.holes import wrong_holes
 from weir.verification.kept import let_go
 from weir.verification.recorded import (
     BEGIN,
@@ -242,6 +243,8 @@ def _verify_units(
         done.without_digest += sum(commit.digest is None for commit in unit.commits)
         if contents is not None:
             done.keys_not_checked += sum(not one.keys for one in of_unit if not one.wrong)
+    if contents is not None:
+        found += wrong_holes(app, columns.stream_id, files)
     if any(one.kind in ("missing", "unreadable") for one in found):
         # Not if the whole warehouse is away.
         check_warehouse_ownership(app.database, app.settings.warehouse)
