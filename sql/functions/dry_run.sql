@@ -92,6 +92,7 @@ DECLARE
     lower record;
     released jsonb;
     who text;
+    gone text;
 BEGIN
     SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = sid;
     events := 0;
@@ -107,12 +108,22 @@ BEGIN
                FILTER (WHERE NOT u.timed_out AND s.retention = 'consumed')
     INTO timed_out, released
     FROM jsonb_to_recordset(i.subscribers) AS u (name text, cut jsonb, timed_out boolean);
+    -- Whose deletion has released events since the last decision, as it said itself.
+    SELECT ' (' || string_agg(DISTINCT r.object, ', ') || CASE count(DISTINCT r.object) WHEN 1 THEN ' was' ELSE ' were' END
+           || ' deleted)' INTO gone
+    FROM weir_internal.placement p JOIN weir_internal.request r
+        ON r.object = p.group_name AND r.operation = 'delete_reader_group' AND r.ended_at >= p.placed_at
+        AND EXISTS (SELECT FROM jsonb_array_elements_text(r.result -> 'deletes') d
+                    WHERE d LIKE 'that releases % of ' || s.stream_name || ' at once')
+    WHERE p.stream_id = sid AND r.ended_at > coalesce(s.retained_at, s.created_at)
+      AND NOT EXISTS (SELECT FROM weir_internal.reader_group g WHERE g.group_id = p.group_id);
+    gone := coalesce(gone, '');
     who := CASE WHEN timed_out = '{}' THEN 'no subscriber reads the stream'
-                ELSE 'every subscriber has timed out (' || array_to_string(timed_out, ', ') || ')' END;
+                ELSE 'every subscriber has timed out (' || array_to_string(timed_out, ', ') || ')' END || gone;
     IF released IS NOT NULL THEN
         SELECT weir_internal.meet_cuts(sid, array_agg(DISTINCT r.value)) INTO bound FROM jsonb_each(released) r;
         held_by := weir_internal.holding(sid, released, bound);
-        who := 'all subscribers' || CASE timed_out WHEN '{}' THEN '' ELSE ' that have not timed out' END;
+        who := 'all subscribers' || CASE timed_out WHEN '{}' THEN '' ELSE ' that have not timed out' END || gone;
     END IF;
     SELECT m.which, l -> m.which AS record INTO lower
     FROM (VALUES ('min_age', s.retain_min_age), ('min_bytes', s.retain_min_bytes)) m (which, least)
@@ -146,7 +157,7 @@ BEGIN
             END IF;
             c := weir_internal.join_cuts(sid, weir_internal.meet_cuts(sid, ARRAY[c, l -> 'min_age' -> 'cut']), s.head);
             chosen := 'min_age';
-            reason := 'consumed, and ' || weir_internal.beyond_limit(s, chosen);
+            reason := 'consumed' || gone || ', and ' || weir_internal.beyond_limit(s, chosen);
         END IF;
         SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, c) z;
         IF kept < s.retain_min_bytes THEN
@@ -154,7 +165,7 @@ BEGIN
                 c := weir_internal.join_cuts(sid,
                     weir_internal.meet_cuts(sid, ARRAY[c, l -> 'min_bytes' -> 'cut']), s.head);
                 chosen := 'min_bytes';
-                reason := 'consumed, and ' || weir_internal.beyond_limit(s, chosen);
+                reason := 'consumed' || gone || ', and ' || weir_internal.beyond_limit(s, chosen);
                 SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, c) z;
             END IF;
             IF kept < s.retain_min_bytes THEN

@@ -146,6 +146,48 @@ def test_a_head_in_the_middle_of_a_file_hides_what_is_below_it_from_who_is_attac
     assert duck.rows(lane.name) == []
 
 
+@pytest.mark.parametrize("files", ["of one commit", "compacted", "erased"])
+def test_what_is_truncated_is_in_changes_until_its_file_is_and_behind_no_other_door(
+    database: Database, settings: Settings, duck: Duck, files: str
+) -> None:
+    lane = Lane.made(database, segments=1)
+    clocks = [
+        put(lane, settings, key=["a", "b", "a", "a"], n=[n, n + 1, n + 2, n + 3]) for n in (0, 4)
+    ]
+    gone = set()
+    if files == "compacted":
+        compact(database, settings, EVER, [lane.name], thorough=True)
+    if files == "erased":
+        with weir.open(settings=settings) as store:
+            store.erase(str(lane.name), "asked", keys=["b"], dry_run=False)
+        gone = {1, 5}
+    lane.truncate("0.0=2")
+    table = f'weir.test."{lane.name.name}"'
+    moments = [
+        f"TIMESTAMPTZ '{datetime.datetime.fromtimestamp(clock / 1e6, datetime.UTC).isoformat()}'"
+        for clock in clocks
+    ]
+
+    def shown(what: str, where: str = "") -> set[int]:
+        return {n for (n,) in duck.ask(f"SELECT n FROM {what} {where}")}
+
+    left = set(range(2, 8)) - gone
+    assert shown(table) == shown(table, f"AT (VERSION => {clocks[1]})") == left
+    assert shown(table, f"AT (TIMESTAMP => {moments[1]})") == left
+    assert shown(table, f"AT (VERSION => {clocks[0]})") == {n for n in left if n < 4}
+    assert shown(table, f"AT (TIMESTAMP => {moments[0]})") == {n for n in left if n < 4}
+    for door in ("changes", "insertions"):
+        for low, high in (clocks, moments):
+            given = f"ducklake_table_{door}('weir', 'test', '{lane.name.name}', {low}, {high})"
+            assert shown(given) == set(range(8)) - gone
+            assert shown(given, f"WHERE rowid IN (SELECT rowid FROM {table})") == left
+            given = f"ducklake_table_deletions('weir', 'test', '{lane.name.name}', {low}, {high})"
+            assert shown(given) == set()
+    lane.truncate("0.0=8")
+    given = f"ducklake_table_changes('weir', 'test', '{lane.name.name}', {clocks[0]}, {clocks[1]})"
+    assert shown(table) == shown(given) == set()
+
+
 def test_changes_between_versions_and_times_are_the_events_committed_then(
     database: Database, settings: Settings, duck: Duck
 ) -> None:

@@ -8,6 +8,7 @@ from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.retention import consume, decide
 from tests.world.streams import Lane, run, unique
+from weir.database.connection import Database
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.checkpoints.periodic import checkpoint_all, settle_all
 from weir.reader_groups.groups.lifecycle import delete_reader_group
@@ -196,3 +197,28 @@ def test_what_a_subscriber_can_not_be_is_refused(
 ) -> None:
     with raises(said):
         Group.made(lane, **options)
+
+
+@pytest.mark.parametrize("before", ["", "retention", "more retention"])
+def test_a_decision_names_the_subscribers_whose_deletion_released_events(
+    database: Database, before: str
+) -> None:
+    lane = Lane.made(database, segments=1, retention="consumed")
+    lane.append({"0.0": 4})
+    reads, never, other = Group.made(lane), Group.made(lane), Group.made(lane, subscriber=False)
+    reads.reader().read_all()
+    reads.checkpoint("all")
+    for _ in before.split():
+        assert "deleted" not in retain(database, [lane.name])[0]["reason"]
+    for group in (other, never):
+        delete_reader_group(database, group.name, request_id=unique("delete"))
+    [done] = retain(database, [lane.name])
+    assert done["reason"] == (
+        f"all subscribers ({never.name} was deleted) are past it; held by {reads.name}"
+    )
+    receipt = lane.value("SELECT reason FROM truncation WHERE stream_id = :s")
+    assert receipt == done["reason"]
+    lane.append({"0.0": 4})
+    reads.reader().read_all()
+    reads.checkpoint("more")
+    assert "deleted" not in retain(database, [lane.name])[0]["reason"]
