@@ -188,6 +188,38 @@ def test_a_gap_is_an_error_or_a_new_beginning_that_says_what_is_missing(lane: La
     assert since == build.clock
 
 
+def test_a_gap_before_the_first_version_is_an_error_or_is_counted_in_it(lane: Lane) -> None:
+    store = Store.made(lane)
+    lane.append({"0.0": 4, "1.0": 1})
+    lane.truncate("0.0=2, 1.0=0")
+    with raises("adjunct_gap 2"):
+        store.begin()
+    store.update(on_gap="rebuild")
+    build = store.begun()
+    assert (build.kind, build.from_cut) == ("rebuilt", {"0.0": 2, "1.0": 0})
+    store.lapse()
+    again = store.begun("another")
+    assert (again.version, again.attempt) == (build.version, 2), "nothing went since it began"
+    lane.truncate("0.0=3, 1.0=0")
+    store.lapse()
+    anew = store.begun()
+    assert (anew.version, anew.from_cut) == (build.version + 1, {"0.0": 3, "1.0": 0})
+    store.publish(anew)
+    assert store.rows(
+        "SELECT lost_events FROM adjunct_version WHERE store_id = :a AND version = :v",
+        v=anew.version,
+    ) == [(3,)]  # fmt: skip
+
+
+def test_a_store_of_which_nothing_went_before_its_first_version_has_lost_nothing(
+    lane: Lane,
+) -> None:
+    lane.append({"0.0": 2})
+    lane.truncate("0.0=1, 1.0=0")
+    store = Store.made(lane)
+    assert store.begun().from_cut == {"0.0": 1, "1.0": 0}
+
+
 def test_a_gap_that_opens_while_a_version_is_built_ends_that_build(lane: Lane) -> None:
     store = Store.made(lane, on_gap="rebuild")
     store.build()

@@ -113,7 +113,7 @@ def begin_build(
             return running
         start, lost = _start(connection, stream, store, newest)
         if running is not None:
-            if not lost:
+            if not lost or (running.base is None and not _lost(connection, stream, running)):
                 return _again(connection, store, running, builder, lease)
             _abandon(connection, store, running.version)
         rekeyed = newest is not None and _rekeyed(connection, store, newest, code)
@@ -236,23 +236,36 @@ def _start(
 ) -> tuple[Cut, int]:
     """Return where a store continues to read its stream, and how many events were truncated before
     it has read them. Raises Truncated for such a gap, unless the store is then rebuilt."""
-    if newest is None:
-        return stream.head, 0
-    lost, gone = 0, f"an unknown number of events of stream {stream.name} were truncated"
-    try:
-        missing = missing_after(connection, stream.stream_id, newest.cut, None)
-        if missing is not None:
-            lost, gone = missing.events, str(missing)
-    except Truncated:  # the rows of its segments were pruned, so nobody knows how many events
-        lost = -1
+    start = newest.cut if newest is not None else connection.execute(_ENTERED, {
+        "g": store.group_id, "s": stream.stream_id}).scalar_one()  # fmt: skip
+    lost, gone = _missing(connection, stream, start)
     if lost and store.configuration.on_gap == "fail":
+        so = "its keys may have old values" if newest else "its first version would lack them"
         raise Truncated(
             "adjunct_gap",
-            f"{gone}, before adjunct store {store.name} read them, so its keys may have old "
-            "values; to rebuild it from what is left, "
+            f"{gone}, before adjunct store {store.name} read them, so {so}; to build it from what "
+            "is left, "
             f"{do('update_adjunct_store', adjunct_store=store.name, on_gap='rebuild')}.",
         )
-    return newest.cut, lost
+    return stream.head if newest is None else start, lost
+
+
+# Before its first version a store has read nothing: it is where its group entered the stream.
+_ENTERED = text("SELECT start_cut FROM reader_group_stream WHERE group_id = :g AND stream_id = :s")
+
+
+def _missing(connection: Connection, stream: LockedStream, start: Cut) -> tuple[int, str]:
+    """Return how many events after a cut were truncated (-1: nobody knows), and a phrase for it."""
+    try:
+        missing = missing_after(connection, stream.stream_id, start, None)
+    except Truncated:  # the rows of its segments were pruned
+        return -1, f"an unknown number of events of stream {stream.name} were truncated"
+    return (0, "") if missing is None else (missing.events, str(missing))
+
+
+def _lost(connection: Connection, stream: LockedStream, build: Build) -> bool:
+    """Return whether some of the events of a build were truncated since it began."""
+    return _missing(connection, stream, build.from_cut)[0] != 0
 
 
 def _events_between(
