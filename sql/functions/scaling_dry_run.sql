@@ -120,7 +120,7 @@ BEGIN
         RETURN NEXT;
     END IF;
 END $$;
-COMMENT ON FUNCTION weir.scale_dry_run(text) IS 'What weir_scale would decide now: a row for each split or merge, all of one scale, or one row with the rule by which it would do nothing. The dry run of weir_scale also says where a split would lie.';
+COMMENT ON FUNCTION weir.scale_dry_run(text) IS 'What weir_scale would decide now: a row for each split or merge, all of one scale, or one row with the rule by which it would do nothing. It knows no data: pieces is how many there are at most. Where the keys of a segment allow fewer, a run at the maximum of the stream splits other hot segments into more. The dry run of weir_scale looks at the keys, and also says where a split would lie.';
 
 CREATE OR REPLACE FUNCTION weir.why_scale(stream text)
 RETURNS TABLE (segment text, verdict text, why text)
