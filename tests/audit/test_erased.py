@@ -50,6 +50,14 @@ def test_what_was_erased_before_it_went_unread_was_not_lost(
     assert audit(database, everything=True).counter_examples == []
     slow.reader().read_all()
     assert audit(database, everything=True).counter_examples == []
+    for more in (1, -1):
+        run(
+            database,
+            "UPDATE truncation SET events = events + :n, events_until = events_until + :n",
+            n=more,
+        )
+        kinds = {one.kind for one in audit(database, everything=True).counter_examples}
+        assert kinds == ({"receipt_sum"} if more == 1 else set())
     run(database, "UPDATE hole SET events = events - 1, offsets = offsets - '{[0, 1)}'")
     kinds = {one.kind for one in audit(database, everything=True).counter_examples}
     assert "lost_without_a_word" in kinds

@@ -51,11 +51,15 @@ _SUMS = f"""SELECT 'receipt_sum' AS kind, t.stream_name AS stream, NULL AS reade
     FROM truncation t LEFT JOIN (
         SELECT stream_id, number, sum(to_offset - from_offset) AS events
         FROM truncated_range GROUP BY stream_id, number) r USING (stream_id, number)
-    WHERE t.events IS DISTINCT FROM r.events AND NOT coalesce(t.events BETWEEN r.events - (
-        SELECT coalesce(sum(h.holes), 0)
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(h.holes), 0) AS holes
         FROM truncated_range q
             CROSS JOIN LATERAL {HOLES.format("q", "q.from_offset", "q.to_offset")} h
-        WHERE q.stream_id = t.stream_id AND q.number = t.number) AND r.events, false)
+        WHERE q.stream_id = t.stream_id AND q.number = t.number) n
+    WHERE r.events IS NULL
+       OR t.events NOT BETWEEN r.events - n.holes AND r.events - CASE WHEN EXISTS (
+        SELECT FROM erasure e WHERE e.stream_id = t.stream_id AND e.erased_at > t.truncated_at)
+        THEN 0 ELSE n.holes END
     LIMIT 20"""  # noqa: S608
 
 _NUMBERS = """SELECT CASE WHEN t.number <> t.before + 1 THEN 'receipt_lost' ELSE 'receipt_total' END
