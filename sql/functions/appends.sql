@@ -265,7 +265,7 @@ BEGIN
             in_late := 0;
         END IF;
         SELECT min(f.low), max(f.high) INTO lowest, highest FROM unnest(in_min_times, in_max_times) AS f (low, high);
-        IF weir_internal.not_yet(s, in_stated, highest) THEN
+        IF weir_internal.not_yet(s, in_stated) THEN
             outcome := 'not yet';
         END IF;
     END IF;

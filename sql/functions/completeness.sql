@@ -17,14 +17,19 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.stated(weir_internal.stream, text, bigint) IS 'Records what a writer states about a locked stream, and returns the event time that the stream is complete to then.';
 
-CREATE OR REPLACE FUNCTION weir_internal.not_yet(s weir_internal.stream, in_until bigint, in_newest bigint)
-RETURNS boolean
+-- The clock of the stream does not count: it stays ahead once Postgres's clock was. Nor do its events.
+CREATE OR REPLACE FUNCTION weir_internal.not_after(s weir_internal.stream) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT weir_internal.now_clock() + 1000000 * s.event_time_ahead $$;
+COMMENT ON FUNCTION weir_internal.not_after(weir_internal.stream) IS 'The latest event time that a stream takes as right now: now, and what its setting event_time_ahead adds.';
+
+CREATE OR REPLACE FUNCTION weir_internal.not_yet(s weir_internal.stream, in_until bigint) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT in_until < 9223372036854775807  -- the largest: the writer appends nothing more
-       AND in_until > greatest(s.last_clock, weir_internal.now_clock(), s.newest_event_time, in_newest)
+       AND in_until > weir_internal.not_after(s)
 $$;
-COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint, bigint) IS 'Whether nobody can have appended everything up to an event time: it is later than now, than every event of the stream, and than another time.';
+COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint) IS 'Whether nobody can have appended everything up to an event time, because it is later than now.';
 
 -- Records a statement without an append. Returns `stated` or `done` (the writer has said so, and that stays), or says why nothing was changed.
 CREATE OR REPLACE FUNCTION weir_internal.state_completeness(in_scope text, in_name text, in_writer_id text, in_until bigint)
@@ -43,7 +48,7 @@ BEGIN
         RETURN s.state;
     ELSIF s.event_time IS NULL THEN
         RETURN 'no event time';
-    ELSIF weir_internal.not_yet(s, in_until, NULL) THEN
+    ELSIF weir_internal.not_yet(s, in_until) THEN
         RETURN 'not yet';
     ELSIF in_until < 9223372036854775807 AND EXISTS (
         SELECT FROM weir_internal.stream_writer w WHERE w.stream_id = s.stream_id

@@ -14,6 +14,7 @@ CREATE TABLE weir_internal.stream (
     on_bad_rows text NOT NULL CHECK (on_bad_rows IN ('fail', 'quarantine')),
     on_new_column text NOT NULL DEFAULT 'add' CHECK (on_new_column IN ('refuse', 'add')),
     event_time text,
+    event_time_ahead bigint NOT NULL DEFAULT 0 CHECK (event_time_ahead >= 0),
     tags text[] NOT NULL DEFAULT '{}',
     owner text CHECK (owner <> ''),
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
@@ -81,6 +82,7 @@ COMMENT ON COLUMN weir_internal.stream.on_missing_key IS 'What happens to rows w
 COMMENT ON COLUMN weir_internal.stream.on_bad_rows IS 'What happens to rows that do not fit the schema: fail or quarantine.';
 COMMENT ON COLUMN weir_internal.stream.on_new_column IS 'What happens to rows with a column that the stream does not have: refuse the append, or add the column.';
 COMMENT ON COLUMN weir_internal.stream.event_time IS 'Spark SQL expression over the user''s columns: when an event happened. Null: the stream has no event time.';
+COMMENT ON COLUMN weir_internal.stream.event_time_ahead IS 'Seconds that a writer may state, and an event may be, later than now.';
 COMMENT ON COLUMN weir_internal.stream.tags IS 'Words to find it by.';
 COMMENT ON COLUMN weir_internal.stream.owner IS 'The role of the database whose members see and change it; null: everybody.';
 COMMENT ON COLUMN weir_internal.stream.scaling IS 'fixed, or by event_rate or byte_rate.';

@@ -38,6 +38,7 @@ class CreateStreamOperator(ActionOperator):
         stream: str | XComArg,
         routing_key: str | XComArg,
         event_time: str | XComArg = "",
+        event_time_ahead: str | XComArg = "none",
         segments: int | XComArg = 1,
         on_missing_key: Literal["automatic", "fail", "quarantine", "spread"]
         | XComArg = "automatic",
@@ -250,6 +251,7 @@ class UpdateStreamOperator(ActionOperator):
         on_new_column: Literal["unchanged", "refuse", "add"] | XComArg = "unchanged",
         refuse_erased: Literal["unchanged", "yes", "no"] | XComArg = "unchanged",
         event_time: str | XComArg = "",
+        event_time_ahead: str | XComArg = "",
         publish: Literal["unchanged", "none", "iceberg"] | XComArg = "unchanged",
         tags: list[str] | XComArg = ...,
         owner_role: str | XComArg = "",

@@ -21,7 +21,7 @@ def state_completeness(
     `until`: a datetime, a text, microseconds, or `done` if the writer appends nothing more. Changes
     nothing if the writer has stated a later time, or `done` (which is logged; semantics 16.4).
     Raises NotFound; Conflict if the stream is sealed; InvalidInput for what is not a time, for a
-    stream without event time, and for a time that is later than now and than every event of it.
+    stream without event time, and for a time that is later than now (`event_time_ahead`).
     """
     check_text("writer_id", writer_id)
     stated = until if isinstance(until, int) else stated_until(until)

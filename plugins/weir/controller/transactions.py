@@ -7,7 +7,6 @@ fenced from then on, because its orphaned driver may still be running.
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -186,8 +185,10 @@ def begin(
         )  # fmt: skip
     if found.outcome == "committed":
         if stated is not None:  # its files are there, and since then it may have learned more
-            with suppress(Conflict, InvalidInput, NotFound):  # it is done, whatever it states now
+            try:  # it is done, whatever it states now
                 state_completeness(database, name, writer_id, stated)
+            except (Conflict, InvalidInput, NotFound) as error:
+                log.warning("%s", error.sentence)
         return Committed(
             str(name), found.transaction_number, found.clock, found.events, found.rejected,
             found.bytes, found.files, repeated=True, **event_times(found),

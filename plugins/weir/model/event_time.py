@@ -98,7 +98,7 @@ def not_complete_yet(name: StreamName, stated: int) -> InvalidInput:
     """Return the sentence for an event time up to which nobody can have appended everything."""
     return InvalidInput(
         "completeness_in_future",
-        f"complete_until is {say_time(stated)}, which is later than now and than every event of "
-        f"stream {name}, so nothing was changed; give a time up to which all events have been "
-        "appended.",
+        f"complete_until is {say_time(stated)}, which is later than now by Postgres's clock, so "
+        f"nothing was changed; give a time up to which all events have been appended, or, if "
+        f"events are planned, {do('update_stream', stream=str(name), event_time_ahead='1 d')}.",
     )

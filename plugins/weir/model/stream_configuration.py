@@ -6,6 +6,7 @@ from typing import Any
 
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
+from weir.model.amounts import LONGEST
 from weir.model.changed_settings import with_settings
 from weir.model.names import TAG, TAG_PATTERN, shortened
 from weir.model.new_columns import ADD, AUTOMATIC, ON_NEW_COLUMN, REFUSE
@@ -36,8 +37,10 @@ class Configuration:
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
     with fixed scaling makes exactly that many segments (semantics 5.2). `retention` and
     `retain_...`: see `retention_policy`. `event_time`: an expression, when an event happened; None:
-    the stream has no event time. `cuts_every`, `retention_every`: the fewest seconds between two
-    cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
+    the stream has no event time. `event_time_ahead`: how many seconds later than now a writer may
+    state that everything is there, and an event may be. `cuts_every`, `retention_every`: the fewest
+    seconds between two cuts of the retention set, and between two decisions; None: every run of
+    the periodic DAG.
     `publish`: as what `weir_upkeep` publishes it: `iceberg`, a table of that format, or `none`.
     `refuse_erased`: whether an append is refused that has a routing key of which an erasure has
     erased the events of this stream (semantics 20).
@@ -63,6 +66,7 @@ class Configuration:
     max_segments: int | None = None
     scale_cooldown: int = DEFAULT_COOLDOWN
     event_time: str | None = None
+    event_time_ahead: int = 0
     tags: tuple[str, ...] = ()
     owner: str | None = None
 
@@ -99,6 +103,12 @@ class Configuration:
                 "argument_invalid",
                 f"{called('event_time')} is empty; name a column, write a SQL expression, or leave "
                 "it out.",
+            )
+        if not 0 <= self.event_time_ahead <= LONGEST:
+            raise InvalidInput(
+                "argument_invalid",
+                f"{called('event_time_ahead')} is {self.event_time_ahead} s; it must be between 0 "
+                f"and {LONGEST}.",
             )
         check_choice(called("on_missing_key"), self.on_missing_key, (AUTOMATIC, *ON_MISSING_KEY))
         check_choice(called("on_bad_rows"), self.on_bad_rows, ON_BAD_ROWS)

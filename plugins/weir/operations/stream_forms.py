@@ -35,6 +35,7 @@ class CreateStream:
         maxLength=LONGEST_EXPRESSION,
     )
     event_time: str = created("event_time")
+    event_time_ahead: str = created("event_time_ahead")
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
@@ -105,6 +106,7 @@ class UpdateStream:
     on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
     refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
+    event_time_ahead: str = changed("event_time_ahead")
     publish: str = changed("publish", "Other engines")
     tags: list[str] = changed("tags", "Tags")
     owner: str = changed("owner", "Tags")

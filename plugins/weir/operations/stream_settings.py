@@ -43,6 +43,12 @@ SETTINGS: dict[str, Setting] = {
         "If it is changed later, what is complete begins anew.",
         if_empty="no event time", removed_by=NONE, schema={"maxLength": LONGEST_EXPRESSION},
     ),
+    "event_time_ahead": Setting(
+        "Event times ahead",
+        "How much later than now an event may be, and a writer may state that everything is there, "
+        "such as 1 d for a stream of forecasts; none: not at all.",
+        NONE, removed_by=NONE, schema={"pattern": AGE_PATTERN},
+    ),
     "on_missing_key": Setting(
         "Rows without a routing key",
         "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
