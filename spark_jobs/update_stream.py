@@ -2,9 +2,9 @@
 
 **Parameters.** Fields left empty are not changed. You can change how the stream scales and how many
 segments it has, what happens to rows without a key or with other columns, what retention keeps and
-truncates and how often it looks, the event time and the tags, and you can add, rename, drop and
-widen columns, whose files stay as they are. The routing key cannot change. With `dry_run`, the run
-only says what it would do, and who names the columns.
+truncates and how often it looks, the event time and the tags, take back what writers have stated,
+and add, rename, drop and widen columns, whose files stay as they are. The routing key cannot
+change. With `dry_run`, the run only says what it would do, and who names the columns.
 
 **On failure.** One transaction: everything or nothing. Appends that run at the same time lose
 nothing.
@@ -49,7 +49,8 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
         drop=arguments.drop_columns,
         widen=_parsed(job, arguments.widen_columns) if arguments.widen_columns.strip() else [],
     )
-    if not changes and fields is None and not columns:
+    back = arguments.complete_until.strip()
+    if not changes and fields is None and not columns and not back:
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if event_time := changes.get("event_time"):
         known = job.database.transaction(lambda c: schema_by_id(c, read_stream(c, name).stream_id))
@@ -65,10 +66,12 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
         column_changes=columns,
         allowing=allowing(arguments.allow_named or arguments.dry_run, job.settings.function_path),
         choosing=choosing(arguments.allow_loss),
+        complete_until=back,
         dry_run=arguments.dry_run,
         request_id=job.request_id,
     )
     job.say_all(done["deletes"])
+    job.say_all(done.get("taken_back", []))
     for column, what in done.get("changed", {}).items():
         job.say(f"column {column!r} {'would be' if arguments.dry_run else 'is'} {what}")
     job.say_all(done.get("named_by", []))
@@ -85,7 +88,8 @@ def _parsed(job: Job, columns: str) -> list[Field]:
 
 def said(arguments: UpdateStream, report: dict[str, Any]) -> str:
     """Say what was changed."""
-    changed = [*arguments.changes, *report.get("changed", {}), *report.get("added", [])]
+    back = ["complete_until"] if arguments.complete_until.strip() else []
+    changed = [*arguments.changes, *back, *report.get("changed", {}), *report.get("added", [])]
     done = "would be changed" if arguments.dry_run else "is changed"
     return f"stream {arguments.stream} {done}: {', '.join(changed) or 'nothing'}"
 

@@ -132,6 +132,10 @@ AS $$
     )
     UPDATE weir_internal.watch w
     SET announced_at = clock_timestamp(), announced_until = greatest(w.announced_until, n.until)
-    FROM n WHERE w.airflow = in_airflow AND w.kind = n.kind AND w.stream_name = n.stream
+    FROM (SELECT n.kind, n.stream,  -- what was stated may have been taken back meanwhile
+                 CASE WHEN s.complete_until IS NOT NULL
+                      THEN least(n.until, weir_internal.partition_begin(n.kind, s.complete_until)) END AS until
+          FROM n LEFT JOIN weir_internal.stream s ON s.stream_name = n.stream AND s.state <> 'deleted') n
+    WHERE w.airflow = in_airflow AND w.kind = n.kind AND w.stream_name = n.stream
 $$;
 COMMENT ON FUNCTION weir_internal.announced_partitions(text, text[], text[], bigint[], jsonb) IS 'Records that all hours or days of streams that end by a time are in the database of an Airflow, and which transactions need no more announcing (an array for each stream).';

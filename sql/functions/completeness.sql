@@ -83,3 +83,42 @@ AS $$
     SELECT array_agg(t.writer_id) FROM told t WHERE t.outcome = 'stated'
 $$;
 COMMENT ON FUNCTION weir_internal.state_unmapped(text, text, text, integer, bigint) IS 'States what is complete for those writers of a mapped task (`dag_id/task_id`) that its run, which maps so many, does not have; returns them, or null.';
+
+-- Commits keep what they said of late events. What they say the stream was complete to is what groups go by.
+CREATE OR REPLACE FUNCTION weir_internal.take_back(s weir_internal.stream, in_until bigint)
+RETURNS TABLE (airflow text, kind text, since bigint, until bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+BEGIN
+    IF in_until IS NULL THEN
+        DELETE FROM weir_internal.stream_writer w WHERE w.stream_id = s.stream_id;
+    ELSE
+        UPDATE weir_internal.stream_writer w SET complete_until = in_until, stated_at = clock_timestamp()
+        WHERE w.stream_id = s.stream_id AND w.complete_until > in_until AND w.complete_until < 9223372036854775807;
+    END IF;
+    UPDATE weir_internal.transaction t SET complete_until = in_until
+    WHERE t.stream_id = s.stream_id AND t.clock > s.event_time_since
+      AND (t.complete_until > in_until OR (in_until IS NULL AND t.complete_until IS NOT NULL));
+    UPDATE weir_internal.stream o SET complete_until = in_until WHERE o.stream_id = s.stream_id;
+    RETURN QUERY SELECT a.* FROM weir_internal.take_back_announced(s.stream_id) a;
+END $$;
+COMMENT ON FUNCTION weir_internal.take_back(weir_internal.stream, bigint) IS 'Makes a locked stream complete to an earlier event time than its writers have stated, or to none, and returns which hours and days that are no longer complete were announced: they will be again.';
+
+-- Whoever calls it, it only says what is true: nothing later than what a stream is complete to is announced.
+CREATE OR REPLACE FUNCTION weir_internal.take_back_announced(in_stream_id bigint)
+RETURNS TABLE (airflow text, kind text, since bigint, until bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    WITH told AS MATERIALIZED (
+        SELECT w.stream_name, w.airflow, w.kind, w.announced_until,
+               weir_internal.partition_begin(w.kind, s.complete_until) AS back
+        FROM weir_internal.stream s JOIN weir_internal.watch w USING (stream_name)
+        WHERE s.stream_id = in_stream_id AND s.state <> 'deleted' AND w.announced_until IS NOT NULL
+    )
+    UPDATE weir_internal.watch w SET announced_until = t.back
+    FROM told t
+    WHERE w.stream_name = t.stream_name AND w.airflow = t.airflow AND w.kind = t.kind
+      AND (t.back IS NULL OR t.announced_until > t.back)
+    RETURNING w.airflow, w.kind, t.back, t.announced_until
+$$;
+COMMENT ON FUNCTION weir_internal.take_back_announced(bigint) IS 'Forgets that hours and days were announced that are later than what a stream is complete to, and returns them.';

@@ -110,7 +110,7 @@ COMMENT ON COLUMN weir_internal.stream.sealed_clock IS 'The clock of its sealing
 COMMENT ON COLUMN weir_internal.stream.head IS 'The cut where the stream begins now.';
 COMMENT ON COLUMN weir_internal.stream.retained_at IS 'When retention last decided about it.';
 COMMENT ON COLUMN weir_internal.stream.event_time_since IS 'The clock at which the event time was last set; earlier commits have event times of another meaning, or none.';
-COMMENT ON COLUMN weir_internal.stream.complete_until IS 'The event time that it is complete to, as its writers state, in microseconds since 1970 UTC; null if none has. It never decreases.';
+COMMENT ON COLUMN weir_internal.stream.complete_until IS 'The event time that it is complete to, as its writers state, in microseconds since 1970 UTC; null if none has. It decreases only when that is taken back.';
 COMMENT ON COLUMN weir_internal.stream.newest_event_time IS 'The largest event time since the event time was set.';
 COMMENT ON COLUMN weir_internal.stream.late_events IS 'How many events came late since the event time was set: earlier than what the stream was already complete to.';
 

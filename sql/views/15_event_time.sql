@@ -9,7 +9,7 @@ CROSS JOIN LATERAL (
     WHERE o.stream_id = s.stream_id AND o.complete_until < 9223372036854775807) w
 WHERE s.state <> 'deleted' AND s.event_time IS NOT NULL;
 COMMENT ON VIEW weir.completeness IS 'Of each stream with an event time: up to which event time it is complete, as its writers state, and up to which events have arrived.';
-COMMENT ON COLUMN weir.completeness.complete_until IS 'Every event before this event time has arrived, but for late ones, as the writers state; null if none has. It never decreases, also if events are truncated.';
+COMMENT ON COLUMN weir.completeness.complete_until IS 'Every event before this event time has arrived, but for late ones, as the writers state; null if none has. It decreases only if a person takes back what they stated, not if events are truncated.';
 COMMENT ON COLUMN weir.completeness.writers IS 'How many writers have stated a time and append more.';
 COMMENT ON COLUMN weir.completeness.newest_event_time IS 'The largest event time that has arrived.';
 COMMENT ON COLUMN weir.completeness.held_by IS 'The writer that has stated the earliest time: the stream is complete to that.';

@@ -1,6 +1,7 @@
 """Hours and days of event time: announced when they are complete, and again for late events."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,11 +23,13 @@ from weir.airflow.watcher import PartitionsTrigger, StreamTrigger
 from weir.controller.announcements import watch
 from weir.controller.completeness import state_completeness
 from weir.controller.streams import create_stream
+from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
 from weir.settings import Settings
 
 DAY = datetime(2013, 6, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
@@ -149,3 +152,44 @@ def test_hours_and_days_are_assets_whose_triggers_start_the_dag_that_announces_t
         assert len(triggerer.events) == 1
 
     asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def test_a_statement_that_is_taken_back_says_what_it_announced_and_that_is_announced_again(
+    database: Database, stream: StreamName
+) -> None:
+    watch(database, "airflow", [("hours", str(stream))])
+    name = f"weir {stream} hours"
+    append(stream, 3.5, complete_until=DAY + timedelta(hours=4))
+    append(stream, 4.5, complete_until=DAY + timedelta(hours=8))  # it meant 5
+    assert list(announce()[name]) == [hour(n) for n in range(3, 8)]
+    to = "2013-06-01T05:00:00Z"
+    seen = update_stream(database, stream, {}, complete_until=to, dry_run=True, request_id="dry")
+    done = update_stream(database, stream, {}, complete_until=to, request_id="back")
+    assert done["taken_back"] == seen["taken_back"]
+    assert len(done["taken_back"]) == 2
+    assert re.search(
+        "hours from 2013-06-01T05.* up to 2013-06-01T08.* airflow", done["taken_back"][1]
+    )
+    assert rows(database, "SELECT complete_until FROM completeness") == [(DAY + 5 * HOUR,)]
+    append(stream, 5.5, 6.5, complete_until=DAY + timedelta(hours=7))
+    assert {key: one["late"] for key, one in announce()[name].items()} == {hour(5): 0, hour(6): 0}
+    assert announce() == {}
+
+
+def test_all_statements_are_taken_back_while_their_hours_are_announced(
+    database: Database, stream: StreamName
+) -> None:
+    watch(database, "airflow", [("hours", str(stream))])
+    name = f"weir {stream} hours"
+    append(stream, 3.5, complete_until=DAY + timedelta(hours=5))
+    made = OutletEventAccessors()
+    task = AnnouncePartitions(task_id="announce")
+    told = task.execute({"triggering_asset_events": {}, "outlet_events": made})
+    update_stream(database, stream, {}, complete_until="none", request_id="back")
+    ti = SimpleNamespace(xcom_pull=lambda task_ids: told)
+    RecordPartitions(task_id="record").execute({"ti": ti})
+    state_completeness(database, stream, "w", DAY + timedelta(hours=4))
+    assert list(announce()[name]) == [hour(3)]
+    for wrong in ("2013-06-01T04:00:00Z", "2013-06-02", "done"):
+        with raises("statement_not_taken_back 2013-06-01T04:00:00Z"):
+            update_stream(database, stream, {}, complete_until=wrong, request_id=unique("back"))

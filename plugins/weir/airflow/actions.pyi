@@ -252,6 +252,7 @@ class UpdateStreamOperator(ActionOperator):
         refuse_erased: Literal["unchanged", "yes", "no"] | XComArg = "unchanged",
         event_time: str | XComArg = "",
         event_time_ahead: str | XComArg = "",
+        complete_until: str | XComArg = "",
         publish: Literal["unchanged", "none", "iceberg"] | XComArg = "unchanged",
         tags: list[str] | XComArg = ...,
         owner_role: str | XComArg = "",

@@ -3,11 +3,19 @@
 import logging
 from datetime import datetime
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
-from weir.controller.locks import no_such_stream, not_active
+from weir.controller.locks import LockedStream, no_such_stream, not_active
 from weir.database.connection import Database
-from weir.model.event_time import no_event_time, not_complete_yet, say_time, stated_until
+from weir.errors import InvalidInput
+from weir.model.amounts import NONE
+from weir.model.event_time import (
+    NO_MORE,
+    no_event_time,
+    not_complete_yet,
+    say_time,
+    stated_until,
+)
 from weir.model.names import StreamName, check_text
 
 log = logging.getLogger("weir.transactions")
@@ -69,3 +77,37 @@ def state_unmapped(
         ).scalar_one()
     )  # fmt: skip
     return writers or []
+
+
+def take_back(connection: Connection, stream: LockedStream, given: str) -> list[str]:
+    """Make a locked stream complete to an earlier event time than its writers have stated, or to
+    `none`. Return sentences: what it was complete to, and what was announced.
+
+    A writer that has stated a later time is taken to have stated this one. Raises InvalidInput for
+    what is no earlier time.
+    """
+    until = None if given.strip() == NONE else stated_until(given)
+    was = connection.execute(
+        text("SELECT complete_until FROM stream WHERE stream_id = :s"), {"s": stream.stream_id}
+    ).scalar_one()
+    if until == NO_MORE or (until is not None and (was is None or until >= was)):
+        to = "no time" if was is None else say_time(was)
+        raise InvalidInput(
+            "statement_not_taken_back",
+            f"complete_until is {given}, but stream {stream.name} is complete to {to}; give an "
+            "earlier time, or none, because an update only takes back what writers have stated.",
+        )
+    told = connection.execute(
+        text(
+            "SELECT t.* FROM stream s, take_back(s, CAST(:until AS bigint)) t WHERE stream_id = :s"
+        ),
+        {"s": stream.stream_id, "until": until},
+    ).all()
+    to = "no time" if until is None else say_time(until)
+    before = "no time" if was is None else say_time(was)
+    return [f"stream {stream.name} is complete to {to}, no longer to {before}"] + [
+        f"{one.kind} {'' if one.since is None else f'from {say_time(one.since)} '}up to "
+        f"{say_time(one.until)} were announced to {one.airflow}; each is announced again once it "
+        "is complete"
+        for one in sorted(told)
+    ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.controller.completeness import take_back
 from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
@@ -37,6 +38,7 @@ def update_stream(
     allowing: Allowing | None = None,
     keep_segments: bool = False,
     choosing: Choosing | None = None,
+    complete_until: str = "",
     dry_run: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
@@ -48,16 +50,21 @@ def update_stream(
     only if it has fewer. If it names another `event_time`, the stream's completeness begins anew.
     `choosing`: from `weir.retention.choose`, for a change that a person asks for. `allowing`: is
     asked before a column that is there changes, or one with a default is added; returns lines that
-    say who names it, or raises. `dry_run`: undo everything, and return what it would have done.
+    say who names it, or raises. `complete_until`: takes back what writers have stated, as far as
+    this event time, or all of it (`none`). `dry_run`: undo everything, and return what it would
+    have done.
 
     Returns `stream`, all settings by name, `created` (the new segments), `deletes` (lines that say
     what retention will delete, if that changes), and with other columns also `columns` (all of the
     stream, with their types), `added` (those that are new), and `changed` and `named_by` if others
-    changed. Raises InvalidInput for a wrong setting or column, Conflict for a sealed stream,
-    NotFound; and what `choosing` and `allowing` raise.
+    changed; with `complete_until` also `taken_back` (lines that say what was announced). Raises
+    InvalidInput for a wrong setting or column, Conflict for a sealed stream, NotFound; and what
+    `choosing` and `allowing` raise.
     """
     wanted = replace(column_changes, add=[*column_changes.add, *(fields or [])])
     asked: dict[str, Any] = {**changes, "fields": fields}
+    if complete_until:
+        asked["complete_until"] = complete_until
     if column_changes:
         asked["column_changes"] = asdict(column_changes)
     request = Request(request_id, "update_stream", str(name), asked)
@@ -81,6 +88,7 @@ def update_stream(
             deletes = choosing(connection, stream, configuration)
         with deletes as said:
             _store(connection, stream.stream_id, configuration)
+        back = take_back(connection, stream, complete_until) if complete_until else []
         if again:
             _begin_event_time(connection, stream)
         mark_retention_due(connection, [stream.stream_id])
@@ -90,7 +98,7 @@ def update_stream(
         created = _recreate(connection, stream, count, exact, request_id)
         done = {
             "stream": str(name), **asdict(configuration), **shown, "created": created,
-            "deletes": said,
+            "deletes": said, **({"taken_back": back} if back else {}),
         }  # fmt: skip
         return done if dry_run else request.done(connection, done)
 

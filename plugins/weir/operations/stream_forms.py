@@ -107,6 +107,13 @@ class UpdateStream:
     refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
     event_time_ahead: str = changed("event_time_ahead")
+    complete_until: str = argument(
+        "Complete until",
+        "Take back what writers have stated: the stream is complete to this earlier event time, "
+        "such as 2026-06-01T10:00:00Z, or to none. Hours and days after it that were announced are "
+        "announced again once they are complete. Empty: unchanged.",
+        "", maxLength=100,
+    )  # fmt: skip
     publish: str = changed("publish", "Other engines")
     tags: list[str] = changed("tags", "Tags")
     owner: str = changed("owner", "Tags")

@@ -151,6 +151,7 @@ class Actions(Acting):
         refuse_erased: Literal["unchanged", "yes", "no"] = "unchanged",
         event_time: str = "",
         event_time_ahead: str = "",
+        complete_until: str = "",
         publish: Literal["unchanged", "none", "iceberg"] = "unchanged",
         tags: list[str] = ...,
         owner: str = "",
