@@ -89,22 +89,34 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.announced(text, text[], bigint[]) IS 'Records that transactions are in the database of an Airflow: pairs of a stream and a transaction number.';
 
--- Whole hours and days from the last one that was announced, or from the first event, to what is complete. Late events
--- of an hour that was announced are of a transaction whose times are read from its files.
+-- Whole hours and days from the last one that was announced, or from the first event, to what is complete; none that
+-- is further back than event_time_back, however old an event or a statement is. Commits with events on both sides of that
+-- are `across`: their first event after it, and late events of an hour that was announced, are found in their files.
 CREATE OR REPLACE FUNCTION weir_internal.due_partitions(in_airflow text, in_kinds text[], in_streams text[])
-RETURNS TABLE (kind text, stream text, since bigint, until bigint, numbers bigint[], late bigint[])
+RETURNS TABLE (kind text, stream text, since bigint, until bigint, numbers bigint[], late bigint[], bound bigint,
+               across bigint[], left_out boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
-    SELECT w.kind, s.stream_name, least(b.since, b.until), b.until, n.numbers, n.late
+    SELECT w.kind, s.stream_name, least(coalesce(f.since, b.until), b.until), b.until, n.numbers, n.late, b.bound,
+           f.across, coalesce(f.left_out, false)
     FROM unnest(in_kinds, in_streams) AS a (kind, stream)
     JOIN weir_internal.watch w ON w.stream_name = a.stream AND w.kind = a.kind AND w.airflow = in_airflow
     JOIN weir_internal.stream s ON s.stream_name = w.stream_name AND s.state <> 'deleted'
     CROSS JOIN LATERAL (
         SELECT weir_internal.partition_begin(w.kind, s.complete_until) AS until,
-               coalesce(w.announced_until, weir_internal.partition_begin(w.kind, (
-                   SELECT min(t.min_event_time) FROM weir_internal.transaction t
-                   WHERE t.stream_name = s.stream_name AND t.clock > s.event_time_since)),
-               weir_internal.partition_begin(w.kind, s.complete_until)) AS since) b
+               weir_internal.partition_begin(w.kind, s.complete_until - 1000000 * s.event_time_back) AS bound) b
+    CROSS JOIN LATERAL (
+        SELECT w.announced_until AS since, NULL::bigint[] AS across, false AS left_out
+        WHERE w.announced_until >= b.bound
+        UNION ALL
+        SELECT weir_internal.partition_begin(w.kind, min(t.min_event_time) FILTER (WHERE t.min_event_time >= b.bound)),
+               array_agg(t.transaction_number ORDER BY t.clock) FILTER (WHERE t.min_event_time < b.bound
+                   AND t.max_event_time >= b.bound),
+               bool_or(t.min_event_time < b.bound AND (w.announced_until IS NULL OR t.max_event_time >= w.announced_until))
+        FROM weir_internal.transaction t
+        WHERE (w.announced_until >= b.bound) IS NOT TRUE AND b.bound IS NOT NULL
+          AND t.stream_name = s.stream_name AND t.clock > s.event_time_since
+        HAVING (w.announced_until >= b.bound) IS NOT TRUE) f
     CROSS JOIN LATERAL (
         SELECT array_agg(o.transaction_number ORDER BY o.transaction_number) AS numbers,
                array_agg(o.transaction_number ORDER BY o.transaction_number)
@@ -115,27 +127,29 @@ AS $$
         LEFT JOIN weir_internal.transaction t USING (stream_id, transaction_number)) n
     WHERE n.numbers IS NOT NULL
 $$;
-COMMENT ON FUNCTION weir_internal.due_partitions(text, text[], text[]) IS 'What was committed or stated and is not announced as hours or days: those that are complete, from since to until, in microseconds (null: none is complete), the transactions that say so (below 0: statements), and which of them have events of hours or days that were announced before.';
+COMMENT ON FUNCTION weir_internal.due_partitions(text, text[], text[]) IS 'What was committed or stated and is not announced as hours or days: those that are complete, from since to until, in microseconds (null: none is complete), the transactions that say so (below 0: statements), and which of them have events of hours or days that were announced before. No hour before bound is announced; left_out: whether there are events of such.';
 
 CREATE OR REPLACE FUNCTION weir_internal.announced_partitions(
-    in_airflow text, in_kinds text[], in_streams text[], in_untils bigint[], in_numbers jsonb) RETURNS void
+    in_airflow text, in_kinds text[], in_streams text[], in_untils bigint[], in_numbers jsonb, in_left_out text[])
+RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH n AS MATERIALIZED (
-        SELECT n.kind, n.stream, n.until, n.numbers
-        FROM unnest(in_kinds, in_streams, in_untils) WITH ORDINALITY AS o (kind, stream, until, i)
-        CROSS JOIN LATERAL (SELECT o.kind, o.stream, o.until, in_numbers -> (o.i - 1)::integer AS numbers) n
+        SELECT o.kind, o.stream, o.until, o.left_out, in_numbers -> (o.i - 1)::integer AS numbers
+        FROM unnest(in_kinds, in_streams, in_untils, in_left_out) WITH ORDINALITY AS o (kind, stream, until, left_out, i)
     ), told AS (
         DELETE FROM weir_internal.announcement a USING n CROSS JOIN LATERAL jsonb_array_elements(n.numbers) AS m (number)
         WHERE a.airflow = in_airflow AND a.kind = n.kind AND a.stream_name = n.stream
           AND a.transaction_number = m.number::bigint
     )
     UPDATE weir_internal.watch w
-    SET announced_at = clock_timestamp(), announced_until = greatest(w.announced_until, n.until)
-    FROM (SELECT n.kind, n.stream,  -- what was stated may have been taken back meanwhile
+    SET announced_at = clock_timestamp(), announced_until = greatest(w.announced_until, n.until),
+        left_out = coalesce(n.left_out, w.left_out),
+        left_out_at = CASE WHEN n.left_out IS NULL THEN w.left_out_at ELSE clock_timestamp() END
+    FROM (SELECT n.kind, n.stream, n.left_out,  -- what was stated may have been taken back meanwhile
                  CASE WHEN s.complete_until IS NOT NULL
                       THEN least(n.until, weir_internal.partition_begin(n.kind, s.complete_until)) END AS until
           FROM n LEFT JOIN weir_internal.stream s ON s.stream_name = n.stream AND s.state <> 'deleted') n
     WHERE w.airflow = in_airflow AND w.kind = n.kind AND w.stream_name = n.stream
 $$;
-COMMENT ON FUNCTION weir_internal.announced_partitions(text, text[], text[], bigint[], jsonb) IS 'Records that all hours or days of streams that end by a time are in the database of an Airflow, and which transactions need no more announcing (an array for each stream).';
+COMMENT ON FUNCTION weir_internal.announced_partitions(text, text[], text[], bigint[], jsonb, text[]) IS 'Records that all hours or days of streams that end by a time are in the database of an Airflow, which transactions need no more announcing (an array for each stream), and what was left out.';

@@ -174,12 +174,12 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
     in_late bigint, in_complete_until bigint, in_stated bigint,
     in_hashes bigint[], in_end_hashes bigint[], in_file_hashes bigint[], in_erased_keys integer,
-    in_durable boolean,
+    in_outside boolean, in_ahead bigint, in_behind bigint, in_durable boolean,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
     OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT returned_writer text,
-    OUT durable boolean)
+    OUT not_before bigint, OUT not_after bigint, OUT ahead bigint, OUT behind bigint, OUT durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -268,6 +268,14 @@ BEGIN
         IF weir_internal.not_yet(s, in_stated) THEN
             outcome := 'not yet';
         END IF;
+        -- Clocks of who made the events may be wrong: such events are counted, which needs their files.
+        not_before := s.complete_until - 1000000 * s.event_time_back; not_after := weir_internal.not_after(s);
+        IF outcome IS NULL AND NOT in_outside THEN
+            IF lowest < not_before OR highest > not_after THEN
+                outcome := 'outside';
+            END IF;
+            in_ahead := 0; in_behind := 0;
+        END IF;
     END IF;
     IF outcome IS NOT NULL THEN
         RETURN;
@@ -281,6 +289,7 @@ BEGIN
     END IF;
     IF NOT timed THEN  -- there are none, or they were computed with an expression that the stream had before
         in_min_times := NULL; in_max_times := NULL; in_untimed := NULL; in_late := NULL; in_stated := NULL;
+        in_ahead := NULL; in_behind := NULL;
     END IF;
     word := CASE WHEN returned_writer IS NULL THEN in_stated ELSE coalesce(in_stated, s.complete_until) END;
     stream_until := s.complete_until;
@@ -291,7 +300,9 @@ BEGIN
     SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock()),
         complete_until = stream_until,
         newest_event_time = greatest(s.newest_event_time, highest),
-        late_events = s.late_events + coalesce(in_late, 0)
+        late_events = s.late_events + coalesce(in_late, 0),
+        ahead_events = s.ahead_events + coalesce(in_ahead, 0),
+        behind_events = s.behind_events + coalesce(in_behind, 0)
     WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
     IF cardinality(in_paths) > 0 THEN
         WITH file AS (
@@ -344,12 +355,13 @@ BEGIN
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),
         rejected = in_rejected, min_event_time = lowest, max_event_time = highest,
-        untimed = in_untimed, late = in_late, stated_until = in_stated, complete_until = stream_until,
+        untimed = in_untimed, late = in_late, ahead = in_ahead, behind = in_behind, stated_until = in_stated, complete_until = stream_until,
         newest_event_time = greatest(s.newest_event_time, highest),
         final_after = pg_snapshot_xmax(pg_current_snapshot())  -- as this statement sees it, after the clock
     WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
     outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
     rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;
     max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := stream_until;
+    ahead := in_ahead; behind := in_behind;
 END $$;
-COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, bigint[], bigint[], bigint[], integer, boolean) IS 'Makes the files of an append to a locked stream visible.';
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, bigint[], bigint[], bigint[], integer, boolean, bigint, bigint, boolean) IS 'Makes the files of an append to a locked stream visible.';

@@ -15,6 +15,7 @@ CREATE TABLE weir_internal.stream (
     on_new_column text NOT NULL DEFAULT 'add' CHECK (on_new_column IN ('refuse', 'add')),
     event_time text,
     event_time_ahead bigint NOT NULL DEFAULT 0 CHECK (event_time_ahead >= 0),
+    event_time_back bigint NOT NULL DEFAULT 2678400 CHECK (event_time_back > 0),
     tags text[] NOT NULL DEFAULT '{}',
     owner text CHECK (owner <> ''),
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
@@ -48,6 +49,8 @@ CREATE TABLE weir_internal.stream (
     complete_until bigint,
     newest_event_time bigint,
     late_events bigint NOT NULL DEFAULT 0,
+    ahead_events bigint NOT NULL DEFAULT 0,
+    behind_events bigint NOT NULL DEFAULT 0,
     CONSTRAINT stream_fixed_has_no_target CHECK ((scaling = 'fixed') = (target_rate IS NULL)),
     CONSTRAINT stream_target_has_factor CHECK ((target_rate IS NULL) = (scale_factor IS NULL)),
     CONSTRAINT stream_segments_in_order
@@ -83,6 +86,7 @@ COMMENT ON COLUMN weir_internal.stream.on_bad_rows IS 'What happens to rows that
 COMMENT ON COLUMN weir_internal.stream.on_new_column IS 'What happens to rows with a column that the stream does not have: refuse the append, or add the column.';
 COMMENT ON COLUMN weir_internal.stream.event_time IS 'Spark SQL expression over the user''s columns: when an event happened. Null: the stream has no event time.';
 COMMENT ON COLUMN weir_internal.stream.event_time_ahead IS 'Seconds that a writer may state, and an event may be, later than now.';
+COMMENT ON COLUMN weir_internal.stream.event_time_back IS 'Seconds before what it is complete to within which its events, hours and days count as its own.';
 COMMENT ON COLUMN weir_internal.stream.tags IS 'Words to find it by.';
 COMMENT ON COLUMN weir_internal.stream.owner IS 'The role of the database whose members see and change it; null: everybody.';
 COMMENT ON COLUMN weir_internal.stream.scaling IS 'fixed, or by event_rate or byte_rate.';
@@ -113,6 +117,8 @@ COMMENT ON COLUMN weir_internal.stream.event_time_since IS 'The clock at which t
 COMMENT ON COLUMN weir_internal.stream.complete_until IS 'The event time that it is complete to, as its writers state, in microseconds since 1970 UTC; null if none has. It decreases only when that is taken back.';
 COMMENT ON COLUMN weir_internal.stream.newest_event_time IS 'The largest event time since the event time was set.';
 COMMENT ON COLUMN weir_internal.stream.late_events IS 'How many events came late since the event time was set: earlier than what the stream was already complete to.';
+COMMENT ON COLUMN weir_internal.stream.ahead_events IS 'How many events were later than now, by more than event_time_ahead, since the event time was set.';
+COMMENT ON COLUMN weir_internal.stream.behind_events IS 'How many events were earlier than what it was complete to, by more than event_time_back, since the event time was set.';
 
 CREATE TABLE weir_internal.stream_schema (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,

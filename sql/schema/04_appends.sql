@@ -23,6 +23,8 @@ CREATE TABLE weir_internal.transaction (
     max_event_time bigint,
     untimed bigint,
     late bigint,
+    ahead bigint,
+    behind bigint,
     stated_until bigint,
     complete_until bigint,
     newest_event_time bigint,
@@ -67,6 +69,8 @@ COMMENT ON COLUMN weir_internal.transaction.min_event_time IS 'The smallest even
 COMMENT ON COLUMN weir_internal.transaction.max_event_time IS 'The largest event time of its events; null if none has one.';
 COMMENT ON COLUMN weir_internal.transaction.untimed IS 'How many of its events have no event time; null if the stream had no event time.';
 COMMENT ON COLUMN weir_internal.transaction.late IS 'How many of its events are earlier than what the stream was complete to before it; null if they were not counted.';
+COMMENT ON COLUMN weir_internal.transaction.ahead IS 'How many of its events are later than now was, by more than event_time_ahead; null if they were not counted.';
+COMMENT ON COLUMN weir_internal.transaction.behind IS 'How many of its events are earlier than what the stream was complete to before it, by more than event_time_back; null if they were not counted.';
 COMMENT ON COLUMN weir_internal.transaction.stated_until IS 'The event time that its writer stated with it: everything before has been appended. The largest bigint: the writer appends nothing more.';
 COMMENT ON COLUMN weir_internal.transaction.complete_until IS 'The event time that the stream is complete to from this commit on, as its writers state; null if none has.';
 COMMENT ON COLUMN weir_internal.transaction.newest_event_time IS 'The largest event time of the stream up to this commit.';

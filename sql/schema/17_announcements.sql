@@ -10,6 +10,8 @@ CREATE TABLE weir_internal.watch (
     announced_at timestamptz,
     announced_clock bigint,
     announced_until bigint,
+    left_out text,
+    left_out_at timestamptz,
     PRIMARY KEY (stream_name, airflow, kind),
     CONSTRAINT watch_partitions_have_no_clock CHECK (kind <> 'events' OR announced_until IS NULL)
 );
@@ -22,6 +24,8 @@ COMMENT ON COLUMN weir_internal.watch.seen_at IS 'When a triggerer last said tha
 COMMENT ON COLUMN weir_internal.watch.announced_at IS 'When something of it was last known to be in the database of Airflow.';
 COMMENT ON COLUMN weir_internal.watch.announced_clock IS 'Of events: the newest clock of what was announced.';
 COMMENT ON COLUMN weir_internal.watch.announced_until IS 'Of hours and days: all that end by this event time are announced, in microseconds since 1970 UTC; null: none yet.';
+COMMENT ON COLUMN weir_internal.watch.left_out IS 'Which hours or days with events were last not announced, because they are too far back, or too many of one run; null: none.';
+COMMENT ON COLUMN weir_internal.watch.left_out_at IS 'When that was.';
 
 CREATE TABLE weir_internal.announcement (
     airflow text NOT NULL,

@@ -78,7 +78,7 @@ SELECT t.stream_name AS stream, t.transaction_number, t.state, t.attempt, t.epoc
        t.writer_id, t.batch_id, t.source, t.opened_at, t.lease_until, t.ended_at,
        weir_internal.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected,
        weir_internal.clock_time(t.min_event_time) AS min_event_time,
-       weir_internal.clock_time(t.max_event_time) AS max_event_time, t.untimed, t.late,
+       weir_internal.clock_time(t.max_event_time) AS max_event_time, t.untimed, t.late, t.ahead, t.behind,
        weir_internal.stated_time(t.stated_until) AS stated_until,
        weir_internal.clock_time(t.complete_until) AS complete_until
 FROM weir_internal.transaction t;

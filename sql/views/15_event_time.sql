@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW weir.completeness AS
 SELECT s.stream_name AS stream, s.event_time, weir_internal.clock_time(s.complete_until) AS complete_until,
        weir_internal.clock_time(s.newest_event_time) AS newest_event_time, s.late_events,
-       w.writers, w.held_by, s.stream_id
+       w.writers, w.held_by, s.stream_id, s.ahead_events, s.behind_events
 FROM weir_internal.stream s
 CROSS JOIN LATERAL (
     SELECT count(*) AS writers, (array_agg(o.writer_id ORDER BY o.complete_until, o.writer_id))[1] AS held_by
@@ -10,6 +10,8 @@ CROSS JOIN LATERAL (
 WHERE s.state <> 'deleted' AND s.event_time IS NOT NULL;
 COMMENT ON VIEW weir.completeness IS 'Of each stream with an event time: up to which event time it is complete, as its writers state, and up to which events have arrived.';
 COMMENT ON COLUMN weir.completeness.complete_until IS 'Every event before this event time has arrived, but for late ones, as the writers state; null if none has. It decreases only if a person takes back what they stated, not if events are truncated.';
+COMMENT ON COLUMN weir.completeness.ahead_events IS 'How many events were later than now when they were committed, by more than event_time_ahead: the clocks of who made them are wrong.';
+COMMENT ON COLUMN weir.completeness.behind_events IS 'How many events were earlier than what the stream was complete to, by more than event_time_back.';
 COMMENT ON COLUMN weir.completeness.writers IS 'How many writers have stated a time and append more.';
 COMMENT ON COLUMN weir.completeness.newest_event_time IS 'The largest event time that has arrived.';
 COMMENT ON COLUMN weir.completeness.held_by IS 'The writer that has stated the earliest time: the stream is complete to that.';

@@ -15,7 +15,8 @@ SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.targ
        s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,
        s.tags, s.schema_version, c.fields AS schema, s.event_time, s.max_segments,
        s.scale_cooldown * interval '1 second' AS scale_cooldown, s.on_new_column, s.owner, s.publish,
-       s.refuse_erased, s.event_time_ahead * interval '1 second' AS event_time_ahead
+       s.refuse_erased, s.event_time_ahead * interval '1 second' AS event_time_ahead,
+       s.event_time_back * interval '1 second' AS event_time_back
 FROM weir_internal.stream s
 LEFT JOIN weir_internal.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';
@@ -25,6 +26,7 @@ COMMENT ON COLUMN weir.stream_configuration.on_new_column IS 'What happens to ro
 COMMENT ON COLUMN weir.stream_configuration.publish IS 'As what it is published: iceberg, or none. weir.publications says how far.';
 COMMENT ON COLUMN weir.stream_configuration.refuse_erased IS 'Whether an append with a routing key that was erased from it is refused.';
 COMMENT ON COLUMN weir.stream_configuration.event_time_ahead IS 'How much later than now a writer may state that everything is there, and an event may be.';
+COMMENT ON COLUMN weir.stream_configuration.event_time_back IS 'How far before what the stream is complete to its events, hours and days count as its own.';
 COMMENT ON COLUMN weir.stream_configuration.retain_min_age IS 'Retention keeps younger events, even if all subscribers have released them; null: no such limit.';
 COMMENT ON COLUMN weir.stream_configuration.retain_max_age IS 'Retention truncates older events, even if a subscriber has not released them; null: no such limit.';
 COMMENT ON COLUMN weir.stream_configuration.cuts_every IS 'The least time between two cuts of the retention set; null: every run of weir_stream_cuts records one.';

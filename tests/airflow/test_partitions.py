@@ -16,7 +16,7 @@ import weir
 from tests.airflow.triggerer import Triggerer
 from tests.raises import raises
 from tests.world.streams import rows, unique
-from weir.airflow import watcher
+from weir.airflow import announcing, watcher
 from weir.airflow.announcing import AnnouncePartitions, RecordPartitions
 from weir.airflow.partitions import Partition, partition, partition_asset, stream_days, stream_hours
 from weir.airflow.watcher import PartitionsTrigger, StreamTrigger
@@ -193,3 +193,71 @@ def test_all_statements_are_taken_back_while_their_hours_are_announced(
     for wrong in ("2013-06-01T04:00:00Z", "2013-06-02", "done"):
         with raises("statement_not_taken_back 2013-06-01T04:00:00Z"):
             update_stream(database, stream, {}, complete_until=wrong, request_id=unique("back"))
+
+
+FAR = [-24 * 366 * 2000, -24 * 366 * 40, -24 * 400, -24 * 32, 24 * 366 * 100]  # hours from DAY
+
+
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.parametrize("together", [True, False], ids=["one-commit", "own-commit"])
+def test_one_event_far_from_the_others_makes_no_hours_begin(
+    database: Database, stream: StreamName, far: int, together: bool
+) -> None:
+    watch(database, "airflow", [("hours", str(stream)), ("days", str(stream))])
+    name = f"weir {stream} hours"
+    if together:
+        append(stream, far, 3.5, 5.5)
+    else:
+        append(stream, far)
+        append(stream, 5.5)
+        append(stream, 3.5)
+    append(stream, complete_until=DAY + timedelta(hours=6))
+    said = announce()
+    assert list(said) == [name], "no day is complete"
+    assert list(said[name]) == [hour(3), hour(4), hour(5)]
+    append(stream, far, complete_until=DAY + timedelta(hours=7))
+    assert list(announce()[name]) == [hour(6)]
+    append(stream, far + 0.1, 4.5)
+    assert {key: one["late"] for key, one in announce()[name].items()} == {hour(4): 1}
+    left = [row.left_out for row in rows(database, "SELECT left_out FROM announcements")]
+    assert left.count(None) == 0
+    assert bool(left) == (far < 0), "what is left out is said, and what is ahead is not complete"
+
+
+@pytest.mark.parametrize("year", ["0001-01-01", "1969-12-31T23:00:00", "2000-01-01"])
+def test_a_statement_of_long_ago_lets_no_later_one_announce_all_hours_since(
+    database: Database, stream: StreamName, year: str
+) -> None:
+    watch(database, "airflow", [("hours", str(stream))])
+    state_completeness(database, stream, "w", year)
+    assert announce() == {}
+    append(stream, 3.5, complete_until=DAY + timedelta(hours=5))
+    assert list(announce()[f"weir {stream} hours"]) == [hour(3), hour(4)]
+
+
+def test_late_hours_are_bounded_and_what_is_left_out_is_said(
+    database: Database, stream: StreamName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcing, "MOST", 5)
+    watch(database, "airflow", [("hours", str(stream))])
+    name = f"weir {stream} hours"
+    append(stream, 3.5, complete_until=DAY + timedelta(hours=4))
+    assert list(announce()[name]) == [hour(3)]
+    append(stream, *[hour - 9 for hour in range(10)])
+    assert list(announce()[name]) == [hour(n) for n in range(-4, 1)]
+    [row] = rows(database, "SELECT left_out, announced, transaction_number FROM announcements")
+    assert re.search("5 hours from 2013-05-31T15.* to 2013-05-31T19", row.left_out)
+    assert (row.announced, row.transaction_number) == (False, None)
+
+
+def test_an_hour_and_a_day_that_end_where_1970_begins_are_announced(
+    database: Database, stream: StreamName
+) -> None:
+    watch(database, "airflow", [("hours", str(stream)), ("days", str(stream))])
+    end = datetime(1970, 1, 1, tzinfo=UTC)
+    table = pa.table({"key": ["a"], "at": [end - HOUR / 2]})
+    weir.append(str(stream), table, writer_id="w", batch_id="1", complete_until=end)
+    said = announce()
+    assert list(said[f"weir {stream} hours"]) == ["1969-12-31T23:00:00"]
+    assert list(said[f"weir {stream} days"]) == ["1969-12-31"]
+    assert announce() == {}

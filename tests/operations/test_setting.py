@@ -45,7 +45,7 @@ WRITTEN: dict[str, tuple[Any, Any]] = {
     "retention_every": ("none", None), "scaling": ("byte_rate", "byte_rate"),
     "target_rate": (7, 7), "scale_factor": (3, 3), "max_segments": ("16", 16),
     "scale_cooldown": ("none", 0), "event_time": (" none ", None),
-    "event_time_ahead": ("1 d", 86_400), "tags": (["-"], ()),
+    "event_time_ahead": ("1 d", 86_400), "event_time_back": ("2 d", 172_800), "tags": (["-"], ()),
     "owner": ("none", None), "publish": ("iceberg", "iceberg"), "subject": ("-", ""),
     "subscriber": ("no", False), "on_gap": (None, None), "release": ("manual", "manual"),
     "time_out": ("none", None), "max_outstanding": (5, 5), "aligned": ("yes", True),

@@ -140,3 +140,44 @@ def test_a_stream_of_planned_events_takes_statements_as_far_ahead_as_it_says(
     by_append(stream, now + 23 * HOUR)
     by_statement(stream, now + 23.5 * HOUR)
     assert complete_until(stream) == micros(now + 23.5 * HOUR)
+
+
+def outside(stream: Stream) -> Any:
+    [found] = stream.lane.rows(
+        "SELECT ahead_events, behind_events FROM weir.completeness WHERE stream = :n",
+        n=str(stream.lane.name),
+    )
+    return tuple(found)
+
+
+DAY = 86_400 * 10**6
+
+
+def test_events_far_from_the_others_are_appended_named_and_counted(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = micros(datetime.now(UTC))
+    first = append(stream, [now - 400 * DAY, now - DAY], as_datetime(now - DAY // 2))
+    assert (first.behind, first.ahead) == (0, 0), "nothing was stated before"
+    done = append(stream, [now - 400 * DAY, now - 30 * DAY, now - 1, None, now + DAY, 10])
+    assert (done.events, done.ahead, done.behind, done.late) == (6, 1, 2, 3)
+    assert (done.report()["ahead"], done.report()["behind"]) == (1, 2)
+    assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 2
+    assert append(stream, [now + 2 * DAY, now + DAY]).ahead == 2
+    assert outside(stream) == (3, 2)
+    assert "ahead" not in append(stream, [now - 1]).report()
+    counted = "SELECT sum(ahead), sum(behind) FROM weir.transactions WHERE stream = :n"
+    assert [*map(tuple, stream.lane.rows(counted, n=str(stream.lane.name)))] == [(3, 2)]
+
+
+def test_the_settings_of_a_stream_say_what_is_far(stream: Stream) -> None:
+    settings = {"event_time_ahead": 3600, "event_time_back": 60}
+    update_stream(stream.lane.database, stream.lane.name, settings, request_id=unique("u"))
+    now = micros(datetime.now(UTC))
+    append(stream, [], as_datetime(now))
+    done = append(stream, [now + DAY // 48, now - 59 * 10**6, now - 61 * 10**6, now + DAY // 20])
+    assert (done.ahead, done.behind) == (1, 1)
+    with raises("argument_invalid event_time_back"):
+        update_stream(
+            stream.lane.database, stream.lane.name, {"event_time_back": 0}, request_id=unique("u")
+        )

@@ -39,6 +39,7 @@ class CreateStreamOperator(ActionOperator):
         routing_key: str | XComArg,
         event_time: str | XComArg = "",
         event_time_ahead: str | XComArg = "none",
+        event_time_back: str | XComArg = "31 d",
         segments: int | XComArg = 1,
         on_missing_key: Literal["automatic", "fail", "quarantine", "spread"]
         | XComArg = "automatic",
@@ -252,6 +253,7 @@ class UpdateStreamOperator(ActionOperator):
         refuse_erased: Literal["unchanged", "yes", "no"] | XComArg = "unchanged",
         event_time: str | XComArg = "",
         event_time_ahead: str | XComArg = "",
+        event_time_back: str | XComArg = "",
         complete_until: str | XComArg = "",
         publish: Literal["unchanged", "none", "iceberg"] | XComArg = "unchanged",
         tags: list[str] | XComArg = ...,

@@ -53,30 +53,57 @@ class AnnouncePartitions(BaseOperator):
         return told
 
     def _announce(self, database: Database, context: Any, due: Mapping[str, Any]) -> dict[str, Any]:
-        kind, stream, since, until = due["kind"], due["stream"], due["since"], due["until"]
+        kind, stream, until, bound = due["kind"], due["stream"], due["until"], due["bound"]
         span = SPANS[kind] // timedelta(microseconds=1)
-        late: dict[str, int | None] = {}
-        numbers, end = list(due["numbers"]), until
+        late: dict[int, int | None] = {}
+        since, numbers, end, left_out = due["since"], list(due["numbers"]), until, []
+        if due["left_out"]:
+            left_out.append(f"{kind} before {_at(bound)}")
+        if due["across"]:
+            from weir.airflow.partition_events import first_after  # pyarrow loads slowly
+
+            first = first_after(database, stream, due["across"], bound)
+            since = since if first is None else min(since, first // span * span)
         if until is not None and until > since + MOST * span:  # the rest, and what is late, later
             end, numbers = since + MOST * span, []
         elif due["late"]:
-            from weir.airflow.partition_events import late_partitions  # pyarrow loads slowly
+            from weir.airflow.partition_events import late_partitions
 
+            far = 0
             for number in due["late"]:
-                found = late_partitions(database, stream, span, number, since)
+                found, further = late_partitions(database, stream, span, number, since, bound)
+                far += further
                 for at, count in found.items():
-                    key = key_of(kind, clock_time(at))
-                    before = late.get(key, 0)
-                    late[key] = None if count is None or before is None else before + count
-        keys = [key_of(kind, clock_time(at)) for at in range(since, end, span)] if until else []
+                    before = late.get(at, 0)
+                    late[at] = None if count is None or before is None else before + count
+            if far:
+                left_out.append(f"{far:,} late events of {kind} before {_at(bound)}")
+            if len(late) > MOST:
+                gone = sorted(late)[:-MOST]
+                left_out.append(
+                    f"late events of {len(gone):,} {kind} from {_at(gone[0])} to {_at(gone[-1])}"
+                )
+                late = {at: late[at] for at in sorted(late)[-MOST:]}
+        again = {key_of(kind, clock_time(at)): count for at, count in late.items()}
+        times = range(since, end, span) if end is not None else []
+        keys = [key_of(kind, clock_time(at)) for at in times]
         asset = partition_asset(stream, kind)
-        if every := [*late, *keys]:
+        if every := [*again, *keys]:
             self.outlets: list[Any] = [*self.outlets, asset]
             event = context["outlet_events"][asset]
             event.add_partitions(every)
-            event.extra = {"partitions": {key: _said(key, late.get(key, 0)) for key in every}}
-        said = f"{len(keys)} complete, {len(late)} with late events"
-        return {"kind": kind, "stream": stream, "until": end, "numbers": numbers, "said": said}
+            event.extra = {"partitions": {key: _said(key, again.get(key, 0)) for key in every}}
+        said = f"{len(keys)} complete, {len(again)} with late events"
+        if left := "; ".join(left_out):
+            said += f"; left out: {left}"
+        return {
+            "kind": kind, "stream": stream, "until": end, "numbers": numbers, "said": said,
+            "left_out": left or None,
+        }  # fmt: skip
+
+
+def _at(time: int) -> str:
+    return clock_time(time).isoformat().replace("+00:00", "Z")
 
 
 def _said(key: str, late: int | None) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The events of an hour or a day of event time, and how many of a commit came late for theirs."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,7 @@ from weir.model.plain_column import plain_column
 from weir.settings import load
 
 _MICROSECOND = timedelta(microseconds=1)
+MOST = 100  # commits whose files are read to find where hours begin
 
 
 def read_between(
@@ -56,27 +59,68 @@ _COMMITS = text(
 
 
 def late_partitions(
-    database: Database, stream: str, span: int, number: int, before: int
-) -> dict[int, int | None]:
+    database: Database, stream: str, span: int, number: int, before: int, bound: int
+) -> tuple[dict[int, int | None], int]:
     """Return how many events of a transaction are of hours or days that end by an event time, by
-    where these begin. None: some, but they can only be counted with Spark. All in microseconds."""
+    where these begin, and how many are of those that begin before `bound`. None: some, but they can
+    only be counted with Spark. All in microseconds."""
+    commit = _commit_of(database, stream, number)
+    if commit.column is None:
+        first = max(commit.min_event_time, bound) // span
+        last = min(commit.max_event_time, before - 1) // span
+        return {n * span: None for n in range(first, last + 1)}, 0
+    times = _times(commit)
+    counted: dict[int, int | None] = {}
+    far = 0
+    for row in pc.value_counts(pc.subtract(times, _remainder(times, span))).to_pylist():
+        begin, count = row["values"], row["counts"]
+        if begin is not None and begin + span <= before:
+            if begin < bound:
+                far += count
+            else:
+                counted[begin] = count
+    return counted, far
+
+
+def first_after(database: Database, stream: str, numbers: Sequence[int], bound: int) -> int | None:
+    """Return the first event time at or after `bound` of some transactions; `bound` itself if only
+    Spark could find it, or if they are too many to read; None if there is none."""
+    first: int | None = None
+    if len(numbers) > MOST:
+        return bound
+    for number in numbers:
+        commit = _commit_of(database, stream, number)
+        if commit.column is None:
+            return bound
+        times = _times(commit)
+        found = pc.min(pc.filter(times, pc.greater_equal(times, bound))).as_py()
+        first = found if first is None or (found is not None and found < first) else first
+    return first
+
+
+class _Commit(NamedTuple):
+    stream: str
+    column: str | None
+    clock: int
+    min_event_time: int
+    max_event_time: int
+
+
+def _commit_of(database: Database, stream: str, number: int) -> _Commit:
     commit = database.transaction(
         lambda c: c.execute(_COMMIT, {"n": stream, "number": number}).one_or_none()
     )
     if commit is None:
         raise no_such_stream(stream_name(stream))
     column = plain_column(commit.event_time or "1")
-    if column is None:
-        first, last = commit.min_event_time // span, min(commit.max_event_time, before - 1) // span
-        return {n * span: None for n in range(first, last + 1)}
+    return _Commit(stream, column, commit.clock, commit.min_event_time, commit.max_event_time)
+
+
+def _times(commit: _Commit) -> pa.ChunkedArray:
+    assert commit.column is not None, commit
     at = clock_time(commit.clock)
-    times = times_of(weir.read(stream, since=at - _MICROSECOND, until=at, columns=[column])[column])
-    counted: dict[int, int | None] = {}
-    for row in pc.value_counts(pc.subtract(times, _remainder(times, span))).to_pylist():
-        begin, count = row["values"], row["counts"]
-        if begin is not None and begin + span <= before:
-            counted[begin] = count
-    return counted
+    rows = weir.read(commit.stream, since=at - _MICROSECOND, until=at, columns=[commit.column])
+    return times_of(rows[commit.column])
 
 
 def _remainder(times: pa.ChunkedArray, span: int) -> pa.ChunkedArray:

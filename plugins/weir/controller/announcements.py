@@ -111,19 +111,21 @@ def announced_partitions(
     database: Database, airflow: str, told: Sequence[Mapping[str, Any]]
 ) -> None:
     """Record that partitions are in the database of an Airflow: rows with kind, stream, `until` and
-    the transactions that need no more announcing (`numbers`). Repeating it changes nothing."""
+    the transactions that need no more announcing (`numbers`), and what was not announced
+    (`left_out`: a sentence, or None). Repeating it changes nothing."""
     given = {
         "a": airflow,
         "k": [one["kind"] for one in told],
         "s": [one["stream"] for one in told],
         "u": [one["until"] for one in told],
         "n": json.dumps([one["numbers"] for one in told]),
+        "l": [one["left_out"] for one in told],
     }
     database.transaction(
         lambda c: c.execute(
             text(
                 """SELECT announced_partitions(:a, CAST(:k AS text[]), CAST(:s AS text[]),
-                CAST(:u AS bigint[]), CAST(:n AS jsonb))"""
+                CAST(:u AS bigint[]), CAST(:n AS jsonb), CAST(:l AS text[]))"""
             ),
             given,
         )

@@ -27,7 +27,7 @@ from weir.controller.streams import dropped_columns, next_schema, schema_of
 from weir.controller.transactions import Committed, event_times, held_by_another
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, NotFound
-from weir.model.event_time import not_complete_yet
+from weir.model.event_time import not_complete_yet, say_time
 from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.new_columns import combine
 from weir.model.segment import Segment, segment_id
@@ -41,7 +41,8 @@ _COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segme
     CAST(:rejected_files AS text[]), :rejected, CAST(:min_times AS bigint[]),
     CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text), CAST(:late AS bigint),
     CAST(:complete_until AS bigint), CAST(:stated AS bigint), CAST(:hashes AS bigint[]),
-    CAST(:end_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), :erased_keys, {durable})"""
+    CAST(:end_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), :erased_keys, :outside,
+    CAST(:ahead AS bigint), CAST(:behind AS bigint), {durable})"""
 _ALONE = text(_COMMIT.format(durable="lock_for_commit(:s)"))
 _LOCKED = text(_COMMIT.format(durable="true"))
 _NEW = -1  # the columns that were written must be compared with the schema first
@@ -68,6 +69,9 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
             found = database.statement(_ALONE, _given(staged[0], _version(staged[0])))
             if found.outcome == "late":
                 staged = (staged[0].recounted(found.complete_until),)
+                continue
+            if found.outcome == "outside":
+                staged = (staged[0].outside(found.not_before, found.not_after),)
                 continue
             if found.outcome not in ("schema", "roll"):
                 return [_committed(staged[0], found, ready=ready, rolled=False)]
@@ -144,11 +148,14 @@ class _Commits:
         if self._rolling is not None and self._rolling.originals != staged.attempt.segments:
             self.end_roll()
         version = _version(staged)
-        while (found := self._place(staged, version)).outcome in ("schema", "roll", "late"):
+        again = ("schema", "roll", "late", "outside")
+        while (found := self._place(staged, version)).outcome in again:
             if found.outcome == "schema":
                 version = self._combine(staged)
             elif found.outcome == "late":
                 staged = staged.recounted(found.complete_until)
+            elif found.outcome == "outside":
+                staged = staged.outside(found.not_before, found.not_after)
             elif may_wait:
                 announce(self._connection, staged)
                 return None
@@ -267,6 +274,9 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
         "event_time": times and times.expression,
         "late": times and times.late,
         "complete_until": times and times.complete_until,
+        "outside": times is not None and times.outside,
+        "ahead": times and times.ahead,
+        "behind": times and times.behind,
         "stated": attempt.stated_until,
         "hashes": [file.hashes for file in files],
         "end_hashes": [file.end_hash for file in files],
@@ -287,11 +297,25 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
                 "writer %s had stated that it was done with stream %s; it counts again",
                 found.returned_writer, name,
             )  # fmt: skip
+        for events, where in (
+            (found.ahead, f"later than now ({say_time(found.max_event_time or 0)} at the most)"),
+            (
+                found.behind,
+                f"far before the others ({say_time(found.min_event_time or 0)} or later)",
+            ),
+        ):
+            if events:
+                log.warning(
+                    "%d events of transaction %d of stream %s are %s; they are appended, but no "
+                    "hour or day begins with them",
+                    events, number, name, where,
+                )  # fmt: skip
         return Committed(
             str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,
             rolled=ready if repeated else rolled, repeated=repeated and not ready,
             returned_writer=found.returned_writer, added_columns=staged.added,
-            missing_columns=staged.missing, **event_times(found),
+            missing_columns=staged.missing, ahead=found.ahead or 0, behind=found.behind or 0,
+            **event_times(found),
         )  # fmt: skip
     if found.outcome == "no stream":
         raise NotFound(

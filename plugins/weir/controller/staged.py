@@ -105,6 +105,17 @@ class Staged:
         times = replace(self.times, late=late, complete_until=complete_until)
         return replace(self, times=times)
 
+    def outside(self, not_before: int | None, not_after: int) -> "Staged":
+        """Return these files with the numbers of events that are earlier and later than what is
+        right."""
+        assert self.times is not None, self.attempt.stream
+        ahead = behind = None
+        if self.count_late is not None:
+            timed = sum(file.events for file in self.files) - self.untimed
+            ahead = timed - self.count_late(not_after + 1)
+            behind = 0 if not_before is None else self.count_late(not_before)
+        return replace(self, times=replace(self.times, outside=True, ahead=ahead, behind=behind))
+
     def check(self) -> None:
         """Check the files before they are committed.
 

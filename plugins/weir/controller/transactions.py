@@ -83,8 +83,9 @@ class Committed:
     stream without event time. `returned_writer`: its writer, if that had stated before that it is
     done; it counts again (semantics 16.4).
     `added_columns`: those that the stream has since this append; `missing_columns`: those of the
-    stream that its rows do not have. These three say what this call did; none is kept for a later
-    one.
+    stream that its rows do not have. `ahead`: how many events are later than now; `behind`: how
+    many are far before what the stream was complete to (`event_time_ahead`, `event_time_back`).
+    These five say what this call did; none is kept for a later one.
     """
 
     stream: str
@@ -104,6 +105,8 @@ class Committed:
     returned_writer: str | None = None
     added_columns: tuple[str, ...] = ()
     missing_columns: tuple[str, ...] = ()
+    ahead: int = 0
+    behind: int = 0
 
     def report(self) -> dict[str, Any]:
         """Return the fields by name for the job's report, and in `committed_at` the time of the
@@ -115,6 +118,9 @@ class Committed:
         for name in (*times, "untimed", "late", "returned_writer"):
             if (value := found.pop(name)) is not None:
                 found[name] = say_time(value) if name in times else value
+        for name in ("ahead", "behind"):
+            if not found[name]:
+                del found[name]
         for name in ("added_columns", "missing_columns"):
             if names := found.pop(name):
                 found[name] = list(names)

@@ -144,7 +144,8 @@ def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
         text(
             """WITH gone AS (DELETE FROM stream_writer WHERE stream_id = :s)
             UPDATE stream SET event_time_since = :clock, complete_until = NULL,
-                newest_event_time = NULL, late_events = 0
+                newest_event_time = NULL, late_events = 0,
+                ahead_events = 0, behind_events = 0
             WHERE stream_id = :s"""
         ),
         {"s": stream.stream_id, "clock": tick(connection, stream)},

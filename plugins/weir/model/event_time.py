@@ -35,12 +35,16 @@ class EventTimes:
 
     `expression`: what they were computed with. `late`: how many events are earlier than
     `complete_until`, the time that the stream was complete to when they were counted; None if
-    nobody counted them.
+    nobody counted them. `outside`: whether it is known how many are later than now (`ahead`) and
+    far before what the stream is complete to (`behind`); None of them if nobody could count.
     """
 
     expression: str
     late: int | None
     complete_until: int | None
+    outside: bool = False
+    ahead: int | None = None
+    behind: int | None = None
 
 
 def stated_until(given: datetime | str | None) -> int | None:

@@ -14,6 +14,7 @@ from weir.model.retention_policy import CONSUMED_MIN_AGE, Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
 LONGEST_EXPRESSION = 1_000  # characters: Spark's parser is slow with more
+DEFAULT_BACK = 31 * 86_400  # seconds
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
 PUBLISH = ("none", "iceberg")
@@ -38,9 +39,10 @@ class Configuration:
     with fixed scaling makes exactly that many segments (semantics 5.2). `retention` and
     `retain_...`: see `retention_policy`. `event_time`: an expression, when an event happened; None:
     the stream has no event time. `event_time_ahead`: how many seconds later than now a writer may
-    state that everything is there, and an event may be. `cuts_every`, `retention_every`: the fewest
-    seconds between two cuts of the retention set, and between two decisions; None: every run of
-    the periodic DAG.
+    state that everything is there, and an event may be. `event_time_back`: how many seconds before
+    what the stream is complete to its events, hours and days count. `cuts_every`,
+    `retention_every`: the fewest seconds between two cuts of the retention set, and between two
+    decisions; None: every run of the periodic DAG.
     `publish`: as what `weir_upkeep` publishes it: `iceberg`, a table of that format, or `none`.
     `refuse_erased`: whether an append is refused that has a routing key of which an erasure has
     erased the events of this stream (semantics 20).
@@ -67,6 +69,7 @@ class Configuration:
     scale_cooldown: int = DEFAULT_COOLDOWN
     event_time: str | None = None
     event_time_ahead: int = 0
+    event_time_back: int = DEFAULT_BACK
     tags: tuple[str, ...] = ()
     owner: str | None = None
 
@@ -104,12 +107,15 @@ class Configuration:
                 f"{called('event_time')} is empty; name a column, write a SQL expression, or leave "
                 "it out.",
             )
-        if not 0 <= self.event_time_ahead <= LONGEST:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called('event_time_ahead')} is {self.event_time_ahead} s; it must be between 0 "
-                f"and {LONGEST}.",
-            )
+        for what, seconds, least in (
+            ("event_time_ahead", self.event_time_ahead, 0),
+            ("event_time_back", self.event_time_back, 1),
+        ):
+            if not least <= seconds <= LONGEST:
+                raise InvalidInput(
+                    "argument_invalid",
+                    f"{called(what)} is {seconds} s; it must be between {least} and {LONGEST}.",
+                )
         check_choice(called("on_missing_key"), self.on_missing_key, (AUTOMATIC, *ON_MISSING_KEY))
         check_choice(called("on_bad_rows"), self.on_bad_rows, ON_BAD_ROWS)
         check_choice(called("publish"), self.publish, PUBLISH)

@@ -36,6 +36,7 @@ class CreateStream:
     )
     event_time: str = created("event_time")
     event_time_ahead: str = created("event_time_ahead")
+    event_time_back: str = created("event_time_back")
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
@@ -107,6 +108,7 @@ class UpdateStream:
     refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
     event_time_ahead: str = changed("event_time_ahead")
+    event_time_back: str = changed("event_time_back")
     complete_until: str = argument(
         "Complete until",
         "Take back what writers have stated: the stream is complete to this earlier event time, "

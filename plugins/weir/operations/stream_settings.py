@@ -8,6 +8,7 @@ from weir.model.new_columns import AUTOMATIC, ON_NEW_COLUMN
 from weir.model.retention_policy import CONSUMED_MIN_AGE, RETENTION
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING
 from weir.model.stream_configuration import (
+    DEFAULT_BACK,
     LONGEST_EXPRESSION,
     ON_BAD_ROWS,
     ON_MISSING_KEY,
@@ -48,6 +49,12 @@ SETTINGS: dict[str, Setting] = {
         "How much later than now an event may be, and a writer may state that everything is there, "
         "such as 1 d for a stream of forecasts; none: not at all.",
         NONE, removed_by=NONE, schema={"pattern": AGE_PATTERN},
+    ),
+    "event_time_back": Setting(
+        "Event times back",
+        "How far before what the stream is complete to hours and days are announced, such as 31 d. "
+        "Earlier events are appended and counted, but start no run.",
+        say_age(DEFAULT_BACK), removed_by=NONE, schema={"pattern": AGE_PATTERN},
     ),
     "on_missing_key": Setting(
         "Rows without a routing key",

@@ -261,5 +261,7 @@ class Appender:
             f"({committed.bytes:,} bytes) to {committed.stream}"
             + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")
             + (f"; {committed.late:,} events are late" if committed.late else "")
+            + (f"; {committed.ahead:,} are later than now" if committed.ahead else "")
+            + (f"; {committed.behind:,} are far before the others" if committed.behind else "")
         )
         return committed
