@@ -1,7 +1,7 @@
 """Postgres's clock is set back and forward by an hour: the order of a stream does not notice."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 
@@ -11,12 +11,18 @@ import pytest
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
-from tests.reader_groups.completeness_model import World
+from tests.reader_groups.completeness_model import Stream, World
+from tests.reader_groups.test_wrong_clocks import append
 from tests.world.groups import Group
-from tests.world.streams import Lane
+from tests.world.streams import Lane, run
 from weir.controller import queries
 from weir.database.connection import Database
+from weir.model.clock import to_clock
+from weir.model.event_time import as_datetime
+from weir.operations.examination import examine
+from weir.settings import Settings
 
+HOUR = 3_600_000_000
 SetClock = Callable[[int], None]
 
 
@@ -134,3 +140,60 @@ def test_completeness_does_not_notice_it(
     for _ in range(15):
         set_clock(random.choice([-1, 0, 1]))
         world.step()
+
+
+@pytest.mark.parametrize("hours", [-24 * 366, -1])
+def test_what_is_later_than_a_clock_that_was_set_back_is_named_and_reading_goes_on(
+    database: Database, set_clock: SetClock, settings: Settings, hours: int
+) -> None:
+    lane = Lane.made(database)
+    group = Group.made(lane)
+    first = lane.append({"0.0": 3})
+    cuts = "INSERT INTO stream_cut SELECT :s, :n, clock_timestamp() + interval '1 h', 1, head, 0, 0"
+    assert lane.rows("SELECT * FROM weir.clocks_ahead") == []
+    set_clock(hours)
+    [found] = lane.rows("SELECT what, name, ahead FROM weir.clocks_ahead")
+    assert (found.what, found.name) == ("stream", str(lane.name))
+    assert abs(found.ahead + timedelta(hours=hours)) < timedelta(minutes=2)
+    [check] = [one for one in examine(settings, database) if one.what == "clocks"]
+    assert check.ok is None
+    assert f"stream {lane.name}" in check.found
+    assert lane.append({"0.0": 2}).clock == first.clock + 1, "clocks increase all the same"
+    reader, read = group.reader(), 0
+    while batch := reader.open(2):
+        read += batch.events
+        reader.commit(batch)
+    assert read == 5, "each event once"
+    set_clock(0)
+    run(database, f"{cuts}, NULL FROM stream WHERE stream_id = :s", s=lane.stream_id,
+        n=str(lane.name))  # fmt: skip
+    run(database, "UPDATE stream SET retained_at = clock_timestamp() + interval '1 h'")
+    run(database, "INSERT INTO watch VALUES ('a/b', 'airflow', 'events', clock_timestamp(), "
+        "clock_timestamp() + interval '1 h')")  # fmt: skip
+    lane.opened()
+    run(database, "UPDATE transaction SET opened_at = opened_at + interval '1 h', "
+        "lease_until = lease_until + interval '1 h' WHERE state = 'open'")  # fmt: skip
+    lane.append({"0.0": 1})
+    assert reader.open(1)
+    run(database, "UPDATE reader SET lease_until = lease_until + interval '1 h', "
+        "joined_at = joined_at + interval '1 h'")  # fmt: skip
+    named = lane.rows("SELECT what FROM weir.clocks_ahead ORDER BY what")
+    assert [one.what for one in named] == ["announcement", "append", "cut", "reader", "retention"]
+
+
+def test_a_clock_that_was_ahead_does_not_say_what_may_be_stated(
+    database: Database, set_clock: SetClock
+) -> None:
+    stream = Stream.made(database)
+    now = to_clock(datetime.now(UTC))
+    set_clock(48)
+    append(stream, [1])  # the last clock of the stream is ahead from now on
+    set_clock(0)
+    with raises("completeness_in_future"):
+        append(stream, [2], as_datetime(now + 24 * HOUR))
+    append(stream, [2], as_datetime(now))
+    assert stream.lane.value("SELECT complete_until FROM stream WHERE stream_id = :s") == now
+    set_clock(-1)
+    with raises("completeness_in_future"):
+        append(stream, [3], as_datetime(now))
+    assert append(stream, [3]).events == 1, "events go in without a statement"

@@ -41,7 +41,13 @@ def examine(
 ) -> Iterator[Check]:
     """Check database, rights and warehouse, and by name what else is given; no further if the
     database is not usable."""
-    steps = {"database": _server, "rights": _rights, "warehouse": _warehouse, **(more or {})}
+    steps = {
+        "database": _server,
+        "rights": _rights,
+        "clocks": _clocks,
+        "warehouse": _warehouse,
+        **(more or {}),
+    }
     for name, step in steps.items():
         try:
             check = step(settings, database)
@@ -111,6 +117,24 @@ def _rights(_: Settings, database: Database) -> Check:
     if not row.jobs:
         return Check("rights", True, f"{row.login} does what jobs do, with what its teams own")
     return Check("rights", True, f"{row.login} is a member of weir_jobs")
+
+
+def _clocks(_: Settings, database: Database) -> Check:
+    """Check that nothing is later than now, as it is once Postgres's clock was set back."""
+    row = _one(
+        database,
+        """SELECT clock_timestamp() AS now, count(*) AS number, count(DISTINCT what) AS kinds,
+            (array_agg(what || ' ' || name ORDER BY at DESC, what, name))[1:3] AS first,
+            max(at) AS latest
+        FROM weir.clocks_ahead""",
+    )
+    if not row.number:
+        return Check("clocks", True, f"Postgres says {row.now:%Y-%m-%d %H:%M:%S %Z}")
+    more = f" and {row.number - 3} more" if row.number > 3 else ""
+    return Check("clocks", None, f"Postgres says {row.now:%Y-%m-%d %H:%M:%S %Z}, but "
+                 f"{', '.join(row.first)}{more} went up to {row.latest:%Y-%m-%d %H:%M:%S %Z}",
+                 "mend Postgres's clock if it is behind; else weir.clocks_ahead says what waits "
+                 "until then, and `weir reader-offline` ends the lease of a reader")  # fmt: skip
 
 
 def _warehouse(settings: Settings, database: Database) -> Check:
