@@ -175,6 +175,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "damage": (_STREAM,),
     "verified": (_STREAM,),
     "announcements": (_STREAM, "true"),
+    "clocks_ahead": ("true",),
 }
 
 # The views that show the rows of a table as they are.
