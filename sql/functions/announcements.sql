@@ -94,11 +94,11 @@ COMMENT ON FUNCTION weir_internal.announced(text, text[], bigint[]) IS 'Records 
 -- are `across`: their first event after it, and late events of an hour that was announced, are found in their files.
 CREATE OR REPLACE FUNCTION weir_internal.due_partitions(in_airflow text, in_kinds text[], in_streams text[])
 RETURNS TABLE (kind text, stream text, since bigint, until bigint, numbers bigint[], late bigint[], bound bigint,
-               across bigint[], left_out boolean)
+               across bigint[], left_out boolean, fresh boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
     SELECT w.kind, s.stream_name, least(coalesce(f.since, b.until), b.until), b.until, n.numbers, n.late, b.bound,
-           f.across, coalesce(f.left_out, false)
+           f.across, coalesce(f.left_out, false), n.fresh
     FROM unnest(in_kinds, in_streams) AS a (kind, stream)
     JOIN weir_internal.watch w ON w.stream_name = a.stream AND w.kind = a.kind AND w.airflow = in_airflow
     JOIN weir_internal.stream s ON s.stream_name = w.stream_name AND s.state <> 'deleted'
@@ -120,14 +120,15 @@ AS $$
     CROSS JOIN LATERAL (
         SELECT array_agg(o.transaction_number ORDER BY o.transaction_number) AS numbers,
                array_agg(o.transaction_number ORDER BY o.transaction_number)
-                   FILTER (WHERE t.late > 0 AND t.min_event_time < w.announced_until) AS late
+                   FILTER (WHERE t.late > 0 AND t.min_event_time < w.announced_until) AS late,
+               min(coalesce(t.clock, -o.transaction_number)) > weir_internal.now_clock() - 600000000 AS fresh
         FROM (SELECT o.stream_id, o.transaction_number FROM weir_internal.announcement o
               WHERE o.airflow = in_airflow AND o.kind = w.kind AND o.stream_name = w.stream_name
               ORDER BY o.transaction_number LIMIT 1000) o
         LEFT JOIN weir_internal.transaction t USING (stream_id, transaction_number)) n
     WHERE n.numbers IS NOT NULL
 $$;
-COMMENT ON FUNCTION weir_internal.due_partitions(text, text[], text[]) IS 'What was committed or stated and is not announced as hours or days: those that are complete, from since to until, in microseconds (null: none is complete), the transactions that say so (below 0: statements), and which of them have events of hours or days that were announced before. No hour before bound is announced; left_out: whether there are events of such.';
+COMMENT ON FUNCTION weir_internal.due_partitions(text, text[], text[]) IS 'What was committed or stated and is not announced as hours or days: those that are complete, from since to until, in microseconds (null: none is complete), the transactions that say so (below 0: statements), and which of them have events of hours or days that were announced before. No hour before bound is announced; left_out: whether there are events of such; fresh: whether all of it is of the last ten minutes.';
 
 CREATE OR REPLACE FUNCTION weir_internal.announced_partitions(
     in_airflow text, in_kinds text[], in_streams text[], in_untils bigint[], in_numbers jsonb, in_left_out text[])

@@ -169,6 +169,9 @@ def second(watched: Watched) -> Iterator[SecondScheduler]:
 @pytest.fixture(scope="module")
 def watched(installation: Installation) -> Watched:
     found = Watched(installation, DAGS)
+    # It is periodic, and the tests pause those.
+    unpaused = "UPDATE dag SET is_paused = false WHERE dag_id = 'weir_partitions' RETURNING dag_id"
+    found.until("the DAG of hours", lambda: found.airflows(unpaused))
     # What is appended before Airflow has read the DAGs starts none of them.
     found.until("both watches", lambda: len(rows(found.database, "SELECT FROM watch")) == 2)
     return found
@@ -197,6 +200,27 @@ def test_commits_of_a_program_start_a_dag_complete_hours_another_and_a_sensor_wa
     watched.until("no drift", lambda: not rows(watched.database, "SELECT * FROM announcements"))
     assert watched.told() == numbers, "each once"
     assert len(watched.returned("watch_hours", "hour")) == 3, "each hour once, and once for late"
+
+
+@pytest.mark.release
+def test_an_hour_that_completes_while_its_dag_is_paused_is_visible_and_starts_it_afterwards(
+    watched: Watched,
+) -> None:
+    before = len(watched.returned("watch_hours", "hour"))
+    paused = "UPDATE dag SET is_paused = {} WHERE dag_id = 'watch_hours' RETURNING dag_id"
+    watched.airflows(paused.format(True))
+    watched.append(3.6, complete_until=DAY + timedelta(hours=4))
+    looked = "SELECT run_id FROM dag_run WHERE dag_id = 'weir_partitions' AND state = 'success'"
+    runs = len(watched.airflows(looked))
+    watched.until("a look", lambda: len(watched.airflows(looked)) > runs)
+    waiting = ["hours"]
+    watched.until("the hour", lambda: [one.kind for one in watched.drifting()] == waiting)
+    watched.airflows(paused.format(False))
+    watched.until("no drift", lambda: not watched.drifting(), 240)
+    watched.until("the hour", lambda: len(watched.returned("watch_hours", "hour")) > before)
+    assert watched.returned("watch_hours", "hour")[before:] == [
+        ["2013-06-01T03:00:00", 0, ["3.5", "3.6"]]
+    ]
 
 
 @pytest.mark.release

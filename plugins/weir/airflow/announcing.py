@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator
+from airflow.sdk.exceptions import AirflowRuntimeError
+from airflow.sdk.execution_time.context import InletEventsAccessors
 
 from weir.airflow.partitions import SPANS, Partition, key_of, partition_asset
 from weir.airflow.tasks import RETRIES, failing
@@ -25,8 +27,12 @@ time, or when late events came, if a DAG is scheduled by `stream_hours` or `stre
 and each day is announced once, and again with `late` for events that came after it was announced.
 Without an event, it looks at all of them.
 
+What would start only DAGs that are paused waits up to ten minutes, as Airflow forgets it; by then
+Airflow asks for it no longer, or another DAG wants it.
+
 **On failure.** What was not recorded as announced is announced again.
 """
+LAST = 50  # events of an asset that say which DAGs it starts
 MOST = 500  # partitions that one run announces of a stream; the next one goes on
 
 
@@ -47,16 +53,28 @@ class AnnouncePartitions(BaseOperator):
             due = due_partitions(
                 database, name, sorted(wanted) or watched_partitions(database, name)
             )
-            told = [self._announce(database, context, one) for one in due]
+            told = [done for one in due if (done := self._announce(database, context, one))]
         for one in told:
             self.log.info("%s of %s: %s", one["kind"], one["stream"], one.pop("said"))
         return told
 
-    def _announce(self, database: Database, context: Any, due: Mapping[str, Any]) -> dict[str, Any]:
+    def _announce(
+        self, database: Database, context: Any, due: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        asset = partition_asset(due["stream"], due["kind"])
+        paused, awake = consumers(context, asset)
+        if paused and not awake and due["fresh"]:
+            self.log.info(
+                "%s of %s: not announced yet, as Airflow forgets what it is told for a paused DAG "
+                "(%s)", due["kind"], due["stream"], ", ".join(paused),
+            )  # fmt: skip
+            return None
         kind, stream, until, bound = due["kind"], due["stream"], due["until"], due["bound"]
         span = SPANS[kind] // timedelta(microseconds=1)
         late: dict[int, int | None] = {}
         since, numbers, end, left_out = due["since"], list(due["numbers"]), until, []
+        if paused:
+            left_out.append(f"{kind} up to {_at(until)} for {', '.join(paused)}, which is paused")
         if due["left_out"]:
             left_out.append(f"{kind} before {_at(bound)}")
         if due["across"]:
@@ -87,7 +105,6 @@ class AnnouncePartitions(BaseOperator):
         again = {key_of(kind, clock_time(at)): count for at, count in late.items()}
         times = range(since, end, span) if end is not None else []
         keys = [key_of(kind, clock_time(at)) for at in times]
-        asset = partition_asset(stream, kind)
         if every := [*again, *keys]:
             self.outlets: list[Any] = [*self.outlets, asset]
             event = context["outlet_events"][asset]
@@ -100,6 +117,24 @@ class AnnouncePartitions(BaseOperator):
             "kind": kind, "stream": stream, "until": end, "numbers": numbers, "said": said,
             "left_out": left or None,
         }  # fmt: skip
+
+
+def consumers(context: Any, asset: Asset) -> tuple[list[str], list[str]]:
+    """Return the DAGs that the last events of an asset have started: those that are paused, and
+    those that are not. Nobody tells a task which DAGs an asset schedules, or, outside of Airflow,
+    anything."""
+    if "inlet_events" not in context:
+        return [], []
+    events = InletEventsAccessors([asset])[asset].ascending(False).limit(LAST)
+    dags = sorted({run.dag_id for event in events for run in event.created_dagruns})
+    paused: list[str] = []
+    awake: list[str] = []
+    for dag in dags:
+        try:
+            (paused if context["ti"].get_dag(dag).is_paused else awake).append(dag)
+        except AirflowRuntimeError:
+            continue  # it was deleted
+    return paused, awake
 
 
 def _at(time: int) -> str:
