@@ -53,19 +53,19 @@ test-compose: setup ## start docker-compose.yaml's stack and use it, where there
 	@$(PYTHON) -m tests.compose_stack || [ $$? -eq 77 ]
 
 up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do; EXAMPLES=1: with example DAGs)
-	@$(WEIR) -m weir.local up $(if $(EXAMPLES),$(if $(filter 0,$(EXAMPLES)),--no-examples,--examples))
+	@$(WEIR) -P -m weir.local up $(if $(EXAMPLES),$(if $(filter 0,$(EXAMPLES)),--no-examples,--examples))
 
 down: setup ## stop them; the data stays
-	@$(WEIR) -m weir.local down
+	@$(WEIR) -P -m weir.local down
 
 status: setup ## say what runs
-	@$(WEIR) -m weir.local status
+	@$(WEIR) -P -m weir.local status
 
 login: setup ## print where to log in, with the passwords
-	@$(WEIR) -m weir.local login
+	@$(WEIR) -P -m weir.local login
 
 psql: setup ## read the views by SQL (ROLE=owner: change them), and say where other clients find it
-	@$(WEIR) -m weir.local psql $(if $(ROLE),--role $(ROLE)) $(ARGS)
+	@$(WEIR) -P -m weir.local psql $(if $(ROLE),--role $(ROLE)) $(ARGS)
 
 lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check
@@ -99,7 +99,7 @@ lock: setup ## requirements.in and requirements-dev.in -> .txt, with hashes; NOT
 	@$(PYTHON) -m docs.generate_notice
 
 clean: setup ## stop everything and delete the state folder with its streams (asks; YES=1 does not)
-	@$(WEIR) -m weir.local clean $(if $(YES),--yes)
+	@$(WEIR) -P -m weir.local clean $(if $(YES),--yes)
 
 setup: ## make .venv, with the command weir, and see to a Java
 	@./setup.sh

@@ -114,12 +114,12 @@ fi
 for packages in .venv/lib/python3*/site-packages; do
     [ -f "$packages/weir.pth" ] || echo ../../../../plugins >"$packages/weir.pth"
 done
-if [ ! -x .venv/bin/weir ]; then
+if ! grep -qs -e '-P -m weir.terminal' .venv/bin/weir; then
     cat >.venv/bin/weir.new <<'END'
 #!/bin/sh
-# The command `weir` of the source tree that this folder lies in.
+# The command `weir` of the source tree that this folder lies in. -P: no module of the current folder.
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-exec "$here/python" -m weir.terminal "$@"
+exec "$here/python" -P -m weir.terminal "$@"
 END
     chmod +x .venv/bin/weir.new
     mv .venv/bin/weir.new .venv/bin/weir
@@ -135,6 +135,6 @@ fi
 if [ ! -f .venv/spark-classes.jsa ]; then
     say "letting Java learn which classes Spark loads (half a minute, once) ..."
     rm -rf .venv/spark-classes-*
-    problem=$(PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m weir.local.spark_start 2>&1) ||
+    problem=$(PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -P -m weir.local.spark_start 2>&1) ||
         say "that failed, so that jobs start some seconds slower: $problem"
 fi

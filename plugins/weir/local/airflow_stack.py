@@ -188,7 +188,7 @@ class AirflowStack:
             return
         log.info("making Airflow's tables")
         done = subprocess.run(
-            [sys.executable, "-m", "airflow", "db", "migrate"],
+            [sys.executable, "-P", "-m", "airflow", "db", "migrate"],
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -226,10 +226,11 @@ class AirflowStack:
 
     def _command(self, name: str) -> list[str]:
         if name != "log-server":
-            return [sys.executable, "-m", "airflow", name, *_WITHOUT_ITS_OWN.get(name, [])]
+            return [sys.executable, "-P", "-m", "airflow", name, *_WITHOUT_ITS_OWN.get(name, [])]
         where = ["--host", "127.0.0.1", "--port", str(self._stack()["ports"]["log"])]
         return [
             sys.executable,
+            "-P",
             "-m",
             "uvicorn",
             *where,
