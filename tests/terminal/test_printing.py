@@ -1,5 +1,6 @@
 """Reports are written for people as people write settings."""
 
+import json
 import re
 
 import pytest
@@ -61,3 +62,10 @@ def test_help_says_what_is_required_repeated_and_taken_if_nothing_is_given(
             parser().parse_args([command, "--help"])
         shown = " ".join(capsys.readouterr().out.split())
         assert [one for one in said if not re.search(one, shown)] == []
+
+
+def test_json_moves_no_cursor_and_turns_no_text() -> None:
+    given = "a\x7f\x9b\u202e\u2066\x1bz"
+    written = as_json({"said": given})
+    assert written == '{"said": "a\\u007f\\u009b\\u202e\\u2066\\u001bz"}'
+    assert json.loads(written) == {"said": given}

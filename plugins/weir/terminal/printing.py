@@ -48,9 +48,11 @@ def _holds_all() -> bool:
 def as_json(value: Any, *, ascii_only: bool = False) -> str:
     """Return a value as JSON, in the form of `print_json`."""
     try:
-        return json.dumps(value, default=_as_json, ensure_ascii=ascii_only, allow_nan=False)
+        text = json.dumps(value, default=_as_json, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), default=_as_json, ensure_ascii=ascii_only)
+        text = json.dumps(_finite(value), default=_as_json, ensure_ascii=ascii_only)
+    # JSON itself escapes what is below a blank; a terminal also obeys some of what is above.
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _finite(value: Any) -> Any:
