@@ -32,7 +32,8 @@ from weir.model.names import LONGEST_KEY, READABLE_STREAM_PATTERN, stream_name
 from weir.model.schema import Field
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
-from weir.operations.form import LINE_PATTERN, argument, stream_argument
+from weir.operations.entries import LINE_PATTERN
+from weir.operations.form import argument, stream_argument
 from weir.operations.runner import main
 
 
