@@ -140,6 +140,7 @@ def test_migrating_again_changes_nothing(elsewhere: Elsewhere) -> None:
 
 @pytest.mark.release
 @pytest.mark.jvm
+@pytest.mark.timeout(3600)  # 34 starts of Spark
 def test_each_job_can_be_submitted_from_the_installed_package(
     elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:

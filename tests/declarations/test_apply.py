@@ -260,7 +260,7 @@ def test_a_run_takes_what_was_declared_where_it_says_nothing(database: Database)
     assert (found.function, found.readers, found.parameters) == (
         "shop.orders:late", 3, {"threshold": 5},
     )  # fmt: skip
-    blank = {"reader_group": "late", "function": " ", "outputs": ["", " "], "batch_bytes": " "}
+    blank = {"reader_group": "late", "function": " ", "outputs": [], "batch_bytes": " "}
     found = database.transaction(lambda c: with_declared(c, blank))
     assert (found.function, found.outputs[0]) == ("shop.orders:late", "stream:shop/late")
     with raises("argument_missing other weir apply"):

@@ -64,6 +64,7 @@ def test_each_command_of_the_page_does_what_it_says(
 
 @pytest.mark.release
 @pytest.mark.jvm
+@pytest.mark.timeout(3600)  # 34 starts of Spark
 def test_spark_submit_runs_each_command_of_the_page(config: Path, settings: Settings) -> None:
     for job, *words in commands():
         let_a_reader_die(job, settings)
