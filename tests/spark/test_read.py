@@ -280,6 +280,7 @@ def test_events_that_were_written_before_a_column_came_have_null_in_it(weir: Ins
         ]
 
 
+@pytest.mark.release
 def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
     stream, _ = history(weir)
     facts = weir.facts(stream)
