@@ -145,7 +145,7 @@ def test_whoever_may_not_see_events_looks_nothing_up(
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize("given", [{}, {"key": "k" * 100_001}, {"key": "k", "version": 0}])
+@pytest.mark.parametrize("given", [{}, {"key": "k", "version": 0}])
 def test_a_look_up_of_nonsense_is_refused(
     client: TestClient, database: Database, given: dict[str, Any]
 ) -> None:
