@@ -13,7 +13,7 @@ from weir.database.connection import Database
 _TABLES = "reader_group reader_group_stream reader reader_batch reader_group_segment checkpoint"
 _TIMES = set(
     """created_at moved_at checkpointed_at released_at joined_at lease_until opened_at committed_at
-    expires_at ended_at newest_read passed_clock up_to""".split()
+    expires_at ended_at newest_read passed_clock up_to subscriber_since""".split()
 )
 _OWN = {"group_id", "stream_id"}
 
