@@ -177,7 +177,8 @@ _OWN = set(
 )
 _TIMES = set(
     """created_at opened_at lease_until ended_at garbage_since retained_at released_at
-    subscriber_since decided_at recorded_at since seen_at loads commit_interval rate final_after""".split()
+    subscriber_since decided_at recorded_at since seen_at loads commit_interval rate
+    final_after""".split()
 )
 _NUMBERS = {"number", "file_id"}  # that are given out over all streams
 _CLOCKS = set("clock newest_read passed_clock last_clock sealed_clock created_at".split())
