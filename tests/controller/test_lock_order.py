@@ -449,6 +449,8 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "swap_files",
         "add_holes",
         "begin_erasure",
+        "take_back",
+        "take_back_announced",
         "add_erasure",
         "record_erasure",
         "record_requested_erasure",

@@ -123,8 +123,11 @@ def test_a_trigger_can_not_change_what_other_groups_publish_with(
     as_owner(*trigger(table, *MEDDLING[how]))
     reader = group.reader()
     batch = reader.must_open()
-    with raises("right_missing" if "taking" in how else f"trigger_changed_functions {table}"):
+    # A right that is gone is met by the statement itself, if its session has heard of it by then.
+    with pytest.raises(WeirError) as told:
         reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    codes = {"right_missing"} if "taking" in how else {"right_missing", "trigger_changed_functions"}
+    assert told.value.code in codes
     as_owner(f"DROP TRIGGER t ON {table}")
     reader.commit(batch, tables=[stage_numbers(group, batch, table)])
     assert numbers(group, table) == [(1, "one"), (2, None)]

@@ -35,8 +35,8 @@ class CreateStream:
         maxLength=LONGEST_EXPRESSION,
     )
     event_time: str = created("event_time")
-    event_time_ahead: str = created("event_time_ahead")
-    event_time_back: str = created("event_time_back")
+    event_time_ahead: str = created("event_time_ahead", "Event times")
+    event_time_back: str = created("event_time_back", "Event times")
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
@@ -107,8 +107,8 @@ class UpdateStream:
     on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
     refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
     event_time: str = changed("event_time")
-    event_time_ahead: str = changed("event_time_ahead")
-    event_time_back: str = changed("event_time_back")
+    event_time_ahead: str = changed("event_time_ahead", "Event times")
+    event_time_back: str = changed("event_time_back", "Event times")
     complete_until: str = argument(
         "Complete until",
         "Take back what writers have stated: the stream is complete to this earlier event time, "
