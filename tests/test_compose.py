@@ -244,7 +244,7 @@ def test_every_login_has_a_service_and_its_database() -> None:
 
 
 def test_every_python_module_exists_and_can_be_run() -> None:
-    modules = [words[2] for _, words in ALL_COMMANDS if words[:2] == ["python", "-m"]]
+    modules = [words[3] for _, words in ALL_COMMANDS if words[:3] == ["python", "-P", "-m"]]
     assert modules == ["weir.database.migrate"]
     for module in modules:
         spec = importlib.util.find_spec(module)
