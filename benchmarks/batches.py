@@ -21,9 +21,9 @@ from tests.watching import count_statements
 from weir.arrow.read import read_slice
 from weir.controller.commit import commit
 from weir.controller.read_plan import FileSlice, plan_of_bounds
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.batch import Batch

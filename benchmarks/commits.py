@@ -15,11 +15,11 @@ from benchmarks.setting import Setting
 from benchmarks.writers import FIELDS, ROWS, Writers
 from weir.controller.commit import commit
 from weir.controller.scale import scale
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.database import migrate
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import StreamName, stream_name
 
 WRITERS = 8

@@ -9,8 +9,8 @@ from benchmarks.setting import Setting
 from weir.controller.commit import commit
 from weir.controller.epochs import active_segments
 from weir.controller.scale import scale
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.retention.manual_truncation import truncate
 
 

@@ -7,9 +7,9 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.commit import commit
 from weir.controller.ownership import read_installation
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.publication.run import publish

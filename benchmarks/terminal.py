@@ -16,10 +16,10 @@ from benchmarks.setting import Setting
 from tests.terminal.first_hour import prepare, type_all
 from weir.arrow.tail import tail_of
 from weir.controller.commit import commit
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.history.lineage import lineage_of
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.local.airflow_environment import weir_environment
 from weir.local.installation import Installation
 from weir.local.state_folder import StateFolder

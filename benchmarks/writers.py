@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from weir.controller.commit import commit
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import stream_name
 from weir.programs.opening import open
 from weir.settings import Settings

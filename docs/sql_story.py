@@ -15,11 +15,11 @@ from weir.adjunct.stores import define_store
 from weir.adjunct.versions import AdjunctFile
 from weir.controller.commit import commit
 from weir.controller.scale import scale
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, InputFile, begin
+from weir.controller.transactions import InputFile, begin
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.model.segment import parse_segment_name

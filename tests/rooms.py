@@ -21,6 +21,7 @@ ROOMS = {
     "model": "",
     "database": "request",
     "warehouse": "",
+    "kernel": "",
     "installation": "",
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
         time_index hole erasure erased_keys packed_commits transaction transaction_input

@@ -13,11 +13,11 @@ from tests.raises import raises
 from tests.world.columns import World, column, update
 from tests.world.streams import Lane, unique
 from weir.arrow.read import read_slice
-from weir.arrow.stage import stage_table
 from weir.controller.commit import commit
 from weir.controller.read_plan import plan
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.kernel.stage import stage_table
 from weir.settings import Settings
 
 

@@ -10,9 +10,9 @@ import pytest
 import weir
 from tests.raises import raises
 from tests.world.streams import Lane, unique
-from weir.arrow.stage import stage_table
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel.stage import stage_table
 from weir.settings import Settings
 
 JUNE = 1_370_044_800_000_000  # 2013-06-01 00:00 UTC

@@ -17,14 +17,14 @@ from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
 from weir.arrow import append as appending
-from weir.arrow.stage import stage_table
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread
 from weir.controller.ownership import check_marker, read_installation
 from weir.controller.seal import seal_stream
-from weir.controller.staged import Staged
 from weir.controller.transactions import begin
 from weir.database.connection import Database
+from weir.kernel.attempt import Staged
+from weir.kernel.stage import stage_table
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings

@@ -11,8 +11,9 @@ from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore
 from weir.arrow.tail import tail_of
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt
 from weir.model.names import stream_name
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before

@@ -12,10 +12,10 @@ from sqlalchemy import Engine, event
 import weir
 from tests.raises import raises
 from tests.world.streams import Lane
-from weir.arrow.schema import to_arrow
 from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
+from weir.kernel.schema import to_arrow
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 

@@ -12,9 +12,10 @@ from tests.world.streams import Lane, unique
 from weir.adjunct.builds import Build
 from weir.compaction.pack import pack
 from weir.controller.seal import seal_stream
-from weir.controller.transactions import Attempt, abort
+from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import WeirError
+from weir.kernel.attempt import Attempt
 from weir.model.segment import segment_name
 from weir.reader_groups.batches.alignment import end_of_run
 from weir.reader_groups.batches.reading import Reading

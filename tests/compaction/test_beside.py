@@ -19,7 +19,6 @@ from tests.world.columns import column, update
 from tests.world.groups import Group
 from tests.world.streams import at_once, run
 from weir.arrow.read import concatenated, read_rows
-from weir.arrow.schema import to_arrow
 from weir.compaction import records, rewrite
 from weir.compaction.records import Written
 from weir.compaction.run import compact
@@ -27,6 +26,7 @@ from weir.controller.read_plan import plan_of_stream
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.installation.opened import Installation
+from weir.kernel.schema import to_arrow
 from weir.model.compaction import Small, groups_of
 from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream

@@ -15,18 +15,18 @@ from sqlalchemy import Connection
 import weir
 from tests.world.groups import ALL, Group
 from tests.world.streams import Lane
-from weir.arrow import stage as staging
 from weir.arrow.read import concatenated, read_rows
-from weir.arrow.schema import to_arrow
-from weir.arrow.stage import stage_table
 from weir.compaction.run import Budget, compact
 from weir.consumers.ranks import rows_in_first_half
 from weir.controller.commit import commit
 from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan_of_bounds
-from weir.controller.transactions import Attempt
 from weir.database.connection import Database
 from weir.errors import WeirError
+from weir.kernel import stage as staging
+from weir.kernel.attempt import Attempt
+from weir.kernel.schema import to_arrow
+from weir.kernel.stage import stage_table
 from weir.model.bounds import Bound
 from weir.model.schema import SEQ
 from weir.reader_groups.batches.alignment import end_of_run

@@ -19,10 +19,11 @@ from weir.controller.expiry import expire
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
-from weir.controller.transactions import Attempt, abort, ping
+from weir.controller.transactions import abort, ping
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
+from weir.kernel.attempt import Attempt
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.clock import clock_time
 from weir.model.event_time import DONE

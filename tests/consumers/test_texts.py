@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.arrow.texts import copied_texts, json_texts
+from weir.kernel.texts import copied_texts, json_texts
 
 LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int64(), st.integers(-(2**63), 2**63 - 1)),

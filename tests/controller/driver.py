@@ -11,10 +11,10 @@ from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
-from weir.controller.staged import Staged, StagedFile, announce
-from weir.controller.transactions import Attempt
+from weir.controller.staged import announce
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.segment import segment_name
 from weir.retention.delete_stream import delete_stream
 

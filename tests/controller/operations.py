@@ -10,9 +10,10 @@ from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, abort, begin
+from weir.controller.transactions import abort, begin
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt
 from weir.model.column_changes import NOTHING, ColumnChanges
 from weir.model.names import stream_name
 from weir.model.schema import Field

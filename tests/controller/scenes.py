@@ -23,8 +23,9 @@ from tests.world.groups import Group, budget, open_batch
 from tests.world.streams import FIELDS, Lane, run, unique
 from weir.controller.expiry import expire
 from weir.controller.queries import closed_cut_at
-from weir.controller.transactions import Attempt, ping_all
+from weir.controller.transactions import ping_all
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt
 from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
 from weir.reader_groups.checkpoints.lifecycle import checkpoint

@@ -8,9 +8,9 @@ import pytest
 
 from tests.world.streams import Lane
 from weir.controller.attempts import writing
-from weir.controller.transactions import Attempt
 from weir.database.connection import Database
 from weir.errors import InvariantViolation, Unavailable
+from weir.kernel.attempt import Attempt
 from weir.settings import Settings, load
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.world.streams import FIELDS, Lane, staged
 from weir.controller.commit import commit
-from weir.controller.staged import Staged
 from weir.controller.transactions import abort
 from weir.errors import Fenced
+from weir.kernel.attempt import Staged
 
 
 def other_field(name: str) -> dict[str, object]:

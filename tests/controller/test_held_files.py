@@ -4,8 +4,9 @@ import pytest
 
 from tests.raises import raises
 from tests.world.streams import Lane
-from weir.controller.transactions import Attempt, Committed, abort
+from weir.controller.transactions import Committed, abort
 from weir.errors import Conflict
+from weir.kernel.attempt import Attempt
 
 
 def test_a_file_that_another_committed_batch_holds_is_refused_at_begin(lane: Lane) -> None:

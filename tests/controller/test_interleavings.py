@@ -13,9 +13,10 @@ from tests.world.streams import Lane, at_once, staged, unique, while_held
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, Committed, abort
+from weir.controller.transactions import Committed, abort
 from weir.controller.truncation import move_head, parse_cut
 from weir.errors import Conflict, Fenced, InvalidInput
+from weir.kernel.attempt import Attempt
 from weir.model.names import stream_name
 
 

@@ -12,9 +12,10 @@ from tests.world.streams import Lane, rows, run, staged, unique
 from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.seal import seal_stream
-from weir.controller.transactions import Attempt, Committed, abort, ping, ping_all
+from weir.controller.transactions import Committed, abort, ping, ping_all
 from weir.database.connection import Database
 from weir.errors import Fenced
+from weir.kernel.attempt import Attempt
 from weir.model.names import stream_name
 from weir.retention.delete_stream import delete_stream
 from weir.settings import load

@@ -25,13 +25,13 @@ from tests.crash.jobs import execute
 from tests.world.groups import budget as only_events
 from tests.world.groups import open_batch
 from tests.world.streams import rows
-from weir.arrow import stage as tables
 from weir.arrow.read import read_slice
 from weir.controller.read_plan import plan_of_bounds
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.database.background import KeepAlive
 from weir.database.connection import Database, copy_in
+from weir.kernel import stage as tables
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.batches.lifecycle import commit_batch

@@ -11,8 +11,7 @@ import pytest
 from tests.crash.appends import ROWS, append_round
 from tests.crash.jobs import ROOT, process, wait_for
 from tests.spark.installation import Installation
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName
 
 ROUNDS = 6

@@ -21,10 +21,10 @@ from tests.erasure.world import Erasing
 from tests.world.columns import World as Columns
 from tests.world.columns import column, update
 from tests.world.streams import Lane, rows, unique
-from weir.arrow.schema import to_arrow
 from weir.compaction.run import compact
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
+from weir.kernel.schema import to_arrow
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings

@@ -14,11 +14,12 @@ from tests.erasure.test_everywhere import ASKED, WHO, where_it_is
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.streams import Lane, rows, run, staged, unique
-from weir.arrow.stage import stage_table
 from weir.controller.commit import commit, commit_begun
 from weir.controller.staged import announce
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.errors import Fenced
+from weir.kernel.attempt import Attempt
+from weir.kernel.stage import stage_table
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.settings import Settings

@@ -12,10 +12,10 @@ from tests.raises import raises
 from tests.world.groups import Group, spans
 from tests.world.streams import Lane, rows, staged, unique
 from weir.controller.commit import commit
-from weir.controller.staged import Staged
 from weir.controller.streams import create_in
 from weir.database.connection import Database
 from weir.history.lineage import Step, lineage_of
+from weir.kernel.attempt import Staged
 from weir.model.stream_configuration import Configuration
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.batches.lifecycle import Function

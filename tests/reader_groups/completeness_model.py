@@ -11,9 +11,8 @@ from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.seal import seal_stream
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
 from weir.model.segment import parse_segment_name

@@ -20,10 +20,10 @@ from tests.reader_groups.model import Cuts, GroupModel, ModelBatch, Read
 from tests.world.groups import Group, Reader
 from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.read_plan import slices_of_bounds
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Committed, begin
 from weir.database.connection import Database
 from weir.errors import Fenced
+from weir.kernel.attempt import Staged, StagedFile
 from weir.model.bisection import halve
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batch import Batch, check_held

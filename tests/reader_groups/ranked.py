@@ -7,8 +7,7 @@ from random import Random
 from tests.world.streams import BYTES_PER_EVENT, FIELDS, Lane
 from weir.controller.commit import commit
 from weir.controller.read_plan import FileSlice
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.bounds import Bound
 
 Place = tuple[int, int]  # clock and rank: the place of an event in write order

@@ -15,11 +15,11 @@ from tests.world.retention import pass_time
 from tests.world.streams import Lane, staged, unique
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, abort
+from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, InvalidInput, Truncated
+from weir.kernel.attempt import Attempt, Staged
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.groups.lifecycle import delete_reader_group, fork_reader_group

@@ -14,7 +14,8 @@ import pytest
 from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import Installation, setting
-from weir.controller.transactions import Attempt, InputFile
+from weir.controller.transactions import InputFile
+from weir.kernel.attempt import Attempt
 from weir.spark.inputs.files import BLOCK_BITS, Inputs, find_inputs
 from weir.spark.inputs.rows import read_inputs
 from weir.spark.inputs.text_options import TextOptions

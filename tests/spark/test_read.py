@@ -13,7 +13,7 @@ from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import PLACE, Installation, setting, to_pandas
 from weir.controller.read_plan import plan_of_bounds
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt
 from weir.model.names import StreamName
 from weir.spark.appends import stage
 from weir.spark.reads import tasks

@@ -9,7 +9,7 @@ from tests.spark.installation import Installation
 from tests.spark.test_read import rows
 from tests.spark.xxh64 import position
 from weir.controller.read_plan import plan_of_stream
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt
 from weir.spark.appends import stage
 
 pytestmark = pytest.mark.release

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from tests.chance import cases, random_for
 from tests.digests import rows_of_every_type
-from weir.arrow.row_hash import row_hashes
-from weir.arrow.schema import from_arrow
+from weir.kernel.row_hash import row_hashes
+from weir.kernel.schema import from_arrow
 from weir.model.schema import SEQ
 from weir.spark.base.row_hash import row_hash
 from weir.spark.base.session import active, resolving_session

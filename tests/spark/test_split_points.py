@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation
 from tests.spark.xxh64 import position
-from weir.controller.transactions import Attempt
 from weir.controller.update import update_stream
+from weir.kernel.attempt import Attempt
 from weir.model.key_space import STEPS
 from weir.model.names import StreamName
 from weir.model.segment import Segment

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt
 from weir.model.names import StreamName
 from weir.spark.appends import stage, written
 from weir.spark.base.ordered_frames import in_order_of

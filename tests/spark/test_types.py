@@ -18,11 +18,11 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import unique
 from weir.adjunct.stores import define_store
-from weir.arrow.schema import with_default
 from weir.compaction.run import Budget, compact
 from weir.controller.read_plan import plan_of_stream
 from weir.erasure.run import erase
 from weir.errors import InvalidInput
+from weir.kernel.schema import with_default
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
 from weir.model.names import stream_name

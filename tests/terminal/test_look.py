@@ -16,9 +16,9 @@ from tests.chance import random_for
 from tests.raises import raises
 from tests.terminal.conftest import Done
 from tests.world.streams import Lane
-from weir.arrow.values import rows_of
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
+from weir.kernel.values import rows_of
 from weir.model.segment import segment_name
 from weir.operations.jobs import FORMS
 from weir.settings import Settings, config_of

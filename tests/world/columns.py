@@ -10,9 +10,9 @@ import pyarrow as pa
 
 import weir
 from tests.world.streams import Lane, unique
-from weir.arrow.schema import to_arrow, with_default
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel.schema import to_arrow, with_default
 from weir.model.column_changes import ColumnChanges
 from weir.settings import Settings
 

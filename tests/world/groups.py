@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from tests.world.streams import Lane, rows, run, unique
-from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.database.connection import Database, copy_in
+from weir.kernel.attempt import Staged
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import StreamCut, check_valid
 from weir.reader_groups.batch import Batch

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, text
 from tests.conftest import make_database
 from weir.controller.commit import commit
 from weir.controller.scale import scale
-from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, Committed, InputFile, begin
+from weir.controller.transactions import Committed, InputFile, begin
 from weir.database.connection import Database
+from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import StreamName, stream_name
 from weir.model.segment import parse_segment_name, segment_name

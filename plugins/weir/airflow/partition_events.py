@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from sqlalchemy import text
 
 import weir
-from weir.arrow.event_time import times_of
 from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.kernel.event_time import times_of
 from weir.model.clock import EPOCH, clock_time
 from weir.model.names import stream_name
 from weir.model.plain_column import plain_column

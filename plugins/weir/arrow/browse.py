@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from weir.arrow.read import concatenated, read_rows
-from weir.arrow.schema import to_read
 from weir.arrow.tail import last_rows
 from weir.controller.locks import StreamRow, read_stream
 from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
+from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import StreamName
 from weir.model.plain_column import plain_column

@@ -13,23 +13,22 @@ from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.arrow.folders import write_folder
 from weir.arrow.read import concatenated, read_rows
-from weir.arrow.schema import from_arrow, to_read
-from weir.arrow.stage import stage_table
 from weir.arrow.stores import Stores
-from weir.arrow.tables import as_table, canonical
-from weir.arrow.texts import copied_texts, rows_as_json
 from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
 from weir.consumers.outputs import Output
 from weir.controller.merged_columns import merged_columns, own_columns
 from weir.controller.read_plan import Slices
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, WeirError, is_mistake
 from weir.front_ends import do
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
+from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.schema import from_arrow, to_read
+from weir.kernel.stage import stage_table
+from weir.kernel.tables import as_table, canonical
+from weir.kernel.texts import copied_texts, rows_as_json
 from weir.model.plain_column import plain_column
 from weir.model.schema import PLACES, SEQ, STREAM, Field, stored_name
 from weir.model.segment import segment_name

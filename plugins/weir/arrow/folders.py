@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from weir.arrow.values import date_text
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput, Unavailable
+from weir.kernel.values import date_text
 from weir.warehouse.filesystem import filesystem, make_folder
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
-from weir.arrow.schema import absent, in_file, to_read
 from weir.controller.absent_files import not_asked, why_unread
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
@@ -16,6 +15,7 @@ from weir.controller.streams import schema_at
 from weir.controller.times import Moment, close_span, parse_span
 from weir.errors import Conflict, InvalidInput, check_choice
 from weir.installation.opened import Installation, shared_database
+from weir.kernel.schema import absent, in_file, to_read
 from weir.model.names import stream_name
 from weir.model.schema import CLOCK, SEQ, Field
 from weir.settings import Settings
@@ -139,7 +139,7 @@ def read_rows(
     piecewise: bool = False,
 ) -> pa.Table:  # fmt: skip
     """Return the wanted rows of one file with their ranks (`_weir_seq`), by a schema of
-    `weir.arrow.schema.to_read`. Columns that the file does not have are null, or their defaults.
+    `weir.kernel.schema.to_read`. Columns that the file does not have are null, or their defaults.
 
     Only the row groups that hold the rows are read; `piecewise`: a few MB of them at a time, for a
     few rows of large ones. `settings` without a database are those of a worker that has no way to

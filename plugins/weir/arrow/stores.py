@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, find_version, recorded_file
-from weir.arrow.schema import to_arrow
 from weir.consumers.engine import Adjuncts
 from weir.controller.absent_files import why_unread
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import do
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
+from weir.kernel.schema import to_arrow
 from weir.model.schema import stored_name
 from weir.warehouse.filesystem import filesystem
 

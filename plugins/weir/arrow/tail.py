@@ -6,7 +6,6 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from weir.arrow.read import check_columns, concatenated, read_rows
-from weir.arrow.schema import to_read
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.read_plan import FileSlice, newest_slices
@@ -14,6 +13,7 @@ from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.installation.opened import Installation
+from weir.kernel.schema import to_read
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import SEQ, Field
 from weir.settings import Settings

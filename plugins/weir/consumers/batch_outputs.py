@@ -14,10 +14,10 @@ from weir.consumers.engine import Copy, Engine, Frame
 from weir.consumers.outputs import Output
 from weir.consumers.places import check_key_kept, check_last_row_known, without_places
 from weir.controller.attempts import abort_all, writing
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, begin
+from weir.controller.transactions import begin
 from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.batch import Batch, check_held

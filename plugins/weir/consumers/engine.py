@@ -13,9 +13,8 @@ from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, WeirError
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.schema import Field
 from weir.reader_groups.outputs.tables import Column
 

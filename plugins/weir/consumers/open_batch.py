@@ -13,9 +13,9 @@ from weir.consumers.outputs import Output
 from weir.consumers.ranks import rows_in_first_half
 from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import check_written
-from weir.controller.transactions import Attempt
 from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
+from weir.kernel.attempt import Attempt
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.schema import Field

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.ownership import check_warehouse_ownership
-from weir.controller.transactions import Attempt, abort, ping_all
+from weir.controller.transactions import abort, ping_all
 from weir.database.connection import Database
 from weir.errors import Busy, Unavailable, WeirError
+from weir.kernel.attempt import Attempt
 from weir.settings import Settings
 
 log = logging.getLogger("weir.controller")

@@ -22,11 +22,12 @@ from sqlalchemy import Connection, text
 
 from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
 from weir.controller.locks import LockedStream, lock_streams, not_active
-from weir.controller.staged import Staged, announce, waiting, waiting_epochs
+from weir.controller.staged import announce, waiting, waiting_epochs
 from weir.controller.streams import dropped_columns, next_schema, schema_of
 from weir.controller.transactions import Committed, event_times, held_by_another
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, NotFound
+from weir.kernel.attempt import Staged
 from weir.model.event_time import not_complete_yet, say_time
 from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.new_columns import combine

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, Committed, abort_in, begin
+from weir.controller.transactions import Committed, abort_in, begin
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName
 
 _BATCH, _NEXT = "micro-batch ", "next micro-batch"

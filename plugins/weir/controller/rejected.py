@@ -5,18 +5,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weir.controller.streams import create_in
-from weir.controller.transactions import Attempt
 from weir.database.connection import Database
 from weir.errors import BadRows, Conflict
 from weir.front_ends import do
+from weir.kernel.attempt import Attempt
+from weir.kernel.rejected import BAD_ROW, FAULT, MISSING_KEY
 from weir.model.names import StreamName, stream_name
 from weir.model.stream_configuration import Configuration
 
-MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"  # reasons
-# The type of a column in which no value has shown one, such as a list that is always empty.
-LEFT_OPEN = "a column, because no value shows its type (declare the column)"
-# The column, the text and the type of the first value that did not fit.
-FAULT = ("column", "text", "type")
 FIELDS = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}
     for name, kind in [("row", "string"), ("source", "string"), ("place", "long"),

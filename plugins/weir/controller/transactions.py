@@ -19,13 +19,12 @@ from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.front_ends import give
+from weir.kernel.attempt import Attempt
 from weir.model.amounts import check_lease
 from weir.model.clock import clock_time
 from weir.model.erased_keys import ErasedKeys
 from weir.model.event_time import no_event_time, say_time, stated_until
 from weir.model.names import StreamName, check_text
-from weir.model.new_columns import ADD
-from weir.model.schema import Field
 from weir.model.segment import Segment
 from weir.warehouse.paths import attempt_folder
 
@@ -43,34 +42,6 @@ class InputFile(NamedTuple):
 
     path: str
     bytes: int
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """An attempt at a transaction, which may be written and committed. `fields`: the schema as
-    Spark's JSON fields; None before the first append. Times are microseconds since 1970 UTC."""
-
-    stream_id: int
-    stream: StreamName
-    transaction_number: int
-    attempt: int
-    segments: tuple[Segment, ...]
-    routing_key: str
-    on_missing_key: str
-    on_bad_rows: str
-    schema_version: int
-    fields: list[Field] | None
-    event_time: str | None = None
-    complete_until: int | None = None  # what the stream was complete to when the attempt began
-    stated_until: int | None = None  # what its writer states with it
-    on_new_column: str = ADD
-    dropped: Sequence[str] = ()  # names in files of columns that the stream no longer has
-    erased: ErasedKeys | None = None  # whose events are refused
-
-    @property
-    def folder(self) -> str:
-        """Its folder below the warehouse."""
-        return attempt_folder(self.stream_id, self.transaction_number, self.attempt)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weir.arrow.schema import same_default, with_default
 from weir.errors import InvalidInput
+from weir.kernel.schema import same_default, with_default
 from weir.model.column_changes import ColumnChanges, default_is_fixed, holds
 from weir.model.schema import Field, same_type, show, stored_name
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.arrow.schema import to_read
 from weir.erasure.columns import Columns
 from weir.erasure.find import has_texts
 from weir.errors import counted
+from weir.kernel.schema import to_read
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.arrow.schema import to_read
 from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.read_plan import FileSlice
@@ -52,6 +51,7 @@ from weir.erasure.sentences import RECORDED, Recorded, forget_in
 from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
 from weir.errors import InvalidInput, WeirError, counted
 from weir.front_ends import give
+from weir.kernel.schema import to_read
 from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.publication.run import publish

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from weir.arrow.read import read_rows
-from weir.arrow.schema import to_read
 from weir.controller.read_plan import FileSlice, slices_of_stream
 from weir.database.connection import Database
 from weir.erasure.columns import Columns
 from weir.erasure.records import Offsets
+from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.schema import Field
 from weir.settings import Settings

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.arrow.row_hash import row_hashes
+from weir.kernel.row_hash import row_hashes
 from weir.model.compaction import Small
 from weir.model.digest import digest, signed
 from weir.model.schema import CLOCK

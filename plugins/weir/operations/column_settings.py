@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from weir.arrow.schema import with_default
 from weir.errors import InvalidInput
 from weir.front_ends import called
+from weir.kernel.schema import with_default
 from weir.model.schema import Field
 
 _RENAME = re.compile(r"\s*(.+?)\s*->\s*(.+?)\s*", re.DOTALL)

@@ -40,7 +40,7 @@ def check_time(
     check_user_columns([column])
     if fields is None:
         return None
-    from weir.arrow.event_time import check_type, missing_column
+    from weir.kernel.event_time import check_type, missing_column
 
     known = {field["name"].lower(): field for field in fields}
     if column.lower() not in known:

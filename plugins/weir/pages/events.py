@@ -16,13 +16,13 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from weir.arrow.browse import Place, Seen, browse, key_column
-from weir.arrow.schema import to_read
-from weir.arrow.values import rows_of
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.streams import schema_by_id
 from weir.controller.times import parse_time
 from weir.errors import Busy, InvalidInput
+from weir.kernel.schema import to_read
+from weir.kernel.values import rows_of
 from weir.model.clock import clock_time, to_clock
 from weir.model.names import LONGEST_KEY, StreamName, stream_name
 from weir.model.plain_column import plain_column

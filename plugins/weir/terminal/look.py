@@ -13,9 +13,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, text
 
 from weir.arrow.read import check_columns, read_slice
-from weir.arrow.schema import to_arrow
 from weir.arrow.tail import tail_of
-from weir.arrow.values import rows_of
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
 from weir.controller.read_plan import FileSlice, plan
@@ -23,6 +21,8 @@ from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound, counted
 from weir.history.lineage import lineage_of
+from weir.kernel.schema import to_arrow
+from weir.kernel.values import rows_of
 from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.schema import Field

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from weir.arrow.event_time import COLUMN as TIME
-from weir.arrow.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
+from weir.kernel.event_time import COLUMN as TIME
+from weir.kernel.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
 from weir.model.digest import hash_of
 from weir.model.key_space import STEPS
 from weir.model.plain_column import plain_column

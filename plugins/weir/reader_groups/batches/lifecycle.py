@@ -12,11 +12,11 @@ from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit_in
 from weir.controller.locks import LockedStream
-from weir.controller.staged import Staged
 from weir.controller.streams import schema_by_id
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.errors import Conflict
+from weir.kernel.attempt import Staged
 from weir.model.bounds import Bound
 from weir.model.schema import Field, stored_name
 from weir.reader_groups.batch import Batch, hold

@@ -15,10 +15,11 @@ from sqlalchemy import Connection
 from weir.controller.attempts import writing
 from weir.controller.commit import commit_begun
 from weir.controller.rejected import make_rejected_stream
-from weir.controller.staged import Staged, check_written
-from weir.controller.transactions import Attempt, Committed, begin, check_attempt
+from weir.controller.staged import check_written
+from weir.controller.transactions import Committed, begin, check_attempt
 from weir.errors import Conflict, counted
 from weir.installation.opened import Installation
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.over_connect import stage_over_connect
 from weir.spark.appends.rejected import check_rejected, rejected_rows

@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from weir.controller.transactions import Attempt
 from weir.errors import BadRows
+from weir.kernel.attempt import Attempt
 from weir.model.erased_keys import DIGITS, ErasedKeys, refusal
 from weir.warehouse.filesystem import filesystem
 

@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
-from weir.arrow.event_time import COLUMN as TIME
-from weir.arrow.event_time import TEXT, TimeColumn, check_type, missing_column
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt
+from weir.kernel.event_time import COLUMN as TIME
+from weir.kernel.event_time import TEXT, TimeColumn, check_type, missing_column
 from weir.model.event_time import FIRST, PAST, UNITS
 from weir.model.names import StreamName
 from weir.model.schema import Field, stored_name
@@ -108,7 +108,7 @@ def _what(attempt: Attempt) -> str:
 
 def _as_time(kind: DataType) -> Column:
     """Return the column of values of a type as times; null for a value that is none. The same as
-    `weir.arrow.event_time.times_of`."""
+    `weir.kernel.event_time.times_of`."""
     value = F.col(TIME)
     if isinstance(kind, StringType):
         value = F.when(F.trim(value).rlike(rf"\A{TEXT}\z"), F.trim(value))

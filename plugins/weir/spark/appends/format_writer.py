@@ -22,7 +22,6 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from weir.arrow.rejected import staged_rejected
-from weir.arrow.stage import Layout, Written
 from weir.controller.attempts import abort_all, writing
 from weir.controller.commit import commit_begun
 from weir.controller.micro_batches import (
@@ -32,11 +31,13 @@ from weir.controller.micro_batches import (
     commit_micro_batch,
 )
 from weir.controller.ownership import check_warehouse_ownership
-from weir.controller.staged import Staged, check_written
-from weir.controller.transactions import Attempt, Committed, abort, begin
+from weir.controller.staged import check_written
+from weir.controller.transactions import Committed, abort, begin
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.installation.opened import Installation, shared_database
+from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.stage import Layout, Written
 from weir.model.names import StreamName, check_user_columns
 from weir.settings import Settings, load
 from weir.spark.appends.left_over import delete_left_over

@@ -2,7 +2,7 @@
 
 from pyarrow import fs
 
-from weir.controller.staged import Staged
+from weir.kernel.attempt import Staged
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import filesystem
 

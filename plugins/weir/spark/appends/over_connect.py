@@ -8,10 +8,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from weir.arrow.rejected import staged_rejected
-from weir.arrow.stage import Layout, Written
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt
 from weir.installation.opened import Installation
+from weir.kernel.attempt import Attempt, Staged, StagedFile
+from weir.kernel.stage import Layout, Written
 from weir.model.names import check_user_columns
 from weir.spark.appends.left_over import delete_left_over
 from weir.spark.appends.partitions import INSTEAD, PartitionWriter

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark import TaskContext
 
-from weir.arrow.rejected import write_sorted
-from weir.arrow.stage import ROWS_PER_FILE, Layout, Written
+from weir.kernel.rejected import write_sorted
+from weir.kernel.stage import ROWS_PER_FILE, Layout, Written
 from weir.warehouse.filesystem import not_writable
 
 _BYTES = 256 << 20  # of the rows that a task has in memory at once

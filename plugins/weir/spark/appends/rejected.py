@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.arrow.event_time import COLUMN as TIME
-from weir.controller.rejected import BAD_ROW, FAULT, MISSING_KEY, Example, refusal, refused
-from weir.controller.staged import Staged
+from weir.controller.rejected import Example, refusal, refused
+from weir.kernel.attempt import Staged
+from weir.kernel.event_time import COLUMN as TIME
+from weir.kernel.rejected import BAD_ROW, FAULT, MISSING_KEY
 from weir.model.names import shortened
 from weir.model.schema import PLACES, SEQ, stored_name
 from weir.settings import Settings

@@ -14,13 +14,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from weir.arrow.event_time import COLUMN as TIME
-from weir.arrow.event_time import count_late
-from weir.arrow.stage import DICTIONARY, ROWS_PER_FILE
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
 from weir.installation.opened import Say
+from weir.kernel.attempt import Attempt, Staged, StagedFile
+from weir.kernel.event_time import COLUMN as TIME
+from weir.kernel.event_time import count_late
+from weir.kernel.stage import DICTIONARY, ROWS_PER_FILE
 from weir.model import key_space
 from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns

@@ -8,9 +8,10 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 
 from weir.controller.commit import commit_begun
-from weir.controller.staged import Staged, check_written
-from weir.controller.transactions import Attempt, Committed
+from weir.controller.staged import check_written
+from weir.controller.transactions import Committed
 from weir.errors import counted
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName
 from weir.spark.appends.appender import Appender
 

@@ -11,10 +11,9 @@ from pyarrow import fs
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from weir.arrow.event_time import TimeColumn, range_in_footer, range_of, times_in
-from weir.controller.staged import StagedFile
-from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
+from weir.kernel.attempt import Attempt, StagedFile
+from weir.kernel.event_time import TimeColumn, range_in_footer, range_of, times_in
 from weir.model.schema import SEQ
 from weir.spark.base.row_hash import sums_modulo
 from weir.warehouse.filesystem import filesystem

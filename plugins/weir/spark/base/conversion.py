@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from weir.controller.rejected import LEFT_OPEN
+from weir.kernel.rejected import LEFT_OPEN
 from weir.model.schema import VOID, Field, is_open, same_type
 from weir.spark.base.exact import as_json, quoted
 from weir.spark.base.malformed import fault

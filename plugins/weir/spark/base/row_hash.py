@@ -1,6 +1,6 @@
 """The hash of a row, of which digests are made, with native expressions (semantics 18.1).
 
-`weir.arrow.row_hash` computes the same numbers without a JVM.
+`weir.kernel.row_hash` computes the same numbers without a JVM.
 """
 
 from collections.abc import Sequence

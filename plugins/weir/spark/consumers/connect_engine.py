@@ -17,9 +17,8 @@ from weir.arrow.engine import Pyarrow
 from weir.consumers.engine import Adjuncts, Copy
 from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.appends.over_connect import stage_over_connect

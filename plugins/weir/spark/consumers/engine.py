@@ -12,8 +12,7 @@ from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.consumers.engine import Copy
 from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
+from weir.kernel.attempt import Attempt, Staged
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.adjuncts.build import build_version

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from weir.arrow.read import read_rows
-from weir.arrow.schema import to_read
 from weir.controller.merged_columns import merged_columns, own_columns
 from weir.controller.read_plan import FileSlice, Slices
 from weir.errors import check_choice
+from weir.kernel.schema import to_read
 from weir.model.schema import PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.base.connect import for_workers

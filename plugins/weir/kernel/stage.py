@@ -16,8 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weir.arrow.event_time import COLUMN as TIME
-from weir.arrow.event_time import (
+from weir.errors import BadRows, InvalidInput
+from weir.front_ends import do
+from weir.kernel.attempt import Attempt, Staged, StagedFile
+from weir.kernel.event_time import COLUMN as TIME
+from weir.kernel.event_time import (
     TimeColumn,
     check_type,
     count_late,
@@ -25,12 +28,8 @@ from weir.arrow.event_time import (
     range_of,
     times_of,
 )
-from weir.arrow.row_hash import hashes_of_longs, hashes_of_texts, sum_of_hashes
-from weir.arrow.schema import absent, cast_column, from_arrow, to_arrow, to_read
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt
-from weir.errors import BadRows, InvalidInput
-from weir.front_ends import do
+from weir.kernel.row_hash import hashes_of_longs, hashes_of_texts, sum_of_hashes
+from weir.kernel.schema import absent, cast_column, from_arrow, to_arrow, to_read
 from weir.model.digest import hash_of
 from weir.model.erased_keys import refusal
 from weir.model.event_time import UNITS, EventTimes

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weir.controller.staged import StagedFile
 from weir.errors import InvalidInput
+from weir.kernel.attempt import StagedFile
 from weir.model.clock import EPOCH, SECOND
 from weir.model.event_time import FIRST, PAST, UNITS
 from weir.warehouse.filesystem import filesystem

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chance import cases, random_for
 from tests.digests import TYPES, rows_of_every_type
-from weir.arrow.row_hash import row_hashes, sum_of_hashes
+from weir.kernel.row_hash import row_hashes, sum_of_hashes
 from weir.model.digest import digest, signed
 from weir.model.schema import SEQ
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.arrow.schema import cast_column, from_arrow, to_arrow
 from weir.errors import BadRows, InvalidInput, WeirError
+from weir.kernel.schema import cast_column, from_arrow, to_arrow
 from weir.model.schema import VOID
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.arrow.values import date_text, moment_text
 from weir.errors import BadRows
+from weir.kernel.values import date_text, moment_text
 
 Texts = list[str | None]
 _ESCAPES = {chr(i): f"\\u{i:04X}" for i in range(32)} | {
