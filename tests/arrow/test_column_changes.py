@@ -17,7 +17,7 @@ from weir.controller.commit import commit
 from weir.controller.read_plan import plan
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.settings import Settings
 
 

@@ -12,7 +12,7 @@ from tests.raises import raises
 from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.settings import Settings
 
 JUNE = 1_370_044_800_000_000  # 2013-06-01 00:00 UTC

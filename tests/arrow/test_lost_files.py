@@ -24,7 +24,7 @@ from weir.controller.seal import seal_stream
 from weir.controller.transactions import begin
 from weir.database.connection import Database
 from weir.kernel.attempt import Staged
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings

@@ -16,7 +16,7 @@ from weir.compaction.run import compact
 from weir.controller.commit import commit
 from weir.database.connection import Database
 from weir.kernel import stage as staging
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.reader_groups.batches.alignment import end_of_run
 from weir.retention.garbage import sweep
 from weir.settings import Settings

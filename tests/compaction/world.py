@@ -26,7 +26,7 @@ from weir.errors import WeirError
 from weir.kernel import stage as staging
 from weir.kernel.attempt import Attempt
 from weir.kernel.schema import to_arrow
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.model.bounds import Bound
 from weir.model.schema import SEQ
 from weir.reader_groups.batches.alignment import end_of_run

@@ -30,8 +30,8 @@ from weir.controller.read_plan import plan_of_bounds
 from weir.controller.transactions import begin
 from weir.database.background import KeepAlive
 from weir.database.connection import Database, copy_in
-from weir.kernel import stage as tables
 from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.writer import stage_table
 from weir.model.names import StreamName
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.batches.lifecycle import commit_batch
@@ -149,7 +149,7 @@ class GroupReader:
             lease=self.settings.transaction_lease, guard=partial(check_held, batch=batch),
         )  # fmt: skip
         assert isinstance(attempt, Attempt), "its output is there, but not its position"
-        return tables.stage_table(self.settings.warehouse, attempt, events)
+        return stage_table(self.settings.warehouse, attempt, events)
 
     def _copy(self, batch: Batch, events: pa.Table) -> StagedTable:
         columns = self.database.transaction(lambda c: read_table(c, TABLE))

@@ -19,7 +19,7 @@ from weir.controller.staged import announce
 from weir.controller.transactions import begin
 from weir.errors import Fenced
 from weir.kernel.attempt import Attempt
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.settings import Settings

@@ -13,9 +13,9 @@ from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import PLACE, Installation, setting, to_pandas
 from weir.controller.read_plan import plan_of_bounds
+from weir.kernel import stage
 from weir.kernel.attempt import Attempt
 from weir.model.names import StreamName
-from weir.spark.appends import stage
 from weir.spark.reads import tasks
 from weir.spark.reads.native import frame_of
 
@@ -96,7 +96,7 @@ class Layout(NamedTuple):
     segments: int
     per_file: int  # rows of a file at most
     large: int  # rows of a file that is a task of its own
-    row_group: int  # bytes
+    row_group: int  # rows
     part: int  # of a file, in bytes, that Spark gives to one task
     gaps: bool  # whether some rows are rejected, so that ranks have gaps
     cut: int  # rows of the first segment that are truncated
@@ -104,15 +104,15 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = [
-    Layout(1, 1_000_000, 100_000, 1 << 20, 1 << 20, False, 0),
-    Layout(1, 100, 50, 1 << 20, 1 << 20, False, 0),
-    Layout(1, 100, 50, 1 << 20, 1 << 20, True, 120),
-    Layout(1, 70, 1_000, 1 << 20, 1 << 20, False, 75),
-    Layout(1, 1_000, 200, 1_000, 3_000, False, 210),
-    Layout(1, 900, 100, 1_000, 2_000, True, 0),
-    Layout(3, 60, 50, 1 << 20, 1 << 20, True, 70),
-    Layout(3, 25, 20, 1 << 20, 1 << 20, False, 30),
-    Layout(3, 1_000, 50, 1 << 20, 1 << 20, False, 30, 1),
+    Layout(1, 1_000_000, 100_000, 1 << 17, 1 << 20, False, 0),
+    Layout(1, 100, 50, 1 << 17, 1 << 20, False, 0),
+    Layout(1, 100, 50, 1 << 17, 1 << 20, True, 120),
+    Layout(1, 70, 1_000, 1 << 17, 1 << 20, False, 75),
+    Layout(1, 1_000, 200, 20, 3_000, False, 210),
+    Layout(1, 900, 100, 20, 2_000, True, 0),
+    Layout(3, 60, 50, 1 << 17, 1 << 20, True, 70),
+    Layout(3, 25, 20, 1 << 17, 1 << 20, False, 30),
+    Layout(3, 1_000, 50, 1 << 17, 1 << 20, False, 30, 1),
 ]
 
 
@@ -122,8 +122,7 @@ def test_order_places_and_rows_are_the_same_however_the_files_lie(
 ) -> None:
     monkeypatch.setattr(stage, "ROWS_PER_FILE", layout.per_file)
     monkeypatch.setattr(tasks, "_LARGE", layout.large)
-    small = {"parquet.block.size": str(layout.row_group), "parquet.page.size": "500"}
-    monkeypatch.setattr(stage, "PARQUET", {**stage.PARQUET, **small})
+    monkeypatch.setattr(stage, "GROUP_ROWS", layout.row_group)
     stream = weir.create(segments=layout.segments, on_missing_key="quarantine")
     given = []  # the rows of each append by the partitions of its frame, which are the order
     for seed in range(layout.appends):

@@ -9,8 +9,8 @@ from tests.spark.installation import Installation
 from tests.spark.test_read import rows
 from tests.spark.xxh64 import position
 from weir.controller.read_plan import plan_of_stream
+from weir.kernel import stage
 from weir.kernel.attempt import Attempt
-from weir.spark.appends import stage
 
 pytestmark = pytest.mark.release
 

@@ -8,12 +8,13 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from weir.arrow.rejected import staged_rejected
 from weir.controller.attempts import writing
 from weir.controller.commit import commit_begun
 from weir.controller.staged import check_written
 from weir.controller.transactions import Committed, begin
 from weir.installation.opened import Installation
-from weir.kernel.stage import stage_table
+from weir.kernel.writer import stage_table
 from weir.model.names import stream_name
 from weir.warehouse.filesystem import not_writable
 
@@ -35,11 +36,12 @@ def append_table(
     them (semantics 12). `complete_until`: the event time before which this writer has appended
     everything with this append (a datetime, a text, or `done`).
 
-    The routing key must be a column of strings, whole numbers, booleans or dates. Use Spark if it
-    is an expression, or to quarantine rows. So must the event time be a column, of times, dates,
-    numbers or strings (docs/event-time.md).
+    The routing key must be a column of strings, whole numbers, booleans or dates; use Spark if it
+    is an expression. So must the event time be a column, of times, dates, numbers or strings
+    (docs/event-time.md).
 
-    Raises BadRows for rows without a routing key and values that would change; InvalidInput for
+    Raises BadRows for rows without a routing key and values that would change, unless the stream
+    quarantines them, with their number and an example; InvalidInput for
     columns that do not fit the stream, for what needs Spark, and for a wrong `complete_until`;
     NotFound for a stream that does not exist; Conflict if the stream is sealed, or if the identity
     was used for files or a DataFrame; Fenced if another try took over, or if what was written is
@@ -54,10 +56,11 @@ def append_table(
     )  # fmt: skip
     if isinstance(begun, Committed):
         return begun
-    with writing(database, settings, [begun]):
+    opened = [begun]
+    with writing(database, settings, opened):
         try:
-            staged = stage_table(settings.warehouse, begun, table)
+            staged = staged_rejected(app, stage_table(settings.warehouse, begun, table), opened)
         except OSError as error:
             raise not_writable(settings.warehouse, error) from error
-        check_written(settings.warehouse, [staged])
-        return commit_begun(database, staged)[0]
+        check_written(settings.warehouse, staged)
+        return commit_begun(database, *staged)[0]

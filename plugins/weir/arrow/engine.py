@@ -13,6 +13,7 @@ from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.arrow.folders import write_folder
 from weir.arrow.read import concatenated, read_rows
+from weir.arrow.rejected import staged_rejected
 from weir.arrow.stores import Stores
 from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
@@ -26,9 +27,9 @@ from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.schema import from_arrow, to_read
-from weir.kernel.stage import stage_table
 from weir.kernel.tables import as_table, canonical
 from weir.kernel.texts import copied_texts, rows_as_json
+from weir.kernel.writer import stage_table
 from weir.model.plain_column import plain_column
 from weir.model.schema import PLACES, SEQ, STREAM, Field, stored_name
 from weir.model.segment import segment_name
@@ -110,8 +111,9 @@ class Pyarrow:
         )
 
     def stage(self, opened: list[Attempt], frame: pa.Table) -> list[Staged]:
-        """Write a table for the one open attempt."""
-        return [stage_table(self.app.settings.warehouse, opened[-1], frame)]
+        """Write a table for the one open attempt; add the attempt of rejected rows."""
+        staged = stage_table(self.app.settings.warehouse, opened[-1], frame)
+        return staged_rejected(self.app, staged, opened)
 
     def write_folder(self, output: Output, folder: str, frame: pa.Table) -> None:
         """Write a table as Parquet into a folder of an output's root."""

@@ -1,6 +1,6 @@
 """The event times of rows in pyarrow: of a table that is appended, and of files that were written.
 
-What a column means as a time is the same as in Spark (`weir.spark.appends.event_time`).
+Of an expression that Spark computes, the values come here, too (`weir.spark.appends.computed`).
 """
 
 import re
@@ -123,33 +123,6 @@ def range_of(times: pa.ChunkedArray) -> Range:
     """Return the range of event times."""
     ends = pc.min_max(times).as_py()
     return Range(ends["min"], ends["max"], times.null_count)
-
-
-def range_in_footer(footer: pq.FileMetaData, column: TimeColumn) -> Range | None:
-    """Return the range of event times in a file from the statistics in its footer; None if they do
-    not tell."""
-    leaf = next(
-        (i for i in range(footer.num_columns) if footer.schema.column(i).path == column.name), None
-    )
-    if leaf is None:
-        return None
-    ends: list[int] = []
-    untimed = 0
-    for i in range(footer.num_row_groups):
-        chunk = footer.row_group(i).column(leaf)
-        known: Any = chunk.statistics
-        if known is None or not known.has_null_count:
-            return None
-        untimed += known.null_count
-        if known.null_count < chunk.num_values:
-            if not known.has_min_max:
-                return None
-            ends += [known.min_raw * column.unit, known.max_raw * column.unit]
-    if not ends:
-        return Range(None, None, untimed)
-    if min(ends) < FIRST or max(ends) >= PAST:
-        return None
-    return Range(min(ends), max(ends), untimed)
 
 
 def times_in(warehouse: str, path: str, column: TimeColumn) -> pa.ChunkedArray:

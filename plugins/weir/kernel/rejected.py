@@ -7,11 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from weir.errors import BadRows
 from weir.kernel.attempt import StagedFile
-from weir.kernel.stage import Layout, Written
+from weir.kernel.files import ParquetFile
+from weir.kernel.schema import cast_column
+from weir.kernel.stage import Layout
 from weir.kernel.texts import rows_as_json
 from weir.kernel.values import rows_of
-from weir.model.schema import SEQ
+from weir.model.schema import SEQ, show
 from weir.warehouse.paths import REJECTED_SEGMENT
 
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"  # reasons
@@ -19,89 +22,136 @@ MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"  # reaso
 LEFT_OPEN = "a column, because no value shows its type (declare the column)"
 # The column, the text and the type of the first value that did not fit.
 FAULT = ("column", "text", "type")
-_TYPE, _SHOWN = "string, because it is not UTF-8", 80
-_ROW_BITS = 33  # of a rank, for the row in its task
-_NAMES = ("row", "place", "reason", "column", "text", "type", SEQ)
-_SCHEMA = pa.schema(
-    [(name, pa.int64() if name in ("place", SEQ) else pa.string()) for name in _NAMES]
+# Of a row that comes marked: a struct of its text and its fault; null of one that fits.
+MALFORMED, ROW = "_weir_malformed", "row"
+NOT_UTF8 = "string, because it is not UTF-8"
+SHOWN = 80  # characters of a value
+_AT_ONCE = 32 << 20  # bytes of rejected rows that a writer keeps
+SCHEMA = pa.schema(
+    [(name, pa.int64() if name == SEQ else pa.string()) for name in (ROW, "reason", *FAULT, SEQ)]
 )
 
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-def write_sorted(layout: Layout, table: pa.Table, first: int, task: int, chunk: int) -> Written:
-    """Write the rows of a table, those that are no events to a file of their own. `first`: the rank
-    of the first row. `task`, `chunk`: as for `Layout.write`."""
-    ranks = np.arange(first, first + table.num_rows, dtype=np.int64)
-    found: list[tuple[object, ...]] = []
+
+class RejectedFiles:
+    """Writes the rejected rows of a task to files of their own."""
+
+    def __init__(self, layout: Layout, task: int) -> None:
+        self._layout, self._task = layout, task
+        self._rows: list[pa.Table] = []
+        self._size = 0
+        self._done: list[StagedFile] = []
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rejected rows (`SCHEMA`), which follow those before."""
+        self._rows.append(rows)
+        self._size += rows.nbytes
+        if self._size > _AT_ONCE:
+            self._write()
+
+    def end(self) -> tuple[StagedFile, ...]:
+        """Write what waits, and return all files."""
+        if self._rows:
+            self._write()
+        return tuple(self._done)
+
+    def _write(self) -> None:
+        rows, place = pa.concat_tables(self._rows), self._layout
+        self._rows, self._size = [], 0
+        file = ParquetFile(
+            place.warehouse, place.attempt.folder, REJECTED_SEGMENT, self._task, len(self._done),
+            SCHEMA, ["reason", "column", "type"],
+        )  # fmt: skip
+        file.write(rows)
+        size, end_hash, file_hash = file.end()
+        ranks = rows[SEQ]
+        self._done.append(
+            StagedFile(
+                REJECTED_SEGMENT, file.path, rows.num_rows, size, ranks[0].as_py(),
+                ranks[-1].as_py(), end_hash=end_hash, file_hash=file_hash,
+            )
+        )  # fmt: skip
+
+
+def marked(table: pa.Table, ranks: Ranks) -> tuple[Mask, pa.Table]:
+    """Return which rows come marked as malformed, and these as rejected rows."""
+    why = table[MALFORMED].combine_chunks()
+    bad = why.is_valid().to_numpy(zero_copy_only=False)
+    if not bad.any():
+        return bad, SCHEMA.empty_table()
+    why = why.filter(pa.array(bad))
+    parts = {name: why.field(name) for name in (ROW, *FAULT)}
+    return bad, _rejected(parts, BAD_ROW, ranks[bad])
+
+
+def not_kept(layout: Layout, table: pa.Table, ranks: Ranks) -> tuple[Mask, pa.Table]:
+    """Return which rows have a value that a stream can't keep, and these as rejected rows: a text
+    that is not UTF-8, a value that its column's type would change, or one in a column whose type is
+    left open, such as an empty list."""
+    faults: dict[int, tuple[str, str]] = {}
+    for one in layout.columns:
+        name = one["name"]
+        for row, kind in _wrong(layout, table[name], name):
+            faults.setdefault(row, (name, kind))
     bad = np.zeros(table.num_rows, bool)
-    for row, column in _not_kept(layout, table):
-        if bad[row]:
-            continue
-        bad[row] = True
+    if not faults:
+        return bad, SCHEMA.empty_table()
+    rows = sorted(faults)
+    bad[rows] = True
+    columns, kinds = zip(*(faults[row] for row in rows), strict=True)
+    texts, values = [], []
+    for row, column in zip(rows, columns, strict=True):
         one = table.slice(row, 1)
-        value = one[column].combine_chunks()
-        shown_value = str(rows_of(pa.table([value], [column]))[0][column])[:_SHOWN]
-        kind = _TYPE if column in layout.schema.names else LEFT_OPEN
-        shown = json.dumps(rows_of(one)[0], default=str, ensure_ascii=False)
-        place = int(ranks[row]) & ((1 << _ROW_BITS) - 1)
-        found.append((shown, place, BAD_ROW, column, shown_value, kind, int(ranks[row])))
-    if found:
-        table, ranks = table.filter(pa.array(~bad)), ranks[~bad]
-    rows = layout.fitted(table)
-    if layout.attempt.on_missing_key != "spread" and (keys := layout.keys(rows)).null_count:
-        lost = keys.is_null().to_numpy()
-        texts = rows_as_json(rows.filter(pa.array(lost)).select(layout.schema.names))
-        for text, rank in zip(texts, ranks[lost].tolist(), strict=True):
-            place = rank & ((1 << _ROW_BITS) - 1)
-            found.append((text, place, MISSING_KEY, None, None, None, rank))
-        rows, ranks = rows.filter(pa.array(~lost)), ranks[~lost]
-    written = Written()
-    if rows.num_rows:
-        written = layout.write(rows, pa.array(ranks), task, chunk)
-    if not found:
-        return written
-    found.sort(key=lambda one: one[-1])  # type: ignore[arg-type,return-value]
-    return written + Written(rejected=(_put(layout, found, task, chunk),))
+        texts.append(json.dumps(rows_of(one)[0], default=str, ensure_ascii=False))
+        values.append(str(rows_of(one.select([column]))[0][column])[:SHOWN])
+    parts = {ROW: texts, "column": columns, "text": values, "type": kinds}
+    arrays = {name: pa.array(values, pa.string()) for name, values in parts.items()}
+    return bad, _rejected(arrays, BAD_ROW, ranks[bad])
 
 
-def _not_kept(layout: Layout, table: pa.Table) -> Iterator[tuple[int, str]]:
-    """Yield the rows with a value that a stream can't keep, and its column: a text that is not
-    UTF-8, or a value in a column whose type is left open, such as an empty list."""
-    for name in table.column_names:
-        column = table[name]
-        if name not in layout.schema.names:
-            if column.null_count < table.num_rows and not pa.types.is_null(column.type):
-                yield from ((int(i), name) for i in np.flatnonzero(column.is_valid().to_numpy()))
-        else:
-            yield from ((i, name) for i in _invalid(column, 0, table.num_rows))
+def without_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
+    """Return rows without a routing key as rejected rows."""
+    texts = rows_as_json(rows.select(layout.schema.names))
+    return _rejected({ROW: pa.array(texts, pa.string())}, MISSING_KEY, ranks)
 
 
-def _invalid(column: pa.ChunkedArray, first: int, end: int) -> Iterator[int]:
-    part = column.slice(first, end - first)
-    if first > 0 or end < len(column):  # a slice alone would still have the other values
-        part = part.take(pa.array(range(end - first)))
+def _rejected(parts: dict[str, pa.Array], reason: str, ranks: Ranks) -> pa.Table:
+    count = len(ranks)
+    columns = {**parts, "reason": pa.repeat(pa.scalar(reason), count), SEQ: pa.array(ranks)}
+    nothing = pa.nulls(count, pa.string())
+    return pa.table([columns.get(one, nothing) for one in SCHEMA.names], schema=SCHEMA)
+
+
+def _wrong(layout: Layout, column: pa.ChunkedArray, name: str) -> Iterator[tuple[int, str]]:
+    """Yield the rows of values that can't be kept, and what they are not."""
+    if name not in layout.schema.names:
+        if column.null_count < len(column) and not pa.types.is_null(column.type):
+            yield from ((int(i), LEFT_OPEN) for i in np.flatnonzero(column.is_valid().to_numpy()))
+        return
+    wanted = layout.schema.field(name)
+    if _fits(column, wanted):
+        return
+    for row in range(len(column)):
+        one = column.take(pa.array([row]))  # a slice alone would still have the other values
+        if not _is_valid(one):
+            yield row, NOT_UTF8
+        elif not _fits(one, wanted):
+            yield row, show(next(f["type"] for f in layout.fit.fields if f["name"] == name))
+
+
+def _is_valid(column: pa.ChunkedArray) -> bool:
     try:
-        part.validate(full=True)
+        column.validate(full=True)
     except pa.ArrowInvalid:
-        if end - first == 1:
-            yield first
-        else:
-            middle = (first + end) // 2
-            yield from _invalid(column, first, middle)
-            yield from _invalid(column, middle, end)
+        return False
+    return True
 
 
-def _put(layout: Layout, found: list[tuple[object, ...]], task: int, chunk: int) -> StagedFile:
-    columns = [list(values) for values in zip(*found, strict=True)]
-    table = pa.table(
-        [pa.array(c, kind.type) for c, kind in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
-    )
-    path, _, whole = layout.put(REJECTED_SEGMENT, task, chunk, table, dictionary=["reason"])
-    ranks = columns[-1]
-    return StagedFile(
-        REJECTED_SEGMENT,
-        path,
-        len(found),
-        whole.size,
-        min(ranks),
-        max(ranks),
-    )
+def _fits(column: pa.ChunkedArray, wanted: pa.Field) -> bool:
+    try:
+        cast_column(column, wanted)
+    except BadRows:
+        return False
+    return True

@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import xxhash
 
 from weir.errors import InvalidInput
-from weir.model.digest import MASK, presence_of, signed
+from weir.model.digest import MASK, presence_of
 from weir.model.key_space import SEED
 from weir.model.schema import SEQ
 
@@ -30,36 +30,37 @@ _NAN = np.uint64(0x7FF8000000000000)
 assert sys.byteorder == "little", sys.byteorder  # as Arrow's buffers are
 
 
-def sum_of_hashes(table: pa.Table, columns: Iterable[str]) -> int:
-    """Return the sum of the hashes of rows, modulo 2^64, as a signed long. `columns`: those of
-    their stream; those that the table lacks count as null."""
-    names = sorted(set(columns) & set(table.column_names))
-    total = 0
-    for batch in table.select([SEQ, *names]).to_batches(max_chunksize=_ROWS):
-        total += int(row_hashes(batch, names).sum())
-    return signed(total)
+def row_hashes(
+    batch: pa.RecordBatch, names: list[str], known: Mapping[str, U64] | None = None
+) -> U64:
+    """Return the hash of each row of a batch: of its rank and the columns `names`, sorted. `known`:
+    the hashes of the texts of some of them."""
+    parts = []
+    for first in range(0, batch.num_rows, _ROWS):
+        found = {name: all_[first : first + _ROWS] for name, all_ in (known or {}).items()}
+        parts.append(_row_hashes(batch.slice(first, _ROWS), names, found))
+    return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
-def row_hashes(batch: pa.RecordBatch, names: list[str]) -> U64:
-    """Return the hash of each row of a batch: of its rank and the columns `names`, sorted."""
-    values = [(batch.column(name), presence_of(name)) for name in names]
+def _row_hashes(batch: pa.RecordBatch, names: list[str], known: Mapping[str, U64]) -> U64:
     presence = np.full(batch.num_rows, 0, np.uint64)
-    for column, name in values:
+    for name in names:
+        column, said = batch.column(name), np.uint64(presence_of(name) & MASK)
         if column.null_count:
-            np.bitwise_xor(presence, np.uint64(name & MASK), out=presence, where=_valid(column))
+            np.bitwise_xor(presence, said, out=presence, where=_valid(column))
         else:
-            presence ^= np.uint64(name & MASK)
+            presence ^= said
     hashes = np.full(batch.num_rows, SEED, np.uint64)
     hashes = _add(hashes, _longs(batch.column(SEQ)))
     hashes = _add(hashes, presence)
-    for column, _ in values:
-        hashes = _with(hashes, column)
+    for name in names:
+        hashes = _with(hashes, batch.column(name), known.get(name))
     return hashes
 
 
-def _with(hashes: U64, array: pa.Array) -> U64:
+def _with(hashes: U64, array: pa.Array, values: U64 | None = None) -> U64:
     """Return hashes with a further value each; a null leaves them as they are."""
-    found = _add(hashes, _values(array))
+    found = _add(hashes, _values(array) if values is None else values)
     return np.where(_valid(array), found, hashes) if array.null_count else found
 
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 from weir.model.digest import hash_of
 from weir.model.schema import SEQ
 
-_END = 1 << 16  # bytes: with most footers, more than follows the pages
+END = 1 << 16  # bytes: with most footers, more than follows the pages
 
 
 def read_footer(source: pa.NativeFile, size: int) -> tuple[pq.FileMetaData, int]:
@@ -15,7 +15,7 @@ def read_footer(source: pa.NativeFile, size: int) -> tuple[pq.FileMetaData, int]
 
     Raises OSError or ArrowInvalid if it has no footer.
     """
-    begin = max(0, size - _END)
+    begin = max(0, size - END)
     end = source.read_at(size - begin, begin)
     length = int.from_bytes(end[-8:-4], "little") + 8
     if len(end) < length <= size:
@@ -47,7 +47,7 @@ def begin_of_end(footer: pq.FileMetaData, size: int) -> int:
 
     So a file with a footer of usual size is known by one read.
     """
-    return min(_end_of_pages(footer), max(0, size - _END))
+    return min(_end_of_pages(footer), max(0, size - END))
 
 
 def _end_of_pages(footer: pq.FileMetaData) -> int:

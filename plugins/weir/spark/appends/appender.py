@@ -14,21 +14,18 @@ from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
 from weir.controller.commit import commit_begun
-from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import check_written
-from weir.controller.transactions import Committed, begin, check_attempt
+from weir.controller.transactions import Committed, begin
 from weir.errors import Conflict, counted
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
-from weir.spark.appends.over_connect import stage_over_connect
-from weir.spark.appends.rejected import check_rejected, rejected_rows
-from weir.spark.appends.stage import ranked, stage
-from weir.spark.base.session import check_classic, is_connect
+from weir.spark.appends.stage import stage
+from weir.spark.base.session import check_classic
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
-from weir.spark.inputs.files import ROW_MASK, Inputs
+from weir.spark.inputs.files import Inputs
 from weir.spark.inputs.queries import queried
 from weir.spark.inputs.rows import read_inputs, reading_session
 from weir.spark.inputs.unchanged import check_unchanged
@@ -103,9 +100,7 @@ class Appender:
             with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
                 # Spark's tasks number the rows of text files, and a task may read several files.
                 row = "row" if inputs.format == "parquet" else "about row"
-                staged = self._stage(
-                    attempts, rows, inputs.origin, row, decoded=inputs.format != "parquet"
-                )
+                staged = stage(app, attempts, rows(), inputs.origin, row)
             if inputs.guesses_types and not any(one.files for one in staged):
                 app.say("the files have no rows, so no types of columns are fixed")
                 staged = [replace(one, fields=one.attempt.fields) for one in staged]
@@ -211,45 +206,7 @@ class Appender:
 
         If there are rejected rows, the attempt that has them is added to the open ones.
         """
-        if is_connect(frame):
-            return stage_over_connect(self.installation, opened, frame)
-        return self._stage(opened, lambda: ranked(frame), lambda seq: ("", seq & ROW_MASK))
-
-    def _stage(
-        self,
-        opened: list[Attempt],
-        rows: Callable[[], DataFrame],
-        origin: Callable[[int], tuple[str, int]],
-        row: str = "row",
-        *,
-        decoded: bool = False,
-    ) -> list[Staged]:
-        app = self.installation
-        staged = stage(
-            app.spark, app.settings.warehouse, opened[-1], rows(), app.say, decoded=decoded
-        )
-        if not staged.rejected:
-            return [staged]
-        check_rejected(app.spark, app.settings, staged, origin, row)
-        return [staged, self._stage_rejected(staged, origin, opened)]
-
-    def _stage_rejected(
-        self, staged: Staged, origin: Callable[[int], tuple[str, int]], opened: list[Attempt]
-    ) -> Staged:
-        """Write the rejected rows for `<stream>.rejected`. Return the append."""
-        app = self.installation
-        main = staged.attempt
-        name = make_rejected_stream(app.database, main.stream)
-        attempt = begin(
-            app.database, name, writer_id=f"rejected by {main.stream_id}",
-            batch_id=str(main.transaction_number), fingerprint="rejected",
-            lease=app.settings.transaction_lease, source=app.source,
-            guard=lambda c: check_attempt(c, main),
-        )  # fmt: skip
-        assert isinstance(attempt, Attempt), name  # it is committed together with the events
-        opened.append(attempt)
-        rows = rejected_rows(app.spark, app.settings, staged, origin, app.source)
-        return stage(app.spark, app.settings.warehouse, attempt, rows, app.say)
+        return stage(self.installation, opened, frame)
 
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends in one transaction and return the first. Raises like

@@ -41,7 +41,7 @@ from weir.kernel.stage import Layout, Written
 from weir.model.names import StreamName, check_user_columns
 from weir.settings import Settings, load
 from weir.spark.appends.left_over import delete_left_over
-from weir.spark.appends.partitions import INSTEAD, PartitionWriter
+from weir.spark.appends.stage import INSTEAD, write_task
 from weir.spark.failures.workers import says_why
 
 _QUERY = "sql.streaming.queryId"  # the property of a task that names its query
@@ -79,7 +79,7 @@ class _BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if self._layout is None:
             return _Message(Written())
-        return _Message(PartitionWriter(self._layout)(iterator))
+        return _Message(write_task(self._layout, iterator))
 
     @says_why
     def commit(self, messages: Sequence[_Message | None]) -> None:  # type: ignore[override]
@@ -106,7 +106,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         assert self._layout is not None
         query = TaskContext.get().getLocalProperty(_QUERY)  # type: ignore[union-attr]
         assert query, f"Spark tells its tasks the query ({_QUERY})"
-        return _Message(PartitionWriter(self._layout)(iterator), self._layout, query)
+        return _Message(write_task(self._layout, iterator), self._layout, query)
 
     @says_why
     def commit(self, messages: Sequence[_Message | None], batchId: int) -> None:  # type: ignore[override]

@@ -21,7 +21,7 @@ from weir.errors import InvalidInput
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
-from weir.spark.appends.over_connect import stage_over_connect
+from weir.spark.appends.stage import stage
 from weir.spark.base.connect import check_writing
 from weir.spark.base.session import is_connect
 from weir.spark.consumers.frames import Frames
@@ -69,7 +69,7 @@ class Connect(Frames):
 
     def stage(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
         """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
-        return stage_over_connect(self.app, opened, frame)
+        return stage(self.app, opened, frame)
 
     def write_folder(self, output: Output, folder: str, frame: DataFrame) -> None:
         """Write a DataFrame as Parquet into a folder of an output's root. Raises InvalidInput for

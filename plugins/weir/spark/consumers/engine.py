@@ -17,8 +17,8 @@ from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.adjuncts.build import build_version
 from weir.spark.adjuncts.manager import SparkAdjuncts
-from weir.spark.appends.appender import Appender
 from weir.spark.appends.rejected import failed_events
+from weir.spark.appends.stage import stage
 from weir.spark.base.progress import watched
 from weir.spark.base.session import check_classic, is_connect
 from weir.spark.base.stored_columns import as_in_files
@@ -73,7 +73,7 @@ class Spark(Frames):
 
     def stage(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
         """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
-        return Appender(self.app).stage_frame(opened, frame)
+        return stage(self.app, opened, frame)
 
     def write_folder(self, output: Output, folder: str, frame: DataFrame) -> None:
         """Write a DataFrame as Parquet into a folder of an output's root."""
