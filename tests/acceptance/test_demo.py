@@ -17,7 +17,7 @@ from weir.local.installation import Installation
 from weir.local.throw_away import reaped
 from weir.programs.store import StreamStore
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.release, pytest.mark.jvm, pytest.mark.timeout(900)]
 
 
 class Here(Runs):

@@ -21,6 +21,7 @@ from weir.model.names import stream_name
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 
+pytestmark = pytest.mark.release
 BUILDING = "SELECT FROM adjunct_version WHERE state = 'building'"
 SLOW = Way(
     AdjunctDefinition(value="tests.crash.functions:slow_values", value_columns="n BIGINT"),
@@ -78,7 +79,6 @@ def check_built_once(store: Store) -> None:
     assert written == {file.path for file in version.files}
 
 
-@pytest.mark.release
 def test_a_builder_that_is_killed_while_spark_computes_is_followed_by_another(
     world: World,
 ) -> None:
@@ -106,7 +106,6 @@ def test_a_builder_that_is_killed_when_it_has_written_all_is_followed_by_another
     check_built_once(store)
 
 
-@pytest.mark.release
 @pytest.mark.parametrize(
     "step", [before_the_targets, before_the_build, before_the_publication, before_the_pin]
 )
