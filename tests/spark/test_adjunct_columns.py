@@ -20,6 +20,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.column_changes import ColumnChanges
 from weir.spark.adjuncts.read import current_frame, history_frame
 
+pytestmark = pytest.mark.release
 WHOLE = AdjunctDefinition()
 NUMBERS = AdjunctDefinition(key="k", value="named_struct('m', m, 'n', n)")
 
@@ -101,7 +102,6 @@ def test_stores_follow_renames_drops_swaps_and_wider_types(weir: Installation) -
     assert held(whole, whole.build())[0] == {"key": "a", "n": 1, "m": None}
 
 
-@pytest.mark.release
 def test_an_event_that_fails_is_rejected_under_the_names_of_now(weir: Installation) -> None:
     world = World.made(weir, segments=1)
     append(world, "k string, n string", ("a", "1"))

@@ -47,6 +47,14 @@ def two(events, more):
 def sometimes(events):
     return pc.utf8_upper(events.column("k")) if events.num_rows else pa.array([], pa.int64())
 """
+OF_FUNCTIONS = Way(
+    AdjunctDefinition(
+        key="adjunct_functions:keys", key_type="STRING", value="adjunct_functions:values",
+        value_columns="n BIGINT",
+    ),
+    lambda e: None if e.op == "poison" else e.k and e.k.upper(),
+    lambda e: None if e.op == "d" else (e.n * 2,),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -84,34 +92,13 @@ def test_a_function_of_values_is_not_asked_about_events_that_delete(
 def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     weir: Installation, functions: Path
 ) -> None:
-    definition = AdjunctDefinition(
-        key="adjunct_functions:keys", key_type="STRING", value="adjunct_functions:values",
-        value_columns="n BIGINT",
-    )  # fmt: skip
-    way = Way(
-        definition, lambda e: None if e.op == "poison" else e.k and e.k.upper(),
-        lambda e: None if e.op == "d" else (e.n * 2,),
-    )  # fmt: skip
     world = World.made(weir)
     rows = [("a", 1, "u"), ("b", 2, "u"), ("A", 3, "u"), (None, 4, "u"), ("x", 5, "poison")]
     world.append(rows)
-    store = world.store(way, on_error="skip")
+    store = world.store(OF_FUNCTIONS, on_error="skip")
     assert store.found(store.build()) == store.expected() == {"A": (6,), "B": (4,)}
     world.append([("b", 2, "d"), ("c", 6, "u")])
     assert store.found(store.build()) == store.expected()
-    for name, code in {
-        "wrong": "function_result_invalid", "two": "function_fails",
-        "hasty": "function_fails adjunct_functions:hasty without events",
-        "missing": "function_not_loadable", "pa": "function_not_loadable",
-    }.items():  # fmt: skip
-        wrong = AdjunctDefinition(value=f"adjunct_functions:{name}", value_columns="a STRING")
-        with raises(code):
-            check_definition(weir.spark, weir.database, weir.settings, "s/x", world.stream, wrong)
-    late = AdjunctDefinition(key="adjunct_functions:sometimes", key_type="BIGINT")
-    check_definition(weir.spark, weir.database, weir.settings, "s/x", world.stream, late)
-    mistaken = world.store(replace(way, definition=late), on_error="skip")
-    with pytest.raises(PythonException, match="returned string, but the store declares int64"):
-        mistaken.build()  # nothing is skipped for a mistake of the function
 
     def waiting() -> list[str]:
         names, built_with = weir.database.transaction(lambda c: stores_to_build(c, [store.name]))
@@ -126,8 +113,35 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     )
     assert [row.kind for row in kinds] == ["rebuilt", "extended", "rebuilt"]
     assert version.rows == 2
+
+
+@pytest.mark.release
+def test_a_function_that_is_wrong_is_refused_and_skips_no_event(
+    weir: Installation, functions: Path
+) -> None:
+    world = World.made(weir)
+    world.append([("a", 1, "u"), ("b", 2, "u")])
+    for name, code in {
+        "wrong": "function_result_invalid", "two": "function_fails",
+        "hasty": "function_fails adjunct_functions:hasty without events",
+        "missing": "function_not_loadable", "pa": "function_not_loadable",
+    }.items():  # fmt: skip
+        wrong = AdjunctDefinition(value=f"adjunct_functions:{name}", value_columns="a STRING")
+        with raises(code):
+            check_definition(weir.spark, weir.database, weir.settings, "s/x", world.stream, wrong)
+    late = AdjunctDefinition(key="adjunct_functions:sometimes", key_type="BIGINT")
+    check_definition(weir.spark, weir.database, weir.settings, "s/x", world.stream, late)
+    mistaken = world.store(replace(OF_FUNCTIONS, definition=late), on_error="skip")
+    with pytest.raises(PythonException, match="returned string, but the store declares int64"):
+        mistaken.build()
+
+
+@pytest.mark.release
+def test_a_service_that_is_away_skips_no_event(weir: Installation, functions: Path) -> None:
+    world = World.made(weir)
+    store = world.store(OF_FUNCTIONS, on_error="skip")
     world.append([("d", 7, "away")])
-    with pytest.raises(PythonException, match="the service is away"):  # it skips no event for that
+    with pytest.raises(PythonException, match="the service is away"):
         store.build()
     [report] = build_stores(weir.opened, [store.name])
     assert "the service is away" in report["error"]

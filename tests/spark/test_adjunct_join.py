@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tests.chance import random_for
+from tests.chance import FULL, random_for
 from tests.raises import raises
 from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World, reading, rows
 from tests.spark.installation import Installation
@@ -46,7 +46,7 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
 ) -> None:
     random = random_for(way, layout)
     store = world.store(WAYS[way], layout=layout, history=LONG)
-    for _ in range(3):
+    for _ in range(3 if FULL else 2):
         world.grow(random)
         weir.put(EVENTS, [(random.choice(["a", "A", "b", "e", "q"]), n) for n in range(20)])
     store.build()

@@ -18,7 +18,10 @@ from weir.compaction import rewrite
 from weir.spark.reads import tasks
 from weir.spark.reads.source import register
 
-pytestmark = pytest.mark.filterwarnings("ignore::weir.TruncatedWarning")
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.filterwarnings("ignore::weir.TruncatedWarning"),
+]
 PLACES = ["_segment", "_offset", "_clock", "n"]
 
 

@@ -133,6 +133,7 @@ def test_several_streams_are_read_in_write_order(connect: Any, store: programs.S
     assert frame.columns == ["n", "_stream", "_segment", "_offset", "_clock"]
 
 
+@pytest.mark.release
 def test_a_reader_consumes_to_streams_tables_and_parquet_exactly_once(
     connect: Any, store: programs.StreamStore
 ) -> None:
