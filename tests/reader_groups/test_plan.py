@@ -35,10 +35,10 @@ def plan(
     owned: dict[Segment, int],
     waiting: list[Segment] | None = None,
     until: StreamCut | None = None,
+    share: int | None = None,
 ) -> list[tuple[str, int, int, bool]]:
-    return named(
-        bounds_of_stream(1, owned, waiting or [], Graph(states(stream)), until, everything)
-    )
+    graph = Graph(states(stream))
+    return named(bounds_of_stream(1, owned, waiting or [], graph, until, everything, share))
 
 
 def by_name(stream: Stream) -> dict[str, Segment]:
@@ -75,6 +75,24 @@ def test_a_merged_segment_that_waits_already_is_read_with_its_last_predecessor()
     stream = Stream(0, 4, 8).scale(0, 8)
     left, merged = by_name(stream)["0.0"], by_name(stream)["2.1"]
     assert plan(stream, {left: 0}, [merged]) == [("0.0", 0, 1, True), ("2.1", 0, 1, False)]
+
+
+def test_a_batch_runs_into_all_successors_that_fit_its_share_or_none() -> None:
+    stream = Stream(0, 8).scale(0, 4, 8)
+    [first] = stream.epochs[0]
+    assert len(plan(stream, {first: 0}, share=3)) == 3
+    assert plan(stream, {first: 0}, share=2) == [("0.0", 0, 1, True)]
+    stream = Stream(0, 4, 8).scale(0, 2, 4).scale(4, 6, 8)
+    found = plan(stream, dict.fromkeys(stream.epochs[0], 0), share=4)
+    assert [name for name, *_ in found] == ["0.0", "1.0", "2.1", "3.1"], "4.2 and 5.2 are beyond it"
+
+
+def test_what_comes_after_a_successor_beyond_the_share_waits_too() -> None:
+    stream = Stream(0, 4, 8).scale(0, 2, 4).scale(2, 8)
+    left, right = stream.epochs[0]
+    assert [s.name for s in stream.epochs[-1]] == ["2.1", "4.2"]
+    stream.sizes[by_name(stream)["3.1"]] = 5  # too much, and one of the two before 4.2
+    assert plan(stream, {left: 0, right: 0}, share=3) == [("0.0", 0, 1, True), ("1.0", 0, 1, True)]
 
 
 def test_what_comes_after_a_segment_that_waits_waits_too() -> None:
