@@ -12,14 +12,16 @@ from tests.raises import raises
 from tests.reader_groups.completeness_model import Stream, Times, World, staged_times
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
-from weir.controller.commit import commit
+from weir.controller.commit import commit, commit_in
 from weir.controller.completeness import state_completeness
+from weir.controller.locks import lock_streams
 from weir.controller.queries import completeness
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel.attempt import Staged
 from weir.model.event_time import DONE, as_datetime
 from weir.model.names import stream_name
 from weir.reader_groups.groups.lag import group_completeness
@@ -75,6 +77,23 @@ def test_a_sealed_stream_that_is_read_holds_nothing_back(shared_database: Databa
     assert alone.must_open().complete_until == 10, (
         "what was stated last, if no other stream goes on"
     )
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_commit_that_is_asked_for_the_same_again_ends_in_an_error(
+    shared_database: Database, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    stream = Stream.made(shared_database)
+    waiting = staged_times(stream.begin("b"), {"0.0": [[5]]})
+    one(stream, [30], "a", as_datetime(30))
+    monkeypatch.setattr(Staged, "recounted", lambda staged, until: staged)
+    with raises("commit_without_end late"):
+        if locked:
+            shared_database.transaction(
+                lambda c: commit_in(c, lock_streams(c, names=[stream.lane.name]), [waiting])
+            )
+        else:
+            commit(shared_database, waiting)
 
 
 def test_an_append_that_a_roll_takes_along_is_counted_where_its_range_decides(

@@ -26,7 +26,7 @@ from weir.controller.staged import announce, waiting, waiting_epochs
 from weir.controller.streams import dropped_columns, next_schema, schema_of
 from weir.controller.transactions import Committed, event_times, held_by_another
 from weir.database.connection import Database
-from weir.errors import Conflict, Fenced, NotFound
+from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
 from weir.kernel.attempt import Staged
 from weir.model.event_time import not_complete_yet, say_time
 from weir.model.key_space import KeyRange, splits_and_merges
@@ -59,6 +59,7 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
     NotFound if a stream was deleted.
     """
     ready = False  # whether it has recorded that it waits for a roll
+    asked: set[Any] = set()
 
     def work(connection: Connection) -> list[Committed] | None:
         locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
@@ -68,6 +69,8 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
     while True:
         if len(staged) == 1:  # mostly, one statement does everything
             found = database.statement(_ALONE, _given(staged[0], _version(staged[0])))
+            if found.outcome in ("late", "outside"):
+                _ask_once(staged[0], found, asked)
             if found.outcome == "late":
                 staged = (staged[0].recounted(found.complete_until),)
                 continue
@@ -150,7 +153,9 @@ class _Commits:
             self.end_roll()
         version = _version(staged)
         again = ("schema", "roll", "late", "outside")
+        asked: set[Any] = set()
         while (found := self._place(staged, version)).outcome in again:
+            _ask_once(staged, found, asked)
             if found.outcome == "schema":
                 version = self._combine(staged)
             elif found.outcome == "late":
@@ -240,6 +245,20 @@ class _Roll:
     before: Sequence[Segment]
     reference: int
     reason: str
+
+
+def _ask_once(staged: Staged, found: Any, asked: set[Any]) -> None:
+    """Remember what a commit was asked for before it can be done. Raises InvariantViolation for the
+    same once more: it would be asked for without end."""
+    what = found.outcome, found.complete_until if found.outcome == "late" else None
+    if what in asked:
+        raise InvariantViolation(
+            "commit_without_end",
+            f"the commit of transaction {staged.attempt.transaction_number} of stream "
+            f"{staged.attempt.stream} is asked for the same again ({found.outcome}), so nothing "
+            "was committed; this is a defect of Weir, please report it.",
+        )
+    asked.add(what)
 
 
 def _version(staged: Staged) -> int:
