@@ -102,7 +102,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
     if [ -n "$index" ] && [ -z "${UV_INDEX_URL:-}${UV_DEFAULT_INDEX:-}" ]; then
         export UV_DEFAULT_INDEX="$index"
     fi
-    .venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements-dev.txt ||
+    .venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes -r requirements-dev.txt ||
         fail "the packages can't be installed; the lines above say why (network? proxy? UV_DEFAULT_INDEX? disk?)."
     wanted >"$stamp.new"
     mv "$stamp.new" "$stamp"

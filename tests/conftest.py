@@ -17,6 +17,7 @@ import psycopg2
 import pytest
 
 from tests.chance import SEED, cases
+from tests.distribution import compile_part
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.failures import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.failures import pytest_runtest_setup as pytest_runtest_setup
@@ -63,6 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let SIGTERM stop the run as Ctrl-C does, and Hypothesis draw from the seed of this run."""
     if hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        given = config.workerinput
+        if not sys.dont_write_bytecode:
+            compile_part(config, int(given["workerid"].removeprefix("gw")), given["workercount"])
     else:
         config.stash[RUN] = Run()
         config.stash[RUN].stop_at_signals()

@@ -3,9 +3,24 @@
 All tests of Spark run on one worker, which starts one JVM, all tests of a running Airflow on one
 worker, which starts it once, and all tests of the pages on one, which starts Chromium once. Every
 other file is a unit of its own. The longest come first.
+
+All workers collect all tests. So that a fresh clone does not compile each file three times, they
+compile a part each before they begin.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from _pytest.assertion.rewrite import (
+    PYC_TAIL,
+    _read_pyc,
+    _rewrite_test,
+    _write_pyc,
+    assertstate_key,
+    get_cache_dir,
+    try_makedirs,
+)
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
@@ -58,6 +73,21 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no
         first = min(self.workqueue, key=order_of)
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
+
+
+def compile_part(config: pytest.Config, worker: int, workers: int) -> None:
+    """Compile a worker's part of the files with tests, as pytest does when it imports them."""
+    for path in sorted(_asked_for(config))[worker::workers]:
+        kept = get_cache_dir(path) / f"{path.stem}{PYC_TAIL}"
+        if _read_pyc(path, kept) is None and try_makedirs(kept.parent):
+            of_source, code = _rewrite_test(path, config)
+            _write_pyc(config.stash[assertstate_key], code, of_source, kept)
+
+
+def _asked_for(config: pytest.Config) -> Iterator[Path]:
+    for asked in config.args:
+        path = config.invocation_params.dir / asked.split("::")[0]
+        yield from path.rglob("test_*.py") if path.is_dir() else [path]
 
 
 @pytest.hookimpl(optionalhook=True)
