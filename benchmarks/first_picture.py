@@ -9,7 +9,7 @@ from benchmarks.figure import Figure
 from benchmarks.pages_world import many, world
 from benchmarks.setting import Setting
 from tests.acceptance.browser import FLAGS, chromium
-from tests.pages.conftest import anybody, serving
+from tests.pages.serving import anybody, serving
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
 

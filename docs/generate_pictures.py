@@ -17,7 +17,7 @@ from psycopg2 import sql
 import weir
 from flights.input import parsed, source_lines
 from tests.acceptance.browser import FLAGS, chromium
-from tests.pages.conftest import anybody, serving
+from tests.pages.serving import anybody, serving
 from weir.database import migrate
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres

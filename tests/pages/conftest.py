@@ -1,30 +1,23 @@
 """The app of the pages over a real database, as somebody who may see all; in a browser, too."""
 
 import os
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.acceptance.browser import FLAGS, PATIENCE, chromium
 from tests.conftest import TestDatabase
+from tests.pages.serving import anybody, serving
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.pages import files, lineage
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
 
 EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
-
-
-def anybody() -> None:
-    """Let everybody see it."""
 
 
 @pytest.fixture(autouse=True)
@@ -76,20 +69,6 @@ class Served:
     shown: Shown
     address: str = ""
     said: list[str] = field(default_factory=list)  # by the consoles of the pages
-
-
-@contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """Yield the address at which a thread serves an app."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    [socket] = server.servers[0].sockets
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(30)
 
 
 @pytest.fixture

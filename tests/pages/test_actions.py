@@ -9,7 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import Served, anybody, picture, serving
+from tests.pages.conftest import Served, picture
+from tests.pages.serving import anybody, serving
 from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.database.connection import Database

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
-from tests.pages.conftest import anybody
+from tests.pages.serving import anybody
 from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.pages.app import PAGES, STATIC, Access, create_app

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.chance import cases
-from tests.pages.conftest import anybody
+from tests.pages.serving import anybody
 from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.database.connection import Database

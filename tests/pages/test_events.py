@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
 import weir
-from tests.pages.conftest import Served, anybody, picture
+from tests.pages.conftest import Served, picture
+from tests.pages.serving import anybody
 from tests.world.streams import run
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database

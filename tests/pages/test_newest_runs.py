@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.pages.conftest import anybody
+from tests.pages.serving import anybody
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database

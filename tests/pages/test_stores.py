@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.pages.conftest import EVIL, anybody
+from tests.pages.conftest import EVIL
+from tests.pages.serving import anybody
 from tests.world.adjunct import FIELDS, Store
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
