@@ -44,6 +44,7 @@ from benchmarks import (
     scaling,
     small_batches,
     small_jobs,
+    spark_defaults,
     split_points,
     streaming_queries,
     takeover,
@@ -71,6 +72,7 @@ def main() -> int:
     ):
         for area in (
             data_path,
+            spark_defaults,  # of the same rows
             text_files,
             event_time,
             ordered_reads,
@@ -110,12 +112,13 @@ def main() -> int:
                 if name.startswith(given.figure):
                     found = True
                     begun = time.monotonic()
+                    setting.said.clear()
                     figure = make(setting)
                     if figure.limit is None and not (setting.full or given.figure):
                         continue
                     runs = figure.runs if setting.full else min(figure.runs, figure.small_runs)
                     size = "full" if setting.full else "small"
-                    ok &= replace(figure, runs=runs, size=size).measure(begun)
+                    ok &= replace(figure, runs=runs, size=size).measure(begun, setting.said)
     if not found:
         print(f"there is no figure {given.figure!r}", file=sys.stderr)
         return 2

@@ -4,9 +4,10 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 REPEATS = 2
@@ -34,12 +35,13 @@ class Figure:
     size: str = "small"
     notes: dict[str, Any] = field(default_factory=dict)  # what else the line says
 
-    def measure(self, begun: float) -> bool:
+    def measure(self, begun: float, said: Mapping[str, Any] = MappingProxyType({})) -> bool:
         """Run the pairs, print the line, and return whether the median is within the limit.
 
         A median beyond the limit with pairs on both sides of it may be the machine's noise: then as
         many pairs are run again, at most `REPEATS` times, and the line gives the median of all.
-        `begun`: when its preparation began, by the monotonic clock.
+        `begun`: when its preparation began, by the monotonic clock. `said`: what the line says in
+        addition, once the pairs have run.
         """
         for _ in range(self.warm_up):
             self.reference()
@@ -66,6 +68,7 @@ class Figure:
             "runs": len(pairs),
             "took": round(time.monotonic() - begun),  # seconds, with what is not timed
             **({"repeated": f"{repeated} time(s), as the pairs disagreed"} if repeated else {}),
+            **said,
             **self.notes,
         }
         print(json.dumps(line), flush=True)
@@ -77,7 +80,7 @@ class Figure:
         for i in range(self.runs):
             # The sides take turns to be first, so that neither always finds the caches warm.
             order = (self.reference, self.ours) if i % 2 == 0 else (self.ours, self.reference)
-            costs = {work: _cost(work) for work in order}
+            costs = {work: cost(work) for work in order}
             pairs.append((costs[self.ours], costs[self.reference]))
             print(
                 f"  {self.name}: {pairs[-1][0]:.4g} {self.unit} beside {pairs[-1][1]:.4g}",
@@ -92,7 +95,8 @@ class Figure:
         return self.limit is not None and min(ratios) <= self.limit < median(ratios)
 
 
-def _cost(work: Callable[[], float | None]) -> float:
+def cost(work: Callable[[], float | None]) -> float:
+    """Do the work once, and return what it cost."""
     # As timeit does: this figure does not pay for collecting what earlier figures left behind.
     gc.collect()
     gc.disable()

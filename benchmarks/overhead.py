@@ -1,27 +1,17 @@
 """What a Weir task costs that finds nothing to do, beside the least job Spark can run."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 from benchmarks.figure import Figure
+from benchmarks.jvm import as_a_job, options_in
 from benchmarks.setting import Setting
-from weir.local.spark_start import spark_start
 from weir.operations.jobs import ACTIONS
 
 
 def task_overhead(setting: Setting) -> Figure:
     """Return the figure of a weir_* job that finds nothing to do, beside a bare spark-submit."""
-    environment = {
-        **os.environ,
-        "WEIR_STATE": str(setting.folder),
-        "WEIR_DATABASE": setting.dsn,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        **spark_start(os.environ),
-        "PYSPARK_PYTHON": sys.executable,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    environment = as_a_job(setting.folder) | {"WEIR_DATABASE": setting.dsn}
 
     def submit(*words: str) -> None:
         subprocess.run(
@@ -38,6 +28,7 @@ def task_overhead(setting: Setting) -> Figure:
         lambda: submit(ACTIONS["checkpoints"].file),
         lambda: submit(str(Path(__file__).with_name("empty_job.py"))),
         limit=1.3,
+        notes={"jvm": options_in(environment)},
     )
 
 

@@ -1,6 +1,6 @@
 """What the figures share: a throw-away Postgres, a warehouse, a Spark session, made when needed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from sqlalchemy import text
 
+from benchmarks.jvm import job_session, options_of
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database import migrate
 from weir.database.connection import Database
@@ -28,6 +29,8 @@ class Setting:
     dsn: str
     server: EmbeddedPostgres
     at_end: ExitStack  # closes what figures share
+    new_session: Callable[[], SparkSession] | None = None  # default: as a job makes it
+    said: dict[str, Any] = field(default_factory=dict)  # what the line of the figure says, too
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
     _filled: dict[str, Database] = field(default_factory=dict)
 
@@ -47,20 +50,23 @@ class Setting:
         """Return connections as a job has them."""
         return Database.of(self.settings)
 
-    @cached_property
+    @property
     def spark(self) -> SparkSession:
-        """Return a session as for real work, with the optimising compiler and enough memory."""
-        session = (
-            SparkSession.builder.master("local[2]")
-            .appName("weir benchmarks")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.memory", "4g")
-            .config("spark.sql.session.timeZone", "UTC")
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("ERROR")
-        return session
+        """Return the session that all figures share. The line of a figure that asks for it says the
+        options of its JVM."""
+        self.said["jvm"] = options_of(self._session)
+        return self._session
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        return self.new_session() if self.new_session else job_session(self.folder)
+
+    def close(self) -> None:
+        """Close the connections and the session, if there are any."""
+        if "database" in self.__dict__:
+            self.database.dispose()
+        if "_session" in self.__dict__:
+            self._session.stop()
 
     def durable(self, on: bool) -> None:
         """Let commits from now on survive a crash of the machine, as in an installation, or not."""
@@ -123,7 +129,4 @@ def bench_setting(folder: Path, *, full: bool) -> Iterator[Setting]:
             check_warehouse_ownership(setting.database, setting.settings.warehouse)
             yield setting
         finally:
-            if "database" in setting.__dict__:
-                setting.database.dispose()
-            if "spark" in setting.__dict__:
-                setting.spark.stop()
+            setting.close()

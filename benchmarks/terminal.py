@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.figure import Figure
+from benchmarks.jvm import as_a_job, options_in
 from benchmarks.setting import Setting
 from tests.terminal.first_hour import prepare, type_all
 from weir.arrow.tail import tail_of
@@ -20,9 +21,7 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import begin
 from weir.history.lineage import lineage_of
 from weir.kernel.attempt import Attempt, Staged, StagedFile
-from weir.local.airflow_environment import weir_environment
 from weir.local.installation import Installation
-from weir.local.state_folder import StateFolder
 from weir.model.names import StreamName, stream_name
 from weir.operations.jobs import ACTIONS
 
@@ -63,7 +62,7 @@ def first_hour(setting: Setting) -> Figure:
             ("process", {"reader_group": name, "function": "mine:totals", "outputs": outputs}),
         ):
             home = str(other.state.parent)
-            environ = os.environ | weir_environment(StateFolder(other.state))
+            environ = as_a_job(other.state)
             environ |= {
                 "WEIR_FUNCTION_PACKAGES": "mine", "WEIR_FUNCTION_PATH": home,
                 "PYTHONPATH": f"{home}{os.pathsep}{environ['PYTHONPATH']}",
@@ -85,6 +84,7 @@ def first_hour(setting: Setting) -> Figure:
         runs=3,
         small_runs=1,
         warm_up=0,
+        notes={"jvm": options_in(as_a_job(other.state))},
     )
 
 

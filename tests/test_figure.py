@@ -64,3 +64,16 @@ def test_a_run_is_repeated_twice_at_most(capsys: pytest.CaptureFixture[str]) -> 
 def test_without_a_limit_there_is_nothing_to_decide(capsys: pytest.CaptureFixture[str]) -> None:
     line = line_of(capsys, [1.0, 30.0, 40.0], None)
     assert (line["ok"], line["runs"]) == (True, 3)
+
+
+def test_the_line_says_what_is_known_once_the_pairs_have_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said: dict[str, str] = {}
+
+    def ours() -> float:
+        said["jvm"] = "-Xmx2g"
+        return 1.0
+
+    Figure("it", "something", ours, lambda: 1.0, limit=None).measure(time.monotonic(), said)
+    assert json.loads(capsys.readouterr().out)["jvm"] == "-Xmx2g"
