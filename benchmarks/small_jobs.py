@@ -1,16 +1,17 @@
 """What is small: an append in a session that runs, and an ingest that somebody types."""
 
 import itertools
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import weir
 from benchmarks.figure import Figure
+from benchmarks.jvm import as_a_job, options_in
 from benchmarks.setting import Setting
 from weir.local.installation import Installation
-from weir.local.spark_start import spark_start
 from weir.spark import Appender
 
 ROWS, APPENDS = 1_000, 50
@@ -48,55 +49,100 @@ def append_small(setting: Setting) -> Figure:
     )
 
 
+_TO_PARQUET = """
+import sys
+from pyarrow import csv, parquet
+parquet.write_table(csv.read_csv(sys.argv[1]), sys.argv[2])
+"""
+
+
+@dataclass
+class _Terminal:
+    """The terminal of somebody who has an installation with a stream, and new files for it."""
+
+    home: Path
+    environ: dict[str, str]
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @classmethod
+    def made(cls, setting: Setting) -> "_Terminal":
+        home = setting.folder / f"terminal-{setting.number()}"
+        home.mkdir()
+        (home / "weir.toml").touch()
+        installation = Installation(home / ".weir")
+        setting.at_end.callback(installation.remove)
+        installation.start_postgres()
+        installation.make_data_folders()
+        environ = as_a_job(installation.state)
+        own = {k: v for k, v in environ.items() if not k.startswith(("WEIR_", "PG"))}
+        made = cls(home, own)
+        made.weir("create", "shop/orders", "--key", "customer")
+        return made
+
+    def run(self, *words: str) -> None:
+        subprocess.run(words, cwd=self.home, env=self.environ, check=True, capture_output=True)
+
+    def weir(self, *words: str) -> None:
+        self.run(sys.executable, "-m", "weir.terminal", *words)
+
+    def ingest(self) -> None:
+        """Type `weir ingest` for a new file."""
+        self.weir("ingest", self.file(), "--stream", "shop/orders")
+
+    def file(self) -> str:
+        """Make a new csv file, and return its name."""
+        name = f"orders-{next(self._numbers)}.csv"
+        rows = (f"c{n % 97},{name},{n},{n / 4}\n" for n in range(ROWS))
+        (self.home / name).write_text("customer,item,n,amount\n" + "".join(rows))
+        return name
+
+
 def trigger(setting: Setting) -> Figure:
     """Return the figure of typing `weir ingest` for a small file, beside the least program for
     spark-submit that reads the same file and writes it as Parquet."""
-    home = setting.folder / f"trigger-{setting.number()}"
-    home.mkdir()
-    (home / "weir.toml").touch()
-    installation = Installation(home / ".weir")
-    setting.at_end.callback(installation.remove)
-    installation.start_postgres()
-    installation.make_data_folders()
-    environ = {k: v for k, v in os.environ.items() if not k.startswith(("WEIR_", "PG"))}
-    python = Path(sys.executable)
-    environ |= {
-        "PATH": f"{python.parent}{os.pathsep}{environ['PATH']}", "PYSPARK_PYTHON": str(python),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }  # fmt: skip
-
-    def run(*words: str, **more: str) -> None:
-        subprocess.run(words, cwd=home, env=environ | more, check=True, capture_output=True)
-
-    weir_command = (str(python), "-m", "weir.terminal")
-    run(*weir_command, "create", "shop/orders", "--key", "customer")
-    names = (f"orders-{n}.csv" for n in itertools.count())
-
-    def file() -> str:
-        name = next(names)
-        rows = (f"c{n % 97},{name},{n},{n / 4}\n" for n in range(ROWS))
-        (home / name).write_text("customer,item,n,amount\n" + "".join(rows))
-        return name
-
-    def ours() -> None:
-        run(*weir_command, "ingest", file(), "--stream", "shop/orders")
+    terminal = _Terminal.made(setting)
+    script = str(Path(__file__).with_name("least_ingest.py"))
 
     def reference() -> None:
-        name = file()
-        script = str(Path(__file__).with_name("least_ingest.py"))
-        start = spark_start(os.environ)
-        run("spark-submit", "--master", "local[2]", script, name, f"{name}.parquet", **start)
+        name = terminal.file()
+        terminal.run("spark-submit", "--master", "local[2]", script, name, f"{name}.parquet")
 
     return Figure(
         "shapes/trigger",
         f"`weir ingest` of a csv file of {ROWS:,} rows, beside the least spark-submit that reads "
         "it and writes it as Parquet",
-        ours,
+        terminal.ingest,
         reference,
         limit=2.5,
         goal=1.3,
         small_runs=3,
+        notes={"jvm": options_in(terminal.environ)},
     )
 
 
-FIGURES = {"shapes/append-small": append_small, "shapes/trigger": trigger}
+def ingest_small(setting: Setting) -> Figure:
+    """Return the figure of typing `weir ingest` for a small file, beside the least Python that
+    reads the same file with pyarrow and writes it as Parquet."""
+    terminal = _Terminal.made(setting)
+
+    def reference() -> None:
+        name = terminal.file()
+        terminal.run(sys.executable, "-c", _TO_PARQUET, name, f"{name}.parquet")
+
+    return Figure(
+        "people/ingest_small",
+        f"`weir ingest` of a csv file of {ROWS:,} rows from the terminal, beside a Python that "
+        "reads it with pyarrow and writes it as Parquet",
+        terminal.ingest,
+        reference,
+        limit=4.0,
+        small_runs=3,
+        notes={"jvm": options_in(terminal.environ)},
+    )
+
+
+FIGURES = {
+    "shapes/append-small": append_small,
+    "shapes/trigger": trigger,
+    "people/ingest_small": ingest_small,
+}
