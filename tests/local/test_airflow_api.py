@@ -116,9 +116,18 @@ def test_runs_that_are_under_way_are_named(airflow: FakeAirflow, api: AirflowApi
     assert api.under_way() == ["shop mine", "d other"]
 
 
-def test_a_run_that_takes_too_long_is_named(airflow: FakeAirflow, api: AirflowApi) -> None:
+def test_a_run_that_takes_too_long_is_named_with_what_its_tasks_do(
+    airflow: FakeAirflow, api: AirflowApi
+) -> None:
     airflow.answers["GET", "/api/v2/dags/d/dagRuns/r"] = (200, {"state": "running"})
-    with raises("run_not_over r d running"):
+    done = {"task_id": "done", "map_index": -1, "state": "success", "try_number": 1}
+    asks = {"task_id": "asks", "map_index": -1, "state": "awaiting_input", "try_number": 2}
+    later = {"task_id": "later", "map_index": 0, "state": None, "try_number": 0}
+    airflow.answers["GET", "/api/v2/dags/d/dagRuns/r/taskInstances?limit=100&offset=0"] = (
+        200,
+        {"task_instances": [done, asks, later], "total_entries": 3},
+    )
+    with raises("run_not_over r d running (asks: awaiting_input, try 2, later[0]: None, try 0)"):
         api.wait("d", "r", timeout=0)
 
 

@@ -82,8 +82,8 @@ class AirflowApi:
             if time.monotonic() > end:
                 raise Unavailable(
                     "run_not_over",
-                    f"run {run_id} of {dag_id} is still {state} after {timeout:.0f} s; look at it "
-                    "in Airflow.",
+                    f"run {run_id} of {dag_id} is still {state} after {timeout:.0f} s "
+                    f"({self._unfinished(dag_id, run_id)}); look at it in Airflow.",
                 )
             time.sleep(0.3)
         if state == "failed":
@@ -114,8 +114,7 @@ class AirflowApi:
                 index = task["map_index"]
                 text = self.task_log(dag_id, run_id, task["task_id"], index, task["try_number"])
                 log_lines = [line for line in text.splitlines() if not line.startswith("::")]
-                name = task["task_id"] + (f"[{index}]" if index >= 0 else "")
-                parts.append("\n".join([f"{name}:", *log_lines[-lines:]]))
+                parts.append("\n".join([f"{_name(task)}:", *log_lines[-lines:]]))
         return "\n".join(parts) or "no task failed"
 
     def task_log(
@@ -125,6 +124,14 @@ class AirflowApi:
         path = f"{_task(dag_id, run_id, task_id)}/logs/{try_number}"
         answer = self.get(f"{path}?map_index={map_index}&full_content=true")
         return "\n".join(_log_line(entry) for entry in answer["content"])
+
+    def _unfinished(self, dag_id: str, run_id: str) -> str:
+        """Return the state and the try of each task of a run that has not succeeded."""
+        return ", ".join(
+            f"{_name(task)}: {task['state']}, try {task['try_number']}"
+            for task in self.tasks(dag_id, run_id)
+            if task["state"] != "success"
+        )
 
     def _imports(self) -> str:
         errors = self.get("/importErrors")["import_errors"]
@@ -175,6 +182,12 @@ def _run(dag_id: str, run_id: str) -> str:
 
 def _task(dag_id: str, run_id: str, task_id: str) -> str:
     return f"{_run(dag_id, run_id)}/taskInstances/{urllib.parse.quote(task_id, '')}"
+
+
+def _name(task: dict[str, Any]) -> str:
+    """Return the name of a task instance, with its index if it is mapped."""
+    index = task["map_index"]
+    return str(task["task_id"]) + (f"[{index}]" if index >= 0 else "")
 
 
 def _log_line(entry: dict[str, Any] | str) -> str:
