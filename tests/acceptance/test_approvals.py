@@ -1,6 +1,7 @@
 """What loses data waits until a person approves exactly that, under the real Airflow."""
 
 import time
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
@@ -15,6 +16,34 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 __all__ = ["settings"]
 STREAM = "approve/numbers"
 TASK = "/taskInstances/truncate_stream"
+# The process that asked ends when the one that was approved has begun, as on a busy machine.
+LINGERING = """
+import threading
+import time
+from pathlib import Path
+
+from airflow.sdk import DAG
+from weir.airflow import TruncateOperator
+
+BEGUN = Path({begun!r})
+
+def linger():
+    while not BEGUN.exists():
+        time.sleep(0.1)
+
+class Lingering(TruncateOperator):
+    def execute(self, context):
+        threading.Thread(target=linger).start()
+        return super().execute(context)
+
+    def approved(self, context, **answer):
+        BEGUN.touch()
+        time.sleep(5)  # meanwhile the scheduler hears of the end of the other
+        return super().approved(context, **answer)
+
+with DAG("lingering", schedule=None):
+    Lingering(task_id="task", stream="approve/soon", cut="tail", dry_run=False, engine="pyarrow")
+"""
 
 
 def test_a_loss_is_approved_rejected_or_void(
@@ -114,3 +143,26 @@ def test_a_viewer_neither_erases_nor_approves_an_erasure(
         assert api.get(path)["state"] == "awaiting_input"
         assert not api.get(f"{path}/-1/hitlDetails")["response_received"]
         assert store.count("approve/people") == 2
+
+
+def test_an_approval_counts_though_the_process_that_asked_has_not_ended(
+    installation: Installation, settings: Settings, tmp_path: Path
+) -> None:
+    api = installation.airflow.api()
+    written = LINGERING.format(begun=str(tmp_path / "begun"))
+    (installation.state.parent / "dags/lingering.py").write_text(written)
+    with weir.open(settings=settings) as store:
+        store.create_stream("approve/soon", "n")
+        store.append("approve/soon", [{"n": 1}])
+        run = api.trigger("lingering")
+        path = f"/dags/lingering/dagRuns/{quote(run)}/taskInstances/task"
+        end = time.monotonic() + 180
+        while (task := api.get(path))["state"] != "awaiting_input":
+            assert task["state"] not in ("failed", "success"), api.failure("lingering", run)
+            assert time.monotonic() < end, task
+            time.sleep(0.1)
+        approve = {"chosen_options": ["Approve"], "params_input": {}}
+        api.patch(f"{path}/-1/hitlDetails", approve)
+        assert api.wait("lingering", run, 180) == "success"
+        assert api.get(path)["try_number"] == 1, "nobody was asked again"
+        assert store.count("approve/soon") == 0
