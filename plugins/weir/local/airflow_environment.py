@@ -98,6 +98,9 @@ def airflow_environment(
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "weir.local.hostname.hostname",
         "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FOLDER_PERMISSIONS": "0o700",
         "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS": "0o600",
+        # A task gives up after five requests in vain, before its own code has begun. The API server
+        # of a busy machine may need longer than 5 seconds for the first one.
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "30",
         # Each round costs 20 ms of a core, also where nothing happens.
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
     }
