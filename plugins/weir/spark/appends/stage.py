@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -27,8 +28,10 @@ from weir.model.schema import SEQ
 from weir.spark.appends.computed import Computed, computed_of
 from weir.spark.appends.left_over import delete_left_over
 from weir.spark.base.progress import watched
+from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import is_connect
+from weir.spark.failures.causes import of_worker
 from weir.warehouse.filesystem import not_writable
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
@@ -79,7 +82,14 @@ def stage(
         task = _task(layout, frame.columns, by_segment)
         # By numbers, as Spark takes a dot in a name for one of a field.
         rows = frame.toDF(*map(str, range(len(frame.columns))))
-        answers = rows.mapInArrow(task, "written string").collect()
+        with with_own_code(frame.sparkSession):
+            rows = rows.mapInArrow(task, "written string")
+        try:
+            answers = rows.collect()
+        except PythonException as error:
+            if own := of_worker(error):
+                raise own from error
+            raise
     staged = layout.staged(_written(json.loads(one.written)) for one in answers)
     delete_left_over(warehouse, staged)
     computed.check(warehouse, attempt, layout.fit.fields, staged.files)

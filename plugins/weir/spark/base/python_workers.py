@@ -1,9 +1,28 @@
-"""Where the Python processes of Spark's executors look for the modules of functions."""
+"""The Python processes of Spark's executors: where they look for modules, and that they have Weir's
+own code, as it is here."""
 
+import atexit
 import os
-from collections.abc import Sequence
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+import weir
+from weir.spark.base.session import is_connect
+
+_PACKAGE = Path(weir.__file__).resolve().parent
+_have: WeakSet[Any] = WeakSet()  # contexts and sessions of Connect whose workers got the code
+_lock = threading.Lock()
 
 
 def search(spark: SparkSession, folders: Sequence[str]) -> None:
@@ -12,3 +31,56 @@ def search(spark: SparkSession, folders: Sequence[str]) -> None:
     environment = spark.sparkContext.environment
     known = environment.get("PYTHONPATH", "").split(os.pathsep)
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *filter(None, known)]))
+
+
+@contextmanager
+def with_own_code(spark: SparkSession) -> Iterator[None]:
+    """Run a block that makes a function of Weir for the workers of a session, so that they find
+    Weir: on this machine where it is, with the Python of this process if the session names none;
+    on a cluster as a file that is sent there once."""
+    if is_connect(spark):
+        _send(spark, lambda path: spark.addArtifacts(path, pyfile=True))
+        yield
+        return
+    context = spark.sparkContext
+    if not str(context.master).startswith("local"):
+        _send(context, context.addPyFile)
+        yield
+        return
+    with _lock:  # what is set is the session's: nobody else may see it
+        python, environment = context.pythonExec, dict(context.environment)
+        if not _names_python(context):
+            context.pythonExec = sys.executable
+        search(spark, [str(_PACKAGE.parent)])
+        try:
+            yield
+        finally:
+            context.pythonExec = python
+            context.environment.clear()
+            context.environment.update(environment)
+
+
+def _names_python(context: SparkContext) -> bool:
+    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
+    return "PYSPARK_PYTHON" in os.environ or any(
+        context.getConf().get(name) is not None for name in settings
+    )
+
+
+def _send(to: Any, send: Any) -> None:
+    with _lock:
+        if to not in _have:
+            send(_archive())
+            _have.add(to)
+
+
+@lru_cache(maxsize=1)
+def _archive() -> str:
+    """Return a file with Weir's code, which is there as long as this process is."""
+    folder = tempfile.TemporaryDirectory(prefix="weir-code-")
+    atexit.register(folder.cleanup)
+    path = f"{folder.name}/weir.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as code:
+        for one in sorted(_PACKAGE.rglob("*.py")):
+            code.write(one, f"weir/{one.relative_to(_PACKAGE)}")
+    return path

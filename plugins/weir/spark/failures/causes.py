@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
 
 from weir.consumers import failures
-from weir.errors import is_mistake
+from weir.errors import InvalidInput, WeirError, is_mistake
 from weir.spark.failures.unreadable import first_cause, jvm_has_ended
 
 _SPARKS = (Py4JError, PySparkException)  # that events do not cause, unless Spark says so
@@ -29,6 +29,8 @@ _NOT_THE_EVENTS_IN_JAVA = {
     "java.lang.Error",
 }
 _TRACEBACK = "Traceback (most recent call last):"
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
+_OWN = re.compile(r"(weir\.errors\.\w+): (.*) \[(\w+)\]")  # an error of Weir, as Python prints it
 _NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::|$)")
 # When this is off, Spark's error includes the exceptions from which another was raised.
 WHOLE_TRACEBACKS = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}
@@ -74,6 +76,22 @@ def sentence(error: Exception) -> str:
     else:
         return failures.sentence(error)
     return failures.first_line(error, message)
+
+
+def of_worker(error: PythonException) -> WeirError | None:
+    """Return the error of Weir that a Python worker raised, or what it lacks; None for others."""
+    line = next(reversed(_raised(error)), "")
+    if lacking := _NO_MODULE.search(line):
+        return InvalidInput(
+            "executors_lack_package",
+            f"the Python of Spark's executors has no package {lacking[1]!r}; install pyarrow, "
+            "numpy and xxhash for it, or name a Python that has them by spark.pyspark.python.",
+        )
+    found = _OWN.fullmatch(line)
+    kind = _class_named(found[1]) if found else None
+    if found is None or kind is None or not issubclass(kind, WeirError):
+        return None
+    return kind(found[3], found[2])
 
 
 def _raised(error: PythonException) -> list[str]:
