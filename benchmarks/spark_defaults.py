@@ -3,6 +3,7 @@
 A JVM keeps the options that it started with, so these run in a process of their own.
 """
 
+import gc
 import multiprocessing
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,11 +12,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks import data_path
-from benchmarks.figure import Figure, cost
+from benchmarks.figure import Figure
 from benchmarks.jvm import options_of, plain_session
 from benchmarks.setting import Setting
 
-_FIRST = 1_000_000  # of the numbers there: those of the other process are fewer
+_NUMBERS = 1_000_000  # that each process may give out
 
 
 def with_defaults(make: Callable[[Setting], Figure], setting: Setting) -> Figure:
@@ -29,9 +30,9 @@ def with_defaults(make: Callable[[Setting], Figure], setting: Setting) -> Figure
     setting.at_end.callback(here.close)  # which ends it
     name, what, warm_up, options = here.recv()
 
-    def ask(side: str) -> float:
+    def ask(side: str) -> None:
         here.send(side)
-        return float(here.recv())
+        here.recv()
 
     return Figure(
         f"{name}/spark-defaults",
@@ -45,19 +46,24 @@ def with_defaults(make: Callable[[Setting], Figure], setting: Setting) -> Figure
 
 
 def _shared(setting: Setting) -> dict[str, Any]:
-    return {name: getattr(setting, name) for name in ("folder", "full", "dsn", "server")}
+    first = setting.number() * _NUMBERS
+    names = ("folder", "full", "dsn", "server")
+    return {name: getattr(setting, name) for name in names} | {
+        "_numbers": iter(range(first, first + _NUMBERS))
+    }
 
 
 def _serve(pipe: Connection, make: Callable[[Setting], Figure], shared: dict[str, Any]) -> None:
     """Make the figure, and run its sides as they are asked for, until nobody asks any more."""
     with ExitStack() as at_end:
-        numbers = iter(range(_FIRST, 2 * _FIRST))
-        setting = Setting(**shared, at_end=at_end, new_session=plain_session, _numbers=numbers)
+        setting = Setting(**shared, at_end=at_end, new_session=plain_session)
         figure = make(setting)
         pipe.send((figure.name, figure.what, figure.warm_up, options_of(setting.spark)))
+        gc.disable()
         try:
             while True:
-                pipe.send(cost(getattr(figure, pipe.recv())))
+                pipe.send(getattr(figure, pipe.recv())())
+                gc.collect()  # not while a side runs
         except EOFError:
             setting.close()
 

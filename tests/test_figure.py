@@ -2,6 +2,8 @@
 
 import gc
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -77,3 +79,17 @@ def test_the_line_says_what_is_known_once_the_pairs_have_run(
 
     Figure("it", "something", ours, lambda: 1.0, limit=None).measure(time.monotonic(), said)
     assert json.loads(capsys.readouterr().out)["jvm"] == "-Xmx2g"
+
+
+def test_the_line_has_the_ratio_of_processor_time_also_of_processes_that_have_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def ours() -> None:
+        subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
+
+    def reference() -> None:
+        sum(range(1_000_000))
+
+    figure = Figure("it", "something", ours, reference, limit=None, runs=1, warm_up=0)
+    figure.measure(time.monotonic())
+    assert json.loads(capsys.readouterr().out)["processor"] > 2
