@@ -102,11 +102,14 @@ def inlined(statement: str) -> str:
     return " ".join(" ".join([*_called_by(statement), statement]).split())
 
 
-def _called_by(text: str) -> list[str]:
-    called = [body for name, body in functions().items() if re.search(rf"\b{name}\(", text)]
-    return [one for body in called for one in (*_called_by(body), body)]
+@cache
+def _called_by(text: str) -> tuple[str, ...]:
+    names = set(_CALL.findall(text))
+    called = [body for name, body in functions().items() if name in names]
+    return tuple(one for body in called for one in (*_called_by(body), body))
 
 
+@cache
 def read_by(statement: str) -> set[str]:
     """Return the tables that a statement names, itself or by the functions and views it names."""
     tables, to_do, done = set(), [statement], set()
