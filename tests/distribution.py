@@ -9,6 +9,7 @@ compile a part each before they begin.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,14 +81,15 @@ def compile_part(config: pytest.Config, worker: int, workers: int) -> None:
     for path in sorted(_asked_for(config))[worker::workers]:
         kept = get_cache_dir(path) / f"{path.stem}{PYC_TAIL}"
         if _read_pyc(path, kept) is None and try_makedirs(kept.parent):
-            of_source, code = _rewrite_test(path, config)
-            _write_pyc(config.stash[assertstate_key], code, of_source, kept)
+            with suppress(SyntaxError, ValueError):  # whoever imports it says what is wrong
+                of_source, code = _rewrite_test(path, config)
+                _write_pyc(config.stash[assertstate_key], code, of_source, kept)
 
 
 def _asked_for(config: pytest.Config) -> Iterator[Path]:
     for asked in config.args:
         path = config.invocation_params.dir / asked.split("::")[0]
-        yield from path.rglob("test_*.py") if path.is_dir() else [path]
+        yield from path.rglob("test_*.py") if path.is_dir() else [path] * path.is_file()
 
 
 @pytest.hookimpl(optionalhook=True)
