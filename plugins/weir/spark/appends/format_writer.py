@@ -41,7 +41,8 @@ from weir.kernel.stage import Layout, Written
 from weir.model.names import StreamName, check_user_columns
 from weir.settings import Settings, load
 from weir.spark.appends.left_over import delete_left_over
-from weir.spark.appends.stage import INSTEAD, write_task
+from weir.spark.appends.stage import INSTEAD
+from weir.spark.appends.tasks import write_task
 from weir.spark.failures.workers import says_why
 
 _QUERY = "sql.streaming.queryId"  # the property of a task that names its query

@@ -5,34 +5,28 @@ with at most a million rows, and says which files these are. Nothing is shuffled
 would write small files. The workers of Spark know no database.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weir.arrow.rejected import Origin, of_rows, staged_rejected
 from weir.installation.opened import Installation
-from weir.kernel.attempt import Attempt, Staged, StagedFile
+from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import MALFORMED
-from weir.kernel.stage import Layout, Written
-from weir.kernel.writer import write_batches
+from weir.kernel.stage import Layout
 from weir.model.names import check_user_columns
 from weir.model.schema import SEQ
 from weir.spark.appends.computed import Computed, computed_of
 from weir.spark.appends.left_over import delete_left_over
+from weir.spark.appends.tasks import written_by_tasks
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import is_connect
 from weir.spark.failures.causes import of_worker
-from weir.warehouse.filesystem import not_writable
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
@@ -78,53 +72,18 @@ def stage(
     if not is_connect(frame):
         frame, by_segment = _in_order(frame, layout)
     with _watched(app, frame, attempt), computed.explaining():
-        # Of each task, what the try wrote that Spark counts.
-        task = _task(layout, frame.columns, by_segment)
-        # By numbers, as Spark takes a dot in a name for one of a field.
-        rows = frame.toDF(*map(str, range(len(frame.columns))))
         with with_own_code(frame.sparkSession):
-            rows = rows.mapInArrow(task, "written string")
+            answers = written_by_tasks(frame, layout, by_segment=by_segment)
         try:
-            answers = rows.collect()
+            written = answers.collect()
         except PythonException as error:
             if own := of_worker(error):
                 raise own from error
             raise
-    staged = layout.staged(_written(json.loads(one.written)) for one in answers)
+    staged = layout.staged(written)
     delete_left_over(warehouse, staged)
     computed.check(warehouse, attempt, layout.fit.fields, staged.files)
     return staged_rejected(app, staged, opened, origin, row)
-
-
-def write_task(
-    layout: Layout, batches: Iterable[pa.RecordBatch], *, by_segment: bool = False
-) -> Written:
-    """Write the rows of this task of Spark, and return what was written. Raises Unavailable if the
-    warehouse takes no files."""
-    context = TaskContext.get()
-    assert context is not None, "this runs in a task of Spark"
-    try:
-        return write_batches(layout, batches, context.partitionId(), by_segment=by_segment)
-    except OSError as error:
-        raise not_writable(layout.warehouse, error) from error
-
-
-def _task(
-    layout: Layout, names: list[str], by_segment: bool
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = (batch.rename_columns(names) for batch in batches)
-        found = json.dumps(asdict(write_task(layout, named, by_segment=by_segment)))
-        yield pa.RecordBatch.from_pydict({"written": pa.array([found], pa.string())})
-
-    return task
-
-
-def _written(one: dict[str, Any]) -> Written:
-    return Written(
-        tuple(StagedFile(**file) for file in one["files"]),
-        tuple(StagedFile(**file) for file in one["rejected"]), one["late"], one["erased"],
-    )  # fmt: skip
 
 
 def _watched(app: Installation, frame: DataFrame, attempt: Attempt) -> AbstractContextManager[None]:
