@@ -34,7 +34,7 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
 
 def said(arguments: CreateReaderGroup, report: dict[str, Any]) -> str:
     """Say what the group reads, from where."""
-    streams = ", ".join(report["start"])
+    streams = ", ".join(sorted(report["start"]))
     return f"reader group {arguments.reader_group} reads {streams}, from {arguments.start}"
 
 

@@ -150,9 +150,11 @@ def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
     _as_superuser(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def make_database(server: EmbeddedPostgres, name: str) -> None:
-    """Make a copy of the migrated database, as an installation of its own."""
-    _copy(server, "weir", name)
+def make_database(server: EmbeddedPostgres, name: str, template: str = "weir") -> None:
+    """Make a copy of the migrated database, or of another one that nobody uses, as an installation
+    of its own. One that has the name is dropped."""
+    _as_superuser(server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    _copy(server, template, name)
     connection = psycopg2.connect(server.dsn(name, "postgres"))
     connection.cursor().execute(
         "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()"

@@ -8,24 +8,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-COMMIT = b"COMMIT\x00"
+COMMIT = rb"COMMIT\x00"
 
 
 class Proxy:
-    """Listens on a port of its own. `fates` say what becomes of each message that holds `at`, one
-    after the other.
+    """Listens on a port of its own. `fates` say what becomes of each message in which `at` is
+    found, one after the other.
 
     "before": the connection goes before the server hears of it; "after": the server commits, but
     its answer is lost; anything else: all goes well.
     """
 
     def __init__(self, port: int, fates: Iterator[str], at: bytes) -> None:
-        self._at = at
+        self._at = re.compile(at)
         self._target = ("127.0.0.1", port)
         self._fates = fates
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.cuts: list[str] = []
+        self.seen = 0  # messages that `at` was found in
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -54,7 +55,10 @@ class Proxy:
     ) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(1 << 16):
-                fate = next(self._fates) if self._at in data else ""
+                fate = ""
+                if self._at.search(data):
+                    self.seen += 1
+                    fate = next(self._fates)
                 if fate in ("before", "after"):
                     self.cuts.append(fate)
                     lost.set()
@@ -90,12 +94,15 @@ def _end(one: socket.socket) -> None:
 
 
 @contextmanager
-def failing_network(dsn: str, fates: list[str], at: bytes = COMMIT) -> Iterator[tuple[str, Proxy]]:
+def failing_network(
+    dsn: str, fates: list[str], at: bytes = COMMIT, *, once: bool = False
+) -> Iterator[tuple[str, Proxy]]:
     """Yield a dsn that leads through a proxy, and the proxy. The fates of its COMMITs, or of the
-    messages that hold `at`, come round and round."""
+    messages in which `at` is found, come round and round, or once, and then all goes well."""
     port = re.search(r"port=(\d+)", dsn)
     assert port is not None
-    proxy = Proxy(int(port[1]), itertools.cycle(fates), at)
+    coming = itertools.chain(fates, itertools.repeat("fine")) if once else itertools.cycle(fates)
+    proxy = Proxy(int(port[1]), coming, at)
     try:
         yield dsn.replace(port[0], f"port={proxy.port}"), proxy
     finally:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 
 from weir.adjunct.stores import lock_store
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.model.adjunct_expiry import Kept, expire
 from weir.model.clock import SECOND
 
@@ -79,7 +80,7 @@ def expire_versions(database: Database) -> list[dict[str, Any]]:
     due = database.transaction(_due)
     reports: list[dict[str, Any]] = []
     for store_id, name in due:
-        work = partial(database.transaction, partial(_expire, store_id=store_id))
+        work = partial(commit_once, database, partial(_expire, store_id=store_id))
         done, error = database.one_of_many(f"adjunct store {name}", work)
         if error:
             reports.append({"adjunct_store": name, "error": error})
@@ -125,7 +126,8 @@ def _expire(connection: Connection, store_id: int) -> list[int]:
 def prune_versions(database: Database, older_than: float) -> int:
     """Delete the rows of versions that expired, or were abandoned, more than so many seconds ago,
     and that no batch names; return how many."""
-    return database.transaction(
+    return commit_once(
+        database,
         lambda c: (
             c.execute(
                 text(
@@ -137,5 +139,5 @@ def prune_versions(database: Database, older_than: float) -> int:
                 ),
                 {"age": older_than},
             ).rowcount
-        )
+        ),
     )

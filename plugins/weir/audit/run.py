@@ -135,14 +135,16 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
 
 
 def _record(connection: Connection, done: Audited) -> None:
-    """Record an audit. Of a refuted one no stream counts as proven: the next one looks again."""
+    """Record an audit, which is known by the moment that it looked at. Of a refuted one no stream
+    counts as proven: the next one looks again."""
     connection.execute(text("SELECT FROM installation FOR NO KEY UPDATE"))  # one at a time
     connection.execute(
         text(
             """WITH made AS (
                 INSERT INTO audit (started_at, since, files, proven, streams, reader_groups,
                                    lost_events)
-                VALUES (:started, :since, :files, :proven, :streams, :groups, :lost)
+                SELECT :started, :since, :files, :proven, :streams, :groups, :lost
+                WHERE NOT EXISTS (SELECT FROM audit WHERE started_at = :started)
             ), before AS (
                 DELETE FROM counter_example
             )

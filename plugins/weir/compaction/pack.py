@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Row, text
 
 from weir.database.connection import Database
+from weir.database.once import commit_once
 
 MOST = 4096  # commits in a row, and in a transaction; to look one up, Postgres decompresses them
 
@@ -45,7 +46,7 @@ def _stream(
         if time.monotonic() >= until:
             break
         asked = {"s": stream_id, "segments": piece, "before": rows[0].before, "most": most}
-        done += database.transaction(lambda c, asked=asked: c.execute(_PACK, asked).scalar_one())  # type: ignore[misc]
+        done += commit_once(database, lambda c, asked=asked: c.execute(_PACK, asked).scalar_one())  # type: ignore[misc]
     return done
 
 

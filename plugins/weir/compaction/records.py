@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import lock_streams
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.errors import Fenced
 from weir.model.compaction import FEWEST, ROWS, Small
 from weir.model.names import StreamName
@@ -99,6 +100,20 @@ def find_small_files(
             found.append(Found(stream_id, stream, []))
         found[-1].files.append(Small(*file))
     return found
+
+
+def files_apart(connection: Connection, names: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Return `stream`, `files_apart` and `why` of the streams of which no small files can be put
+    together. `names`: of these; None: of all."""
+    rows = connection.execute(
+        text(
+            """SELECT stream, small_files AS files_apart, apart AS why FROM weir.small_files
+            WHERE apart IS NOT NULL
+              AND (CAST(:names AS text[]) IS NULL OR stream = ANY (:names)) ORDER BY stream"""
+        ),
+        {"names": None if names is None else list(names)},
+    )
+    return [dict(row) for row in rows.mappings()]
 
 
 def begin(
@@ -218,7 +233,7 @@ def expire(database: Database) -> list[dict[str, Any]]:
     ended: list[dict[str, Any]] = []
     for stream_id, name in rows:
         one = partial(abort, stream_id=stream_id)
-        done, failed = database.one_of_many(f"stream {name}", partial(database.transaction, one))
+        done, failed = database.one_of_many(f"stream {name}", partial(commit_once, database, one))
         if failed or done:
             ended.append({"stream": name} | ({"error": failed} if failed else {}))
     return ended
@@ -227,7 +242,8 @@ def expire(database: Database) -> list[dict[str, Any]]:
 def prune_compactions(database: Database, history: float) -> int:
     """Delete the rows of compactions that ended more than `history` seconds ago. Returns how
     many."""
-    return database.transaction(
+    return commit_once(
+        database,
         lambda c: int(
             c.execute(
                 text(
@@ -236,5 +252,5 @@ def prune_compactions(database: Database, history: float) -> int:
                 ),
                 {"history": history},
             ).rowcount
-        )
+        ),
     )

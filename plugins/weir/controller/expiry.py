@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import abort_in
 from weir.database.connection import Database
+from weir.database.once import commit_once
 
 _LAPSED = """t.state = 'open' AND greatest(t.lease_until,
     pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
@@ -34,7 +35,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     ended: list[dict[str, Any]] = []
     for stream_id, number, name in candidates:
         one = partial(_expire_one, stream_id=stream_id, number=number, lease=lease)
-        done, failed = database.one_of_many(f"stream {name}", partial(database.transaction, one))
+        done, failed = database.one_of_many(f"stream {name}", partial(commit_once, database, one))
         if failed:
             ended.append({"stream": name, "transaction": number, "error": failed})
         elif done is not None:

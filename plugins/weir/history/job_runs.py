@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.database.once import commit_once
 
 # All tries of what a run does.
 _ITS_TRIES = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
@@ -260,7 +261,8 @@ def prune_runs(database: Database, older_than: float) -> int:
     """Delete the rows of jobs that began, and were last updated, more than `older_than` seconds and
     a day ago; return how many. Whoever submitted a job asks for its outcome within that day.
     """
-    return database.transaction(
+    return commit_once(
+        database,
         lambda c: (
             c.execute(
                 text(
@@ -270,5 +272,5 @@ def prune_runs(database: Database, older_than: float) -> int:
                 ),
                 {"age": max(older_than, 86400.0)},
             ).rowcount
-        )
+        ),
     )

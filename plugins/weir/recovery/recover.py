@@ -20,6 +20,7 @@ from weir.controller.ownership import check_owner, read_installation
 from weir.controller.scale import scale_in
 from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.errors import check_choice
 from weir.model.key_space import KeyRange
 from weir.publication.records import forget
@@ -104,7 +105,7 @@ def recover(
     if unknown_files == "keep" and report["moved"] and nothing_lost:
         # The database knows everything, so nothing that runs need be disturbed.
         write_marker(warehouse, accepted, moved=elsewhere)
-        database.transaction(lambda c: _count_sweeps(c, marker.sweep_count, incarnation))
+        commit_once(database, lambda c: _count_sweeps(c, marker.sweep_count, incarnation))
         return {**report, "streams": []}
     skipped = []
     for stream_id in known.streams:
@@ -115,15 +116,15 @@ def recover(
             _skip, stream_id=stream_id, found=found,
             unknown=deleted if unknown_files == "delete" else None, request_id=request_id,
         )  # fmt: skip
-        skipped.append(database.transaction(one))
+        skipped.append(commit_once(database, one))
         if substitutes:
             done = substitute(database, warehouse, stream_id, substitutes, check)
             chosen[stream_id] = done
             copied = {file.path for one in done if one.itself is None for file in one.files}
             if unknown_files == "delete":
                 more = [path for path in unknown.get(stream_id, []) if path in copied]
-                database.transaction(
-                    partial(_discard, stream_id=stream_id, paths=more, found=found)
+                commit_once(
+                    database, partial(_discard, stream_id=stream_id, paths=more, found=found)
                 )
     if chosen:
         report |= _found(database, missing, chosen)
@@ -132,7 +133,7 @@ def recover(
     deleted = strangers if unknown_files == "delete" else []
     # The marker first: after a kill here it is ahead of the database, which says what must be done.
     write_marker(warehouse, accepted, moved=elsewhere)
-    database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
+    commit_once(database, lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
     return {**report, "streams": skipped}
 
 

@@ -27,6 +27,7 @@ from weir.compaction.records import Written
 from weir.compaction.rewrite import Unreadable, put_in_one
 from weir.controller.holes import Chunk, add_holes, chunks_of
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
@@ -159,7 +160,7 @@ def substitute(
                         written.append(new)
                         done.append(one)
         holes = [chunk for one in written if one.erased for chunk in _holes(system, base, one)]
-        database.transaction(lambda c: _swap(c, stream_id, number, written, holes))
+        commit_once(database, lambda c: _swap(c, stream_id, number, written, holes))
     except BaseException as error:
         if not isinstance(error, Unavailable):
             with suppress(WeirError):

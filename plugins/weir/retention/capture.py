@@ -7,6 +7,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.retention_queue import queueing
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.model.names import StreamName
 
 _CAPTURE = text(
@@ -58,7 +59,7 @@ def capture(database: Database) -> list[dict[str, Any]]:
 
     return [
         {"stream": r.stream, "cut": r.cut, "events": r.events, "bytes": r.bytes}
-        for r in database.transaction(work)
+        for r in commit_once(database, work)
     ]
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.verification.footers import Look, look_here
 from weir.verification.kept import JUDGED, forget_kept, keep
 from weir.warehouse.file_deletion import Delete, delete_here
@@ -52,7 +53,7 @@ def sweep(
     """
     installation_id = check_warehouse_ownership(database, warehouse)
     # From now on the marker shows that a backup from before this sweep is older than the warehouse.
-    write_marker(warehouse, Marker(installation_id, database.transaction(_count_sweep)))
+    write_marker(warehouse, Marker(installation_id, commit_once(database, _count_sweep)))
     delete_leftovers(*filesystem(warehouse), MARKER)
     files = bytes_ = kept = 0
     failed: list[str] = []

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.model.stream_cut import meet
 from weir.reader_groups.locks import lock_stream_and_groups
 
@@ -71,7 +72,7 @@ def prune(database: Database, history: float) -> list[dict[str, Any]]:
     reports: list[dict[str, Any]] = []
     for stream_id, stream in streams:
         one = partial(_prune_one, stream_id=stream_id, history=history)
-        done, failed = database.one_of_many(f"stream {stream}", partial(database.transaction, one))
+        done, failed = database.one_of_many(f"stream {stream}", partial(commit_once, database, one))
         if failed:
             reports.append({"stream": stream, "error": failed})
         elif done:

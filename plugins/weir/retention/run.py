@@ -17,6 +17,7 @@ from weir.controller.locks import LockedStream, why_not_active
 from weir.controller.retention_queue import due_streams, queueing, take_due
 from weir.controller.truncation import Freed, files_below
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.model.names import StreamName
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
@@ -58,7 +59,7 @@ def retain(
         reports = database.transaction(partial(why_not_active, names=others))
     for stream_id, stream in streams:
         one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
-        done, failed = database.one_of_many(f"stream {stream}", partial(database.transaction, one))
+        done, failed = database.one_of_many(f"stream {stream}", partial(commit_once, database, one))
         if failed:
             reports.append({"stream": stream, "error": failed})
         elif done is not None:

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.database.once import commit_once
 
 REJECTED_SPAN = 86400.0  # seconds for which the rejected events of a group are counted
 
@@ -29,7 +30,8 @@ def prune_batches(database: Database, older_than: float) -> int:
     Their outputs and the positions are recorded elsewhere. A batch that a checkpoint waits for is
     kept until the checkpoint is settled.
     """
-    return database.transaction(
+    return commit_once(
+        database,
         lambda c: int(
             c.execute(
                 text(
@@ -56,5 +58,5 @@ def prune_batches(database: Database, older_than: float) -> int:
                 ),
                 {"age": max(older_than, REJECTED_SPAN)},
             ).scalar_one()
-        )
+        ),
     )

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
@@ -71,7 +72,7 @@ def checkpoint(
             result = recorded
         return request.done(connection, result) if request_id is not None else result
 
-    return database.transaction(work)
+    return database.transaction(work) if request_id is not None else commit_once(database, work)
 
 
 def cancel_checkpoint(

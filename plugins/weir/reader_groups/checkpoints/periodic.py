@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.reader_groups.checkpoints.lifecycle import checkpoint, settle_group_in
 from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints
 from weir.reader_groups.locks import lock_free_groups
@@ -38,7 +39,7 @@ def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
     done: list[dict[str, Any]] = []
     failed: list[str] = []
     for (group,) in groups:
-        one = partial(database.transaction, partial(settle_group_in, group=group))
+        one = partial(commit_once, database, partial(settle_group_in, group=group))
         settled, failure = database.one_of_many(f"group {group}", one)
         done += settled or []
         failed += [failure] if failure else []
@@ -66,7 +67,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
     )
     for i in range(0, len(groups), AT_ONCE):
         some = groups[i : i + AT_ONCE]
-        together = partial(database.transaction, partial(_checkpoint_free, groups=some))
+        together = partial(commit_once, database, partial(_checkpoint_free, groups=some))
         result, _ = database.one_of_many("groups", together)
         done, seen = result or ([], set())  # after a failure one by one, to see which group failed
         made += done
@@ -101,7 +102,8 @@ def _checkpoint_free(
 def prune_checkpoints(database: Database, older_than: float) -> int:
     """Delete checkpoints older than so many seconds: automatic ones, but never a group's newest,
     and those that were given up. Returns how many."""
-    return database.transaction(
+    return commit_once(
+        database,
         lambda c: (
             c.execute(
                 text(
@@ -114,5 +116,5 @@ def prune_checkpoints(database: Database, older_than: float) -> int:
                 ),
                 {"age": older_than},
             ).rowcount
-        )
+        ),
     )

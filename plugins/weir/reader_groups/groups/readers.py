@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.database.once import commit_once
 from weir.database.requests import Request
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.front_ends import do, leave_out
@@ -336,7 +337,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     )
     released: list[dict[str, Any]] = []
     for (group,) in groups:
-        one = partial(database.transaction, partial(_expire_one, group=group, lease=lease))
+        one = partial(commit_once, database, partial(_expire_one, group=group, lease=lease))
         gone, failed = database.one_of_many(f"group {group}", one)
         if failed:
             released.append({"reader_group": group, "error": failed})
