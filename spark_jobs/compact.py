@@ -64,6 +64,9 @@ def said(_arguments: Compact, report: dict[str, Any]) -> str:
     """Say how many files there are less."""
     done = [one for one in report["compacted"] if "files_after" in one]
     before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
+    stay = sum(one.get("files_apart", 0) for one in report["compacted"])
+    if not done and stay:
+        return f"nothing can be compacted: {counted(stay, 'small file')} stay, as said above"
     if not done:
         return "nothing is to be compacted"
     return f"{counted(before, 'file')} of {counted(len(done), 'compaction')} are {after:,} now"

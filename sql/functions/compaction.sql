@@ -38,18 +38,27 @@ RETURNS TABLE (files bigint, small_files bigint, segments bigint, small_bytes bi
                last_compacted timestamptz, apart text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
-    SELECT f.*, c.ended_at,
+    SELECT f.files, f.small_files, f.segments, f.small_bytes, f.small_events, c.ended_at,
            CASE WHEN l.apart AND s.last_clock <= weir_internal.time_clock(l.begun_at)
-                THEN 'neighbours store columns in different ways, such as files of Spark and of pyarrow' END
+                THEN 'neighbours store columns in different ways, such as files of Spark and of pyarrow'
+                WHEN f.neighbours > 0 AND f.alike = 0
+                THEN 'the columns of the stream were changed between any two neighbours' END
     FROM weir_internal.stream s
     CROSS JOIN LATERAL (
-        SELECT count(*), count(*) FILTER (WHERE d.small), count(DISTINCT d.segment_id) FILTER (WHERE d.small),
-               coalesce(sum(d.bytes) FILTER (WHERE d.small), 0)::bigint,
-               coalesce(sum(d.events) FILTER (WHERE d.small), 0)::bigint
-        FROM (SELECT f.segment_id, f.events, f.bytes, f.bytes < 67108864 AND f.events < 500000
-                     AND f.start_offset >= coalesce(h.event_offset, 0) AS small
-              FROM (SELECT * FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id LIMIT in_among) f
-              LEFT JOIN weir_internal.cut_entries(s.head) h ON h.segment_id = f.segment_id) d) f
+        SELECT count(*) AS files, count(*) FILTER (WHERE e.small) AS small_files,
+               count(DISTINCT e.segment_id) FILTER (WHERE e.small) AS segments,
+               coalesce(sum(e.bytes) FILTER (WHERE e.small), 0)::bigint AS small_bytes,
+               coalesce(sum(e.events) FILTER (WHERE e.small), 0)::bigint AS small_events,
+               count(*) FILTER (WHERE e.small AND e.meets) AS neighbours,
+               count(*) FILTER (WHERE e.small AND e.meets AND e.alike) AS alike
+        FROM (SELECT d.*, lag(d.small) OVER w AND lag(d.start_offset + d.events) OVER w = d.start_offset AS meets,
+                     lag(d.schema_version) OVER w = d.schema_version AS alike
+              FROM (SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
+                           f.bytes < 67108864 AND f.events < 500000
+                               AND f.start_offset >= coalesce(h.event_offset, 0) AS small
+                    FROM (SELECT * FROM weir_internal.data_file f WHERE f.stream_id = s.stream_id LIMIT in_among) f
+                    LEFT JOIN weir_internal.cut_entries(s.head) h ON h.segment_id = f.segment_id) d
+              WINDOW w AS (PARTITION BY d.segment_id ORDER BY d.start_offset)) e) f
     LEFT JOIN LATERAL (
         SELECT c.ended_at FROM weir_internal.compaction c
         WHERE c.stream_name = s.stream_name AND c.state = 'done' AND NOT c.apart

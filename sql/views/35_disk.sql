@@ -12,7 +12,7 @@ COMMENT ON COLUMN weir.small_files.segments IS 'In how many segments they are; n
 COMMENT ON COLUMN weir.small_files.small_bytes IS 'The size of the small files.';
 COMMENT ON COLUMN weir.small_files.small_events IS 'The events in the small files.';
 COMMENT ON COLUMN weir.small_files.last_compacted IS 'When files of it were last put together, as far as that is recorded.';
-COMMENT ON COLUMN weir.small_files.apart IS 'Why none of them can be put together, as the last run has found; null if it could, or if nobody has looked since the last commit.';
+COMMENT ON COLUMN weir.small_files.apart IS 'Why none of them can be put together, by their columns, or as the last run has found; null if some could, or if nobody has looked since the last commit.';
 
 CREATE OR REPLACE VIEW weir.compactions AS
 SELECT c.stream_name AS stream, c.number, c.state, c.begun_at, c.ended_at, c.files_before, c.files_after, c.events,

@@ -18,7 +18,7 @@ from weir.controller.absent_files import why_unread
 from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
-from weir.errors import Truncated, Unavailable, WeirError
+from weir.errors import Truncated, Unavailable, WeirError, counted
 from weir.model.compaction import Small, groups_of
 from weir.model.names import StreamName
 from weir.settings import Settings
@@ -60,10 +60,10 @@ def compact(
 
     Returns per stream `stream`, `files_before`, `files_after`, `events`, `bytes_before` and
     `bytes_after` of what was replaced; of one whose small files can't be put together `stream` and
-    `files_apart`, how many these are, and later runs leave it out until something is committed
-    there (`thorough` ones do not). Of a stream that failed it returns `stream` and `error`, and
-    continues with the others. Raises NotFound for a stream in `names` that does not exist,
-    InvariantViolation if the warehouse is another database's.
+    `files_apart`, how many these are, and `why`, and later runs leave it out until something is
+    committed there (`thorough` ones do not). Of a stream that failed it returns `stream` and
+    `error`, and continues with the others. Raises NotFound for a stream in `names` that does not
+    exist, InvariantViolation if the warehouse is another database's.
     """
     check_warehouse_ownership(database, settings.warehouse)
     reports = records.expire(database)
@@ -77,6 +77,7 @@ def compact(
     )
     until = time.monotonic() + budget.seconds
     run = _Run(database, settings, budget.bytes, until, check, holder)
+    apart: list[str] = []
     for one in found:
         groups = groups_of(one.files, settings.file_bytes, thorough=thorough)
         what = f"stream {one.stream}"
@@ -90,11 +91,16 @@ def compact(
         if failed:
             reports.append({"stream": one.stream, "error": failed})
         elif done is None and run.apart:
-            reports.append({"stream": one.stream, "files_apart": sum(map(len, groups))})
+            apart.append(one.stream)
         elif done is not None:
             reports.append({"stream": one.stream, **done._asdict()})
         if run.used_up:
             break
+    if thorough or apart:
+        asked = [str(name) for name in names or ()] or None if thorough else apart
+        said = {one["stream"] for one in reports}
+        stay = database.transaction(lambda c: records.files_apart(c, asked))
+        reports += [one for one in stay if one["stream"] not in said]
     return reports
 
 
@@ -226,10 +232,8 @@ def say(one: dict[str, Any]) -> str:
     if "error" in one:
         return f"{one['stream']}: {one['error']}"
     if "files_apart" in one:
-        return (
-            f"{one['stream']}: {one['files_apart']:,} small files stay, because neighbours store "
-            "columns in different ways"
-        )
+        files = counted(one["files_apart"], "small file")
+        return f"{one['stream']}: {files} stay, because {one['why']}"
     return (
         f"{one['stream']}: {one['files_before']:,} files with {one['events']:,} events are now "
         f"{one['files_after']:,}; {one['bytes_before']:,} bytes are {one['bytes_after']:,}"
