@@ -82,6 +82,9 @@ SELECT 'weir_garbage_bytes', '{}', coalesce(sum(g.bytes), 0) FROM weir.garbage_f
 UNION ALL
 SELECT 'weir_open_appends', '{}', count(*) FROM weir.active_transaction
 UNION ALL
+SELECT 'weir_versions_waiting_seconds', '{}',
+       coalesce(extract(epoch FROM statement_timestamp() - min(v.waiting_since)), 0) FROM weir.waiting_versions v
+UNION ALL
 SELECT 'weir_failed_jobs', jsonb_build_object('job', r.job), count(*)
 FROM weir.job_runs r
 WHERE r.state IN ('failed', 'killed') AND r.started_at > statement_timestamp() - interval '1 day'

@@ -176,6 +176,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "verified": (_STREAM,),
     "announcements": (_STREAM, "true"),
     "clocks_ahead": ("true",),
+    "waiting_versions": ("true",),
 }
 
 # The views that show the rows of a table as they are.

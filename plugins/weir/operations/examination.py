@@ -12,7 +12,7 @@ from sqlalchemy import text
 from weir.controller.ownership import check_location, check_owner, read_installation
 from weir.database.connection import Database
 from weir.database.refusals import LAYOUT, MIGRATE, STANDING
-from weir.errors import WeirError
+from weir.errors import WeirError, counted
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, needs_hadoop
 from weir.warehouse.marker import read_marker
@@ -45,6 +45,7 @@ def examine(
         "database": _server,
         "rights": _rights,
         "clocks": _clocks,
+        "versions": _versions,
         "warehouse": _warehouse,
         **(more or {}),
     }
@@ -135,6 +136,28 @@ def _clocks(_: Settings, database: Database) -> Check:
                  f"{', '.join(row.first)}{more} went up to {row.latest:%Y-%m-%d %H:%M:%S %Z}",
                  "mend Postgres's clock if it is behind; else weir.clocks_ahead says what waits "
                  "until then, and `weir reader-offline` ends the lease of a reader")  # fmt: skip
+
+
+def _versions(_: Settings, database: Database) -> Check:
+    """Check that no transaction keeps commits from being versions for long."""
+    row = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT *, extract(epoch FROM now() - waiting_since)::bigint AS seconds FROM
+                weir.waiting_versions WHERE waiting_since < now() - interval '1 minute'"""
+            )
+        ).one_or_none()
+    )
+    if row is None:
+        return Check("versions", True, "every commit is a version")
+    whose = f"of {row.login} in database {row.database}"
+    if row.prepared:
+        who, end = f"prepared transaction {row.prepared!r}", "ROLLBACK PREPARED"
+    else:
+        who, end = f"session {row.pid}", f"SELECT pg_terminate_backend({row.pid})"
+    return Check("versions", None, f"{counted(row.commits, 'commit')} can't be found by AT "
+                 f"(VERSION) of DuckLake until {who} {whose} has ended, since {row.seconds:,} s",
+                 f"if its transaction is stuck, {end} ends it")  # fmt: skip
 
 
 def _warehouse(settings: Settings, database: Database) -> Check:

@@ -28,6 +28,8 @@ METRICS = {
     "weir_stream_bytes": "Bytes of the events between head and tail",
     "weir_stream_events": "Events between head and tail",
     "weir_stream_segments": "Active segments",
+    "weir_versions_waiting_seconds": "How long commits have waited to be versions "
+    "(weir.waiting_versions names the transaction that they wait for)",
 }
 _PATIENCE = 10.0  # seconds that a collector has for its answer
 
