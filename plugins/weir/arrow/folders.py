@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput, Unavailable
+from weir.kernel.bounds import bounded
 from weir.kernel.values import date_text
 from weir.warehouse.filesystem import filesystem, make_folder
 
@@ -55,7 +56,9 @@ def _write(
 ) -> None:
     path = f"{folder}part-{number:05}-{uuid.uuid4().hex}.c000.parquet"
     with system.open_output_stream(path) as out:
-        pq.write_table(rows, out, compression=compression or "snappy")
+        pq.write_table(
+            rows, out, compression=compression or "snappy", write_statistics=bounded(rows)
+        )
 
 
 def _by_values(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:

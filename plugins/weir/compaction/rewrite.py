@@ -20,6 +20,7 @@ from pyarrow import fs
 from weir.compaction.description import Description
 from weir.compaction.forms import Form, form_of, is_kept, numbered, of_both, options
 from weir.compaction.records import Written
+from weir.kernel.bounds import bounded
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, SEQ
 from weir.warehouse.filesystem import make_folder
@@ -269,7 +270,7 @@ class _File:
             self._drop.seen(rows.filter(pa.array(gone)))
         return rows.filter(pa.array(~gone))
 
-    def _flush(self) -> None:
+    def _flush(self, *, last: bool = False) -> None:
         if not self._rows:
             return
         rows = pa.concat_tables([self._completed(rows) for rows in self._rows])
@@ -290,6 +291,7 @@ class _File:
                 use_dictionary=[name for name in rows.column_names if name not in deltas],
                 # Else the values of 131,072 longs just fit into a dictionary, which only costs.
                 write_page_checksum=True, dictionary_pagesize_limit=1 << 16,
+                write_statistics=bounded(rows, all_of_file=last),
                 **options(self.form),
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
@@ -315,7 +317,7 @@ class _File:
         """End the file, and return it."""
         if self._writer is None and not self._rows:  # all its events are erased
             self._rows = [self._schema.empty_table()]
-        self._flush()
+        self._flush(last=True)
         assert self._writer is not None
         first, events = self._old[0], sum(file.events for file in self._old)
         described = Description(first.segment_id, first.start_offset, events, first.schema_version)

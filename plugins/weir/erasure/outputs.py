@@ -22,6 +22,7 @@ from weir.database.connection import Database
 from weir.erasure.copies import Remaining, Searched, several
 from weir.erasure.find import has_texts, in_columns
 from weir.errors import Unavailable
+from weir.kernel.bounds import bounded
 from weir.warehouse.file_deletion import delete_here, delete_if_empty
 from weir.warehouse.filesystem import filesystem, replaces
 
@@ -316,7 +317,7 @@ def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> No
     new = path if at_once else f"{folder}/.{name}.{uuid.uuid4().hex}"  # which no reader looks at
     try:
         with system.open_output_stream(new) as sink:
-            pq.write_table(kept, sink, **options(form))
+            pq.write_table(kept, sink, write_statistics=bounded(kept), **options(form))
         if not at_once:
             with contextlib.suppress(FileNotFoundError):  # Hadoop's, of the old bytes
                 system.delete_file(f"{folder}/.{name}.crc")

@@ -21,6 +21,7 @@ from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
 from weir.erasure.copies import KEY, Remaining, Searched
 from weir.errors import Conflict
+from weir.kernel.bounds import bounded
 from weir.model.key_space import routing_steps
 from weir.model.plain_column import plain_column
 from weir.model.schema import stored_name
@@ -209,6 +210,7 @@ def _written(
         with system.open_output_stream(f"{base}/{new}") as sink:
             pq.write_table(
                 kept, sink, row_group_size=_ROWS, write_page_checksum=True,
+                write_statistics=bounded(kept),
                 use_dictionary=[n for n in kept.column_names if n != _HASH], **options(form),
             )  # fmt: skip
             size = sink.tell()

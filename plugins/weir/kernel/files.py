@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from weir.kernel.attempt import StagedFile
+from weir.kernel.bounds import bounded
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.event_time import range_of, times_of
 from weir.kernel.row_hash import U64
@@ -93,11 +94,12 @@ class _Bytes:
 
 
 class ParquetFile:
-    """A file of a segment. `dictionary`: the columns that may have one."""
+    """A file of a segment. `dictionary`: the columns that may have one. `bounds`: those that have
+    bounds in the footer (`weir.kernel.bounds`)."""
 
     def __init__(
         self, root: str, folder: str, segment_id: int, task: int, chunk: int,
-        schema: pa.Schema, dictionary: list[str],
+        schema: pa.Schema, dictionary: list[str], bounds: bool | list[str] = True,
     ) -> None:  # fmt: skip
         where = f"{folder}{SEGMENT}={segment_id}/{TASK}={task}"
         name = f"part-{uuid.uuid4().hex}.c{chunk:03}.parquet"
@@ -107,7 +109,7 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(
             self._bytes, schema, compression="snappy", use_dictionary=dictionary,
             dictionary_pagesize_limit=DICTIONARY, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
-            write_page_checksum=True, metadata_collector=self._footers,
+            write_page_checksum=True, write_statistics=bounds, metadata_collector=self._footers,
         )  # fmt: skip
 
     def write(self, rows: pa.Table) -> None:
@@ -128,6 +130,7 @@ class _Current:
     """The file that a segment is writing, and what is known of its rows."""
 
     file: ParquetFile
+    bounds: bool | list[str]
     events: int = 0
     first: int = 0
     last: int = 0
@@ -199,22 +202,27 @@ class SegmentFiles:
         one.rows, one.hashes, one.waiting, one.size = [], [], 0, 0
         begin = 0
         while begin < table.num_rows:
-            current = one.current or self._opened(one, table.schema)
-            most = min(self._layout.group_rows, self._layout.file_rows - current.events)
-            rows = table.slice(begin, most)
+            written = one.current.events if one.current else 0
+            rows = table.slice(
+                begin, min(self._layout.group_rows, self._layout.file_rows - written)
+            )
+            bounds = bounded(rows)
+            if one.current and not _covers(bounds, one.current.bounds):
+                self._close(one)  # the footer of that file has bounds where these rows have a NaN
+            current = one.current or self._opened(one, table.schema, bounds)
             self._into(current, rows, hashes[begin : begin + rows.num_rows])
             begin += rows.num_rows
             if current.events >= self._layout.file_rows or self._open > OPEN:
                 self._close(one)
 
-    def _opened(self, one: _Segment, schema: pa.Schema) -> _Current:
+    def _opened(self, one: _Segment, schema: pa.Schema, bounds: bool | list[str]) -> _Current:
         dictionary = [name for name in schema.names if name not in (SEQ, TIME)]
         place = self._layout
         file = ParquetFile(
             place.warehouse, place.attempt.folder, one.segment_id, one.task, len(one.done), schema,
-            dictionary,
+            dictionary, bounds,
         )  # fmt: skip
-        one.current = _Current(file)
+        one.current = _Current(file, bounds)
         self._open += 1
         return one.current
 
@@ -246,3 +254,8 @@ class SegmentFiles:
         )  # fmt: skip
         one.current = None
         self._open -= 1
+
+
+def _covers(may: bool | list[str], have: bool | list[str]) -> bool:
+    """Return whether all columns that have bounds may have them."""
+    return may is True or (not isinstance(have, bool) and set(have) <= set(may or []))
