@@ -272,7 +272,7 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
         assert sweep(database, str(root), 0.0)["failed"] == []
         assert left(root) == lives, f"killed {moment}"
         assert rows(database, "SELECT path FROM garbage") == []
-    assert len(moments) == 40, moments
+    assert len(moments) == 41, moments
     database.dispose()
 
 

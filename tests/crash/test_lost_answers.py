@@ -21,7 +21,7 @@ from tests.crash.proxy import failing_network
 from tests.released import only
 from tests.world.adjunct import Store
 from tests.world.scaling import by_rate, never, write
-from tests.world.streams import Lane, run
+from tests.world.streams import Lane
 from weir.adjunct.builds import Build, begin_build
 from weir.adjunct.publication import publish_build
 from weir.adjunct.stores import define_store
@@ -69,7 +69,7 @@ def append_more(store: StreamStore) -> None:
 def world(store: StreamStore) -> None:
     """Make a stream of small files that is published, with rejected rows; a subscriber of it with
     an output, a batch and a checkpoint; an adjunct store; a stream that is sealed; and what an
-    append and a reader have left that were killed."""
+    append has left that was killed."""
     store.create_stream(ORDERS, "customer", segments=2, retention="consumed", publish="iceberg")
     for n in range(3):
         store.append(ORDERS, [{"customer": who, "n": n} for who in (WHO, "bob", "cid")])
@@ -91,9 +91,6 @@ def world(store: StreamStore) -> None:
     store.seal_stream(OVER)
     append_more(store)
     orders(store.database).opened("killed", lease=0.0)
-    for reader_id in ("killed", "gone"):
-        join(store.database, "readers", reader_id, 60.0)
-    run(store.database, "UPDATE reader SET lease_until = pg_postmaster_start_time()")
 
 
 def consumed(events: Any) -> Any:
@@ -143,7 +140,7 @@ class Act:
     world. `by`: what it calls, if its own run needs Spark."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
-    before: Callable[[StreamStore], None] | None = None
+    before: Callable[[StreamStore], object] | None = None
     by: Callable[[Job], dict[str, Any]] | None = None
 
 
@@ -170,7 +167,10 @@ ACTS = {
         {**OF_READERS, "function": "lost:f", "outputs": ["parquet:plain"], "engine": "pyarrow"}
     ),
     "publish": Act(),
-    "reader_offline": Act({**OF_READERS, "reader": "killed"}),
+    "reader_offline": Act(
+        {**OF_READERS, "reader": "killed"},
+        before=lambda store: join(store.database, "readers", "killed", 60.0),
+    ),
     "recover": Act({"unknown_files": "delete"}),
     "release_reader_group": Act({"reader_group": "manual"}),
     "reset_reader_group": Act({**OF_READERS, "to": "start", "allow_repeat": True, **FOR_GOOD}),
