@@ -85,17 +85,6 @@ def test_a_hot_stream_gets_segments_of_equal_load_and_keeps_each_key_in_order(
 
 
 @pytest.mark.release
-def test_a_hot_key_that_postgres_can_not_keep_is_named_without_its_nul(weir: Installation) -> None:
-    stream = weir.create(segments=1, scaling="event_rate", target_rate=1, scale_factor=8)
-    for part in range(5):
-        weir.append(stream, [("A\0A", part * 10_000 + i) for i in range(2_250)] + [("B", part)])
-    as_if_by_the_quarter(weir, stream)
-    [done] = job(weir)["decisions"]
-    assert done["hot_keys"] == ["A\ufffdA"]
-    assert weir.value("SELECT routing_key FROM hot_keys") == "A\ufffdA"
-
-
-@pytest.mark.release
 def test_a_key_that_is_too_hot_is_named_and_isolated(weir: Installation) -> None:
     stream = weir.create(segments=1, scaling="event_rate", target_rate=1, scale_factor=8)
     for part in range(5):

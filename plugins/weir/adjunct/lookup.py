@@ -16,6 +16,7 @@ from weir.database.connection import Database
 from weir.errors import NotFound
 from weir.front_ends import do
 from weir.model.key_space import routing_steps
+from weir.model.names import check_key
 from weir.model.schema import stored_name
 from weir.warehouse.filesystem import filesystem
 
@@ -34,7 +35,7 @@ def look_up(
     """
     found = database.snapshot(lambda c: _version(c, store, version))
     text = key_text(in_type(key, str(found.fields[0]["type"])))
-    position = routing_steps(text.encode())
+    position = routing_steps(check_key(text).encode())
     system, base = filesystem(warehouse)
     for file in found.files:
         if not file.low <= position <= file.high:

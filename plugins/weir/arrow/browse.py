@@ -18,7 +18,7 @@ from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
 from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
-from weir.model.names import StreamName
+from weir.model.names import StreamName, check_key
 from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field
 from weir.settings import Settings
@@ -61,6 +61,8 @@ def browse(
     Raises NotFound, InvalidInput for a key of a stream whose routing key is an expression, and
     Conflict if this would take too many files, too long or too much memory."""
     begun = time.monotonic()
+    if key is not None:
+        check_key(key)
     passed = before.passed if before else 0
     need = count + passed + 1
     asked = need if key is None else LOOKED

@@ -52,7 +52,7 @@ from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
 from weir.errors import InvalidInput, WeirError, counted
 from weir.front_ends import give
 from weir.kernel.schema import to_read
-from weir.model.names import StreamName
+from weir.model.names import StreamName, unusable_key
 from weir.model.schema import Field
 from weir.publication.run import publish
 from weir.reader_groups.outputs.tables import sweep_staging
@@ -124,6 +124,13 @@ class Everywhere:
                 "erasure_of_nothing",
                 "what to erase is not clear; give keys, or a condition, and not both.",
             )
+        for place, key in enumerate(wanted.keys, 1):
+            if why := unusable_key(key):  # without the key: errors are kept
+                raise InvalidInput(
+                    "key_unusable",
+                    f"key {place} of {len(wanted.keys):,} {why}, so no event has it; leave it out, "
+                    "or where a quarantined row has it, give a condition about that stream.",
+                )
         self._database, self._settings = database, settings
         self._wanted, self._by_spark, self._recorded = wanted, by_spark, recorded
 

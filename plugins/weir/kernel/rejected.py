@@ -10,6 +10,7 @@ import pyarrow as pa
 from weir.errors import BadRows
 from weir.kernel.attempt import StagedFile
 from weir.kernel.files import ParquetFile
+from weir.kernel.keys import A_KEY
 from weir.kernel.schema import cast_column
 from weir.kernel.stage import Layout
 from weir.kernel.texts import rows_as_json
@@ -115,6 +116,18 @@ def without_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
     """Return rows without a routing key as rejected rows."""
     texts = rows_as_json(rows.select(layout.schema.names))
     return _rejected({ROW: pa.array(texts, pa.string())}, MISSING_KEY, ranks)
+
+
+def with_wrong_key(layout: Layout, rows: pa.Table, keys: pa.ChunkedArray, ranks: Ranks) -> pa.Table:
+    """Return rows whose routing keys no event can have as rejected rows."""
+    count = len(ranks)
+    parts = {
+        ROW: pa.array(rows_as_json(rows.select(layout.schema.names)), pa.string()),
+        "column": pa.repeat(pa.scalar(layout.attempt.routing_key), count),
+        "text": pa.array([key[:SHOWN] for key in keys.to_pylist()], pa.string()),
+        "type": pa.repeat(pa.scalar(A_KEY), count),
+    }
+    return _rejected(parts, BAD_ROW, ranks)
 
 
 def _rejected(parts: dict[str, pa.Array], reason: str, ranks: Ranks) -> pa.Table:

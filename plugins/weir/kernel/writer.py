@@ -14,6 +14,7 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.event_time import times_of
 from weir.kernel.files import SegmentFiles
+from weir.kernel.keys import unusable
 from weir.kernel.rejected import (
     MALFORMED,
     SCHEMA,
@@ -22,6 +23,7 @@ from weir.kernel.rejected import (
     RejectedFiles,
     marked,
     not_kept,
+    with_wrong_key,
     without_key,
 )
 from weir.kernel.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
@@ -63,6 +65,13 @@ class RowWriter:
             table, ranks = self._without(*bad, table, ranks, found)
             rows = self._fitted(table)
         keys = self._keys(table, rows)
+        if len(wrong := unusable(keys)):
+            lost = np.zeros(rows.num_rows, bool)
+            lost[wrong] = True
+            those, there = pa.array(lost), pa.array(~lost)
+            some = with_wrong_key(self._layout, rows.filter(those), keys.filter(those), ranks[lost])
+            keys, table = keys.filter(there), table.filter(there)
+            rows, ranks = self._without(lost, some, rows, ranks, found)
         if self._layout.attempt.on_missing_key != "spread" and keys.null_count:
             lost = keys.is_null().to_numpy()
             some = without_key(self._layout, rows.filter(pa.array(lost)), ranks[lost])

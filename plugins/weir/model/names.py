@@ -112,8 +112,27 @@ def check_text(what: str, text: str) -> str:
     return text
 
 
-# The most characters of a routing key, or a store's key, that is looked up or erased by its text.
-LONGEST_KEY = 100_000
+# Bytes of a routing key, so that whatever names one can have it: with three characters per byte the
+# address of a page stays below the 64 KiB that servers take.
+LONGEST_KEY = 16_384
+
+
+def unusable_key(key: str) -> str:
+    """Return why no event can have a routing key, as a part of a sentence; empty if one can."""
+    if why := unstorable(key):
+        return why
+    if (size := len(key.encode())) > LONGEST_KEY:
+        return f"has {size:,} bytes, but a key at most {LONGEST_KEY:,}"
+    return ""
+
+
+def check_key(key: str) -> str:
+    """Return a key unchanged if an event can have it. Raises InvalidInput with its value."""
+    if why := unusable_key(key):
+        raise InvalidInput(
+            "key_unusable", f"key {shortened(key)} {why}, so no event has it; correct it."
+        )
+    return key
 
 
 def cut_off(text: str, most: int) -> str:

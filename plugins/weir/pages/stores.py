@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 
 from weir.adjunct.lookup import look_up
 from weir.errors import NotFound
-from weir.model.names import LONGEST_KEY
 from weir.pages.answering import Asked, Tagged, rows
 from weir.pages.events import one_of_few, text_of
 from weir.settings import Settings
@@ -188,7 +187,7 @@ def look_up_key(
     request: Request,
     scope: str,
     name: str,
-    key: Annotated[str, Query(max_length=LONGEST_KEY, description="as a text, as Spark casts it")],
+    key: Annotated[str, Query(description="as a text, as Spark casts it")],
     version: Annotated[int | None, Query(ge=1, lt=2**62, description="none: the newest")] = None,
     conn_id: str = "",
 ) -> LookedUp:

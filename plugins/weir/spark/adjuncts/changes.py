@@ -41,6 +41,7 @@ from weir.model.schema import PLACES, SEQ, Field, stored_name, without_metadata
 from weir.settings import Settings
 from weir.spark.adjuncts.functions import DELETE_OUTCOME, outcomes_of
 from weir.spark.base.exact import quoted
+from weir.spark.base.keys import is_unusable
 from weir.spark.base.routing import routing_steps
 from weir.spark.users.declared_types import check_types
 from weir.spark.users.expressions import check_expression, with_outcome
@@ -153,6 +154,9 @@ def changes_of(
             f"{key_type.simpleString()}; make it text, a whole number, a decimal, a date, a time "
             "or a boolean, for example with cast(... as string).",
         )
+    if isinstance(key_type, StringType):  # a key that nothing could look up fails, too
+        unusable = F.coalesce(is_unusable(F.col(f"{_KEY_OUTCOME}.value")), F.lit(False))
+        rows = rows.withColumn(_KEY_OUTCOME, F.when(~unusable, F.col(_KEY_OUTCOME)))
     value, values = _value(rows, fields, definition, what)
     outcomes = {
         _KEY_OUTCOME: f"the key {definition.key or routing_key!r}",

@@ -306,9 +306,7 @@ def _count(events: DataFrame, hot: Mapping[int, _Hot], outside: int) -> list[_Co
         _WEIGHT,
     )
     counted = by_place.groupBy(_HOT, _POSITION, _KEY).agg(weight)
-    rows = (_Count(*row) for row in counted.collect() if row[0] != outside)
-    # Postgres, where hot keys are named, can't keep a NUL.
-    return [one._replace(key=one.key and one.key.replace("\0", "\ufffd")) for one in rows]
+    return [_Count(*row) for row in counted.collect() if row[0] != outside]
 
 
 def _loads(counts: Sequence[_Count], hot: _Hot) -> list[Load]:
