@@ -29,7 +29,7 @@ from weir.model.names import (
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
 from weir.operations.action import DATA, Action, Job
-from weir.operations.approval import Loss, check_approved
+from weir.operations.approval import Loss, check_approved, things
 from weir.operations.consumers import check_consumer
 from weir.operations.expressions import check_time, key_columns
 from weir.operations.form import (
@@ -120,7 +120,11 @@ def _loss(job: Job, arguments: Apply, declared: Declared) -> Loss | None:
     if not any(one.loses for one in found):
         return None
     lines = [str(one) for one in found]
-    return Loss(lines, {"changes": lines})
+    of = things(
+        job.database, streams=declared.streams, groups=[*declared.groups, *declared.consumers],
+        stores=declared.stores,
+    )  # fmt: skip
+    return Loss(lines, {"changes": lines, **of})
 
 
 def _checks(job: Job) -> Checks:

@@ -14,7 +14,7 @@ from weir.adjunct.stores import delete_store
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved
+from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import dry_run_argument
 from weir.operations.runner import main
 from weir.operations.store_settings import store_argument
@@ -40,7 +40,7 @@ def _loss(database: Database, arguments: DeleteAdjunctStore) -> Loss:
         f"{counted(found.pop('versions'), 'version')} ({found.pop('bytes'):,} bytes); its stream "
         f"{found['stream']} is kept"
     ]  # versions come and go by themselves: what is approved is the store
-    return Loss(lines, found)
+    return Loss(lines, found | things(database, stores=[arguments.adjunct_store]))
 
 
 def run(job: Job, arguments: DeleteAdjunctStore) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.approval import Loss, as_approved
+from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     dry_run_argument,
     reader_group_argument,
@@ -45,7 +45,8 @@ def _loss(database: Database, arguments: DeleteReaderGroup) -> Loss:
         f"{counted(found['checkpoints'], 'checkpoint')} (open batches: {found['batches']}), which "
         "can't be undone"
     ]
-    return Loss([*lines, *released], found)
+    of = things(database, streams=found["position"], groups=[arguments.reader_group])
+    return Loss([*lines, *released], found | of)
 
 
 def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:

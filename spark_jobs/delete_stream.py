@@ -18,7 +18,7 @@ from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved
+from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     argument,
     dry_run_argument,
@@ -61,7 +61,8 @@ def _loss(database: Database, arguments: DeleteStream) -> Loss:
         f"reader group {group} would lose {counted(count, 'event')} that it has not read"
         for group, count in sorted(found["unread"].items())
     ]
-    return Loss(lines, found)
+    of = things(database, streams=[arguments.stream], groups=found["unread"])
+    return Loss(lines, found | of)
 
 
 def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:

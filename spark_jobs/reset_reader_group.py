@@ -18,7 +18,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.approval import Loss, as_approved
+from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     STARTING_POINT,
     STARTING_POINTS,
@@ -63,7 +63,10 @@ def measure(job: Job, arguments: ResetReaderGroup) -> Loss | None:
 def _loss(database: Database, arguments: ResetReaderGroup) -> Loss | None:
     found = _reset(database, arguments, "", dry_run=True)
     found.pop("reads")  # for a dry run: it changes with what is appended
-    return _told(arguments, found) if found["again"] or found["loses"] else None
+    if not (found["again"] or found["loses"]):
+        return None
+    found |= things(database, streams=found["position"], groups=[arguments.reader_group])
+    return _told(arguments, found)
 
 
 def _told(arguments: ResetReaderGroup, found: dict[str, Any]) -> Loss:

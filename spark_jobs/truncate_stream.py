@@ -26,7 +26,7 @@ from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved
+from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     LONGEST_CUT,
     argument,
@@ -81,6 +81,8 @@ def _loss(database: Database, arguments: TruncateStream) -> Loss | None:
     if found["already"]:
         return None
     lines = in_words(found, dry_run=True)[:-1]  # without how to do it
+    losers = [*found["lost"], *found["lost_to_others"]]
+    found |= things(database, streams=[arguments.stream], groups=losers)
     return Loss(lines, found, {"cut": json.dumps(found["head"]), "reader_group": ""})
 
 

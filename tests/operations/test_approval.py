@@ -9,6 +9,7 @@ import weir
 from tests.raises import raises
 from tests.world.streams import unique
 from weir.database.connection import Database
+from weir.errors import WeirError
 from weir.operations.action import Job
 from weir.operations.approval import Loss
 from weir.operations.form import parse
@@ -122,7 +123,7 @@ def test_a_group_is_deleted_if_it_still_is_where_it_was_and_a_dry_run_says_what_
     asked = Asked(database, settings, "delete_reader_group", reader_group=group)
     loss = asked.loss()
     assert f"would delete reader group {group} with its positions in {stream}" in loss.lines[0]
-    assert loss.facts == {key: told[key] for key in loss.facts}
+    assert {**loss.facts, "of": 0} == {key: told.get(key, 0) for key in loss.facts}
     store.append(stream, [{"n": 4}])
     assert asked.loss().facts == loss.facts, "what is appended changes nothing"
     read(store, stream)
@@ -203,3 +204,87 @@ def test_declarations_that_lose_data_are_made_if_they_still_lose_the_same(
     measure = ACTIONS["apply"].measure
     assert measure is not None
     assert measure(keeps.job, parse(FORMS["apply"], keeps.given)) is None
+
+
+def twice(store: StreamStore, stream: str) -> None:
+    """Create a stream with three events, again under the same name, and its group."""
+    name = stream.partition("/")[2]
+    store.delete_reader_group(name)
+    store.seal_stream(stream)
+    store.delete_stream(stream)
+    store.create_stream(stream, "n")
+    store.append(stream, [{"n": 1}, {"n": 2}, {"n": 3}])
+    store.create_reader_group(name, [stream])
+
+
+@pytest.mark.parametrize(
+    ("action", "given"),
+    [
+        ("truncate_stream", {"stream": "{s}", "cut": "tail", "dry_run": False}),
+        ("delete_stream", {"stream": "{s}", "unread_too": True}),
+        ("delete_reader_group", {"reader_group": "{g}"}),
+        ("delete_adjunct_store", {"adjunct_store": "{s}-store"}),
+        ("reset_reader_group", {"reader_group": "{g}", "to": "start", "allow_repeat": True}),
+        ("apply", {"text": "streams: {{{s}: {{routing_key: n, retention: size, retain_max_bytes: "
+                           "1 MB}}}}", "allow_loss": True}),
+    ],
+)  # fmt: skip
+def test_what_is_created_again_under_the_same_name_is_not_what_was_approved(
+    store: StreamStore, stream: str, settings: Settings, database: Database, action: str,
+    given: dict[str, Any],
+) -> None:  # fmt: skip
+    group = stream.partition("/")[2]
+
+    def ready() -> None:
+        if action == "delete_stream":
+            store.seal_stream(stream)
+        elif action == "delete_adjunct_store":
+            store.define_adjunct_store(f"{stream}-store", stream)
+        elif action == "reset_reader_group":
+            read(store, stream)
+
+    ready()
+    said = {
+        name: value.format(s=stream, g=group) if isinstance(value, str) else value
+        for name, value in given.items()
+    }
+    asked = Asked(database, settings, action, **said)
+    loss = asked.loss()
+    if action == "delete_adjunct_store":
+        store.delete_adjunct_store(f"{stream}-store")
+    elif action == "delete_stream":
+        store.delete_reader_group(group)
+        store.delete_stream(stream)
+        store.create_stream(stream, "n")
+        store.append(stream, [{"n": 1}, {"n": 2}, {"n": 3}])
+        store.create_reader_group(group, [stream])
+    elif action == "delete_reader_group":
+        store.delete_reader_group(group)
+        store.create_reader_group(group, [stream])
+    else:
+        twice(store, stream)
+    ready()
+    with pytest.raises(WeirError) as refused:  # a cut of the stream before names its segments
+        asked.does(loss)
+    assert refused.value.code in ("approval_void", "cut_segment_unknown")
+    assert store.count(stream) == 3
+
+
+def test_other_unread_events_in_the_same_number_are_another_loss(
+    store: StreamStore, settings: Settings, database: Database
+) -> None:
+    name = unique("lossy")
+    stream = f"test/{name}"
+    store.create_stream(stream, "n", segments=2)
+    store.append(stream, [{"n": n} for n in range(40)])
+    store.create_reader_group(name, [stream])
+    cuts = ["0.0=5, 1.0=0", "0.0=0, 1.0=5"]
+    store.reset_reader_group(name, cuts[0], dry_run=False)
+    asked = Asked(database, settings, "truncate_stream", stream=stream, cut="tail", dry_run=False)
+    loss = asked.loss()
+    store.reset_reader_group(name, cuts[1], allow_repeat=True)
+    again = asked.loss()
+    assert again.facts["lost"] == loss.facts["lost"], "the same number of other events"
+    with raises("approval_void"):
+        asked.does(loss)
+    assert asked.does(again)["events"] == 40

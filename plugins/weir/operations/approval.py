@@ -4,7 +4,7 @@ An action that may lose data has a `measure`. Who runs it where people can be as
 what it returns, and hands it back with the act, which compares it anew, under the locks of the act.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,16 @@ from sqlalchemy import Connection, text
 from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.front_ends import give
+
+OF = "of"  # the fact that says which things were meant, whatever their names
+_THINGS = text(
+    """SELECT 'stream ' || stream_name AS name, ARRAY[stream_id] AS numbers FROM stream
+    WHERE stream_name = ANY(:streams) AND state <> 'deleted'
+    UNION ALL SELECT 'group ' || name, ARRAY[group_id, generation] FROM reader_group
+    WHERE name = ANY(:groups)
+    UNION ALL SELECT 'store ' || name, ARRAY[store_id] FROM adjunct_store WHERE name = ANY(:stores)
+    """
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,26 @@ class Loss:
         """Say what would be lost, and how to do it; return the report of a dry run."""
         for line in (*self.lines, f"nothing was done; to do it, {give(dry_run=False)}"):
             say(line)
-        return {**self.facts, "dry_run": True}
+        facts = {name: fact for name, fact in self.facts.items() if name != OF}
+        return {**facts, "dry_run": True}
+
+
+def things(
+    database: Database,
+    *,
+    streams: Iterable[str] = (),
+    groups: Iterable[str] = (),
+    stores: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return, as a fact, which streams, groups and stores have some names now.
+
+    What a loss counts only shrinks or only grows while these stay the same: heads and groups go
+    forward, and holes grow. A group that goes back, or is changed, gets another generation. So with
+    this fact other events in the same number are another loss.
+    """
+    given = {"streams": [*streams], "groups": [*groups], "stores": [*stores]}
+    rows = database.transaction(lambda c: c.execute(_THINGS, given).all())
+    return {OF: {row.name: list(row.numbers) for row in rows}}
 
 
 def as_approved(
