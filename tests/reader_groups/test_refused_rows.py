@@ -1,14 +1,21 @@
 # ruff: noqa: E501 - each is one statement
 """Whatever a table of a user raises ends in one sentence with the table and the row."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tests.raises import raises
 from tests.reader_groups.test_interference import MODES, stage, trigger
 from tests.reader_groups.test_interference import names as names
 from tests.reader_groups.test_interference import reader as reader
+from tests.small_disk import mounted, resize
 from tests.world.groups import Execute, Reader
+from tests.world.streams import unique
 from weir.errors import WeirError
+from weir.local.embedded_postgres import EmbeddedPostgres
 
 TABLE = "CREATE TABLE {t} (k text NOT NULL, said text, at bigint NOT NULL); CREATE UNIQUE INDEX ON {t} (k);"
 
@@ -40,6 +47,8 @@ STATES = {
     "22003": (TABLE + trigger("PERFORM 70000::smallint; RETURN NEW;"), "insert", "rows_refused {t} smallint"),
     "22007": (TABLE + trigger("PERFORM NEW.said::date; RETURN NEW;"), "insert", "rows_refused {t} new"),
     "22008": (TABLE + trigger("PERFORM '2026-02-30'::date; RETURN NEW;"), "insert", "rows_refused {t} 2026-02-30"),
+    "22P05": (TABLE + trigger("PERFORM convert_to(NEW.said || chr(256), 'LATIN1'); RETURN NEW;"), "insert", "rows_refused {t} LATIN1 function"),
+    "22P05 of jsonb": (TABLE + trigger("PERFORM ('\"' || chr(92) || 'u0000\"')::jsonb ->> 0; RETURN NEW;"), "insert", "rows_refused {t} u0000 function"),
     "22001": (TABLE + "ALTER TABLE {t} ADD COLUMN more varchar(2);" + trigger("NEW.more := 'long'; RETURN NEW;"), "insert", "rows_refused {t} varying(2)"),
     "P0001": (TABLE + trigger("RAISE EXCEPTION 'not %', NEW.k;"), "insert", "rows_refused {t} not b function"),
     "P0002": (TABLE + trigger("SELECT k INTO STRICT NEW.k FROM {t} WHERE false; RETURN NEW;"), "insert", "table_refused {t} no rows function"),
@@ -58,9 +67,9 @@ STATES = {
               + trigger("PERFORM currval('{s}.n'); RETURN NEW;"), "insert", "table_refused {t} currval"),
     "2200H": (TABLE + "CREATE SEQUENCE {s}.n MAXVALUE 2; GRANT USAGE ON SEQUENCE {s}.n TO weir_publisher;"
               "ALTER TABLE {t} ADD COLUMN more bigint DEFAULT nextval('{s}.n');", "insert", "table_refused {t} sequence"),
-    "53400": (TABLE + raising("53400"), "insert", "database_failed so raised"),
-    "53100": (TABLE + raising("53100"), "insert", "database_failed disk"),
-    "57014": (TABLE + raising("57014"), "insert", "database_failed so raised"),
+    "53400": (TABLE + raising("53400"), "insert", "database_failed {t} so raised"),
+    "53100": (TABLE + raising("53100"), "insert", "database_failed {t} disk"),
+    "57014": (TABLE + raising("57014"), "insert", "database_failed {t} so raised"),
     "a state of one's own": (TABLE + raising("ZZ123"), "insert", "table_refused {t} so raised function ZZ123"),
     "21000": (TABLE + trigger("NEW.k := 'same'; RETURN NEW;"), "upsert", "key_ambiguous {t}"),
 }  # fmt: skip
@@ -93,3 +102,32 @@ def test_a_long_row_is_cut_off(reader: Reader, names: dict[str, str], as_owner: 
     with pytest.raises(WeirError) as refused:
         reader.commit(reader.must_open(), tables=[ready])
     assert len(refused.value.sentence) < 700
+
+
+def test_a_disk_that_is_full_is_named_with_the_table(
+    reader: Reader, names: dict[str, str], as_owner: Execute, postgres_server: EmbeddedPostgres
+) -> None:
+    space, table = unique("small").replace("-", "_"), names["t"]
+    server = (postgres_server.home / "data").stat()
+    with tempfile.TemporaryDirectory() as above:
+        Path(above).chmod(0o755)
+        with mounted(Path(above, "disk"), "1m") as disk:
+            os.chown(disk, server.st_uid, server.st_gid)
+            postgres_server.psql(f"CREATE TABLESPACE {space} LOCATION '{disk}'")
+            postgres_server.psql(f"GRANT CREATE ON TABLESPACE {space} TO weir_owner")
+            try:
+                as_owner(
+                    f"CREATE TABLE {table} (k text NOT NULL, said text, at bigint NOT NULL) "
+                    f"TABLESPACE {space}; GRANT SELECT, INSERT ON {table} TO weir_publisher"
+                )
+                many = [(str(n), "x" * 1000, n) for n in range(2_000)]
+                ready = stage(reader, table, MODES["insert"], many)
+                with raises(f"database_failed {table} free space on the disk"):
+                    reader.commit(reader.must_open(), tables=[ready])
+                assert reader.group.cut() == {"0.0": 0, "1.0": 0}
+                resize(disk, "16m")
+                reader.commit(reader.must_open(), tables=[ready])
+                assert reader.group.cut() != {"0.0": 0, "1.0": 0}
+            finally:
+                as_owner(f"DROP TABLE IF EXISTS {table}")
+                postgres_server.psql(f"DROP TABLESPACE {space}")

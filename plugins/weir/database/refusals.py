@@ -165,7 +165,7 @@ def advice(state: str) -> str:
 
 def failed(error: exc.DBAPIError, reason: str, database: str) -> DatabaseFailed | None:
     """Return the error for an SQLSTATE that people meet whatever the statement is; None for others.
-    `reason`: Postgres's message; `database`: where."""
+    `reason`: Postgres's message; `database`: where, or for which table."""
     found = _STATES.get(sqlstate(error))
     if found is None:
         return None

@@ -8,7 +8,7 @@ import re
 
 from sqlalchemy import exc
 
-from weir.database.refusals import detail, explained, sqlstate
+from weir.database.refusals import SOON, detail, failed, is_outage, sqlstate
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 from weir.model.names import cut_off
 
@@ -85,8 +85,10 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
         return BatchFailed(
             "table_changed", f"{message}; the next try reads the batch again.", retryable=True
         )
-    if state.startswith("WEIR") or (explained(error) and state != _NOT_READY):
+    if state.startswith("WEIR") or is_outage(error) or state in SOON:
         return None
+    if state != _NOT_READY and (told := failed(error, message, f"for table {table}")):
+        return told
     return InvalidInput(
         "table_refused",
         f"table {table} can't take the rows ({message}{_raised_by(error)}, SQLSTATE {state}); "
