@@ -1,7 +1,7 @@
 """A consumer: the form of its job, and what of it is declared for its group."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import Connection
@@ -23,6 +23,7 @@ from weir.operations.form import (
     OUTPUT_PATTERN,
     SIZES,
     argument,
+    default_of,
     parse,
     reader_group_argument,
 )
@@ -138,10 +139,7 @@ def changed_settings(form: Process) -> dict[str, Any]:
     """Return the arguments that differ from their defaults, without the group. Of a form of
     Airflow, which sends its defaults too, these are the ones that a person has given.
     """
-    default = {
-        one.name: one.default if one.default_factory is MISSING else one.default_factory()
-        for one in fields(form)
-    }
+    default = {one.name: default_of(one) for one in fields(form)}
     return {
         name: value
         for name, value in form.__dict__.items()

@@ -269,6 +269,11 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     return form(**values)
 
 
+def default_of(known: Any) -> Any:
+    """Return what a field of a form is if it is not given; MISSING if it must be."""
+    return known.default if known.default_factory is MISSING else known.default_factory()
+
+
 def _texts(value: Any) -> Iterator[str]:
     """Yield the texts in a value: itself, or those in a list or in a JSON object."""
     if isinstance(value, str):

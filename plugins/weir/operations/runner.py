@@ -37,6 +37,7 @@ from weir.history.job_runs import (
 from weir.installation.extras import missing_extra
 from weir.model.names import check_text, shortened
 from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.effects import check_effects
 from weir.operations.form import parse
 from weir.settings import load
 from weir.source_tree import beside
@@ -103,6 +104,7 @@ def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[st
     raise; the caller then calls `record_failure`.
     """
     parsed = parse(action.form, arguments)
+    check_effects(parsed)
     job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
     job.given, job.recorded = arguments, True
     if action.subject == UPKEEP:
