@@ -143,11 +143,6 @@ def is_outage(error: exc.DBAPIError) -> bool:
     return state[:2] == "08" or state[:4] == "57P0" or state in ("25006", "25P03")
 
 
-def explained(error: exc.DBAPIError) -> bool:
-    """Return whether an error is told, or tried again, whatever the statement is."""
-    return is_outage(error) or sqlstate(error) in _STATES or sqlstate(error) in SOON
-
-
 def login_advice(reason: str, setting: str = _SETTING) -> tuple[str, bool]:
     """Return what to do about a database that can't be reached, and whether another try may
     succeed without that. `setting`: what names the database."""

@@ -8,6 +8,7 @@ folders that this module made get another mode.
 import logging
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +25,9 @@ log = logging.getLogger("weir.local")
 _PORT = 15432
 # The programs' whole environment. It has no PGOPTIONS, and no LANG of a locale that is missing.
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+# Why a server did not start that may start now: somebody took its port; or, after a crash, it met
+# the file of an unlogged table that it had begun to reset, which the next start does anew.
+_AGAIN = re.compile(r"Address already in use|could not create file [^\n]*: File exists")
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",  # a socket's path must be short, and Java can't use sockets
@@ -224,12 +228,12 @@ class EmbeddedPostgres:
                 log_text = (
                     self._log.read_text(errors="replace")[before:] if self._log.exists() else ""
                 )
-                if "Address already in use" not in log_text:
+                if not _AGAIN.search(log_text):
                     raise WeirError(
                         "postgres_failed",
                         f"Postgres failed to start: {log_text.strip()[-2000:] or error}",
                     ) from None
-                wanted = port  # another process took the port in between
+                wanted = port  # unless another process took it in between
         raise Unavailable(
             "no_free_port",
             "Postgres found no free port on 127.0.0.1; close programs that listen there.",
