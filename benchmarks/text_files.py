@@ -9,7 +9,7 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.streams import create_stream
 from weir.model.names import stream_name
-from weir.spark.inputs.files import find_inputs
+from weir.inputs.files import find_inputs
 
 _SMALL = 500_000  # rows of a small run
 

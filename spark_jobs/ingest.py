@@ -25,7 +25,7 @@ from weir.operations.form import (
 from weir.operations.runner import main
 
 if TYPE_CHECKING:
-    from weir.spark.inputs.files import Inputs
+    from weir.inputs.files import Inputs
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ def check(job: Job, arguments: Ingest) -> None:
 
 
 def _inputs(job: Job, arguments: Ingest) -> "Inputs":
-    from weir.spark.inputs.files import find_inputs
-    from weir.spark.inputs.text_options import TextOptions
+    from weir.inputs.files import find_inputs
+    from weir.kernel.text_options import TextOptions
 
     how = TextOptions(**{one.name: getattr(arguments, one.name) for one in fields(TextOptions)})
     return find_inputs(

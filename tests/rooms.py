@@ -41,6 +41,7 @@ ROOMS = {
     "publication": "publication published_file",
     "recovery": "",
     "history": "job_run",
+    "inputs": "",
     "consumers": "",
     "arrow": "",
     "verification": "found_damage verification",

@@ -17,7 +17,7 @@ WeirError
 ├── Unavailable                  the database could not be reached for longer than the patience
 │   └── Busy                     another session holds a lock for longer than the patience
 ├── DatabaseFailed               the database answers, and can't do it: no space, no right, no Weir
-├── UnreadableFile (weir.spark)  an undamaged file cannot be read now
+├── UnreadableFile (weir.inputs) an undamaged file cannot be read now
 ├── Incomplete                   some of many failed, the others were done
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """

@@ -22,7 +22,9 @@ from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
+from weir.inputs.files import find_inputs
 from weir.installation.opened import Installation as Opened
+from weir.kernel.text_options import TextOptions
 from weir.model.names import StreamName, stream_name
 from weir.programs.store import StreamStore
 from weir.reader_groups.batches.reading import Options, Reading
@@ -31,8 +33,6 @@ from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
 from weir.spark.appends.appender import Appender
 from weir.spark.consumers.engine import Spark
-from weir.spark.inputs.files import find_inputs
-from weir.spark.inputs.text_options import TextOptions
 from weir.spark.reads.native import read_stream_frame
 from weir.warehouse.filesystem import filesystem
 

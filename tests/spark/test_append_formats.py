@@ -14,10 +14,10 @@ import pytest
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
+from weir.inputs.files import find_inputs
+from weir.kernel.text_options import TextOptions
 from weir.model.names import StreamName
 from weir.spark.failures.unreadable import naming_files
-from weir.spark.inputs.files import find_inputs
-from weir.spark.inputs.text_options import TextOptions
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.raises import raises
-from weir.spark.inputs.file_formats import TABS, format_of
+from weir.inputs.file_formats import TABS, format_of
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 from tests.raises import raises
 from tests.warehouse.object_store import BUCKET, object_store
 from weir.errors import InvalidInput
-from weir.spark.inputs import files as inputs
-from weir.spark.inputs.files import Inputs, find_inputs
-from weir.spark.inputs.text_options import TextOptions
-from weir.spark.inputs.unchanged import check_unchanged
+from weir.inputs import files as inputs
+from weir.inputs.files import Inputs, find_inputs
+from weir.inputs.unchanged import check_unchanged
+from weir.kernel.text_options import TextOptions
 
 
 @pytest.fixture

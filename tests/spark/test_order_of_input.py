@@ -15,10 +15,10 @@ from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import Installation, setting
 from weir.controller.transactions import InputFile
+from weir.inputs.files import BLOCK_BITS, Inputs, find_inputs
 from weir.kernel.attempt import Attempt
-from weir.spark.inputs.files import BLOCK_BITS, Inputs, find_inputs
+from weir.kernel.text_options import TextOptions
 from weir.spark.inputs.rows import read_inputs
-from weir.spark.inputs.text_options import TextOptions
 
 KEYS = 40
 # In the order given: neither that of the names nor that of the sizes.

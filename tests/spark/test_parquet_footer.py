@@ -14,12 +14,12 @@ from tests.chance import random_for
 from tests.raises import raises
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
+from weir.inputs.files import Inputs
+from weir.inputs.parquet_footer import WrongFooter, read_footer
+from weir.kernel.text_options import TextOptions
 from weir.model.schema import show
-from weir.spark.inputs.files import Inputs
 from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
-from weir.spark.inputs.parquet_footer import WrongFooter, read_footer
 from weir.spark.inputs.parquet_types import columns_of_elements
-from weir.spark.inputs.text_options import TextOptions
 
 
 def columns(folder: Path, *names: str) -> ParquetColumns:

@@ -12,9 +12,9 @@ import pytest
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.transactions import Committed
+from weir.inputs.files import find_inputs
+from weir.inputs.folder_names import partitions_of
 from weir.model.names import StreamName
-from weir.spark.inputs.files import find_inputs
-from weir.spark.inputs.folder_names import partitions_of
 
 
 def write(weir: Installation, path: str, format_: str = "parquet", **columns: list[Any]) -> str:

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from tests.chance import random_for
 from tests.spark.installation import PLACE, Installation
+from weir.kernel.text_options import TextOptions
 from weir.spark.inputs.guess import guess
-from weir.spark.inputs.text_options import TextOptions
 from weir.spark.inputs.text_values import value as value_of
 
 ROWS = 200

@@ -43,7 +43,7 @@ def _of_time(text: str, kind: str) -> str:
             return "it has more digits than microseconds: a column of strings keeps them"
         if kind == "date" and len(text) > 10:
             return "it has a time of day, too"
-        return "there is no such day or time in its calendar or time zone"
+        return "its calendar or time zone has no such day or time, or has it twice"
     if re.match(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{2,4}", text):
         return f"it may be another format: set {setting}, such as dd.MM.yyyy"
     if re.match(r"[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}", text):

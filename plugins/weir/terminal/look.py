@@ -318,8 +318,8 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
+    from weir.inputs.unreadable import one_line
     from weir.spark.base.session import session
-    from weir.spark.failures.unreadable import one_line
     from weir.spark.reads.native import frame_of
 
     slices, fields = _plan(terminal, given)

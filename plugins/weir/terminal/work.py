@@ -285,7 +285,7 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
     Who types this may read the files of this folder anyway; input roots are for forms. A name that
     is not a file here is one below an input root.
     """
-    from weir.spark.inputs.folder_names import is_partition
+    from weir.inputs.folder_names import is_partition
 
     local = [one for one in files if "://" not in one and os.path.exists(one)]
     found = [os.path.abspath(one) if one in local else one for one in files]
@@ -305,7 +305,7 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
 def _check_files(wanted: Any, settings: Settings) -> None:
     """Check that the files exist and can be read, as the job does: before anything is created, or a
     JVM started."""
-    from weir.spark.inputs.files import find_inputs
+    from weir.inputs.files import find_inputs
 
     try:
         find_inputs(wanted.files, settings.input_roots, wanted.format)

@@ -17,6 +17,8 @@ from weir.controller.commit import commit_begun
 from weir.controller.staged import check_written
 from weir.controller.transactions import Committed, begin
 from weir.errors import Conflict, counted
+from weir.inputs.files import Inputs
+from weir.inputs.unchanged import check_unchanged
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
@@ -25,10 +27,8 @@ from weir.spark.base.session import check_classic
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
-from weir.spark.inputs.files import Inputs
 from weir.spark.inputs.queries import queried
 from weir.spark.inputs.rows import read_inputs, reading_session
-from weir.spark.inputs.unchanged import check_unchanged
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 cause becomes one sentence that names the file, and a class that says whether a retry may help."""
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,12 +10,9 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from weir.errors import InvalidInput, WeirError
-from weir.warehouse.filesystem import filesystem
-from weir.warehouse.second_reader import damage_of_parquet
+from weir.errors import InvalidInput
+from weir.inputs.unreadable import UnreadableFile, damage_of, damaged, one_line, stored
 
-_PIECE = 16 << 20
-_CLASS = re.compile(r"[\w.$]*(Exception|Error): |@[0-9a-f]{6,}")
 # Java's errors that come from the content of a file, by their innermost cause.
 _FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parquet.",
                "shaded.parquet.", "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
@@ -25,13 +21,6 @@ _NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException
 # Java's answer would follow. Of a JVM that answers, each name without a dot is a package at least.
 _NO_ANSWER = re.compile(r"An error occurred while calling \S+|\w+ does not exist in the JVM")
 _MOST_SUSPECTS = 100  # files that are read again, one by one, if Spark does not say which failed
-LONGEST = 300  # characters of another error that a sentence quotes
-
-
-class UnreadableFile(WeirError):
-    """An undamaged file could not be read. Its storage may be available again later."""
-
-    retryable = True
 
 
 def first_cause(error: BaseException) -> str:
@@ -68,13 +57,6 @@ def jvm_has_ended(error: BaseException) -> bool:
     return False
 
 
-def one_line(message: str) -> str:
-    """Return the first line of another program's message, without class names of errors."""
-    first = (message.strip().splitlines() or [""])[0]
-    printable = "".join(c if c.isprintable() else "?" for c in first)
-    return _CLASS.sub("", printable)[:LONGEST].rstrip(". ")
-
-
 @contextmanager
 def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
     """Run a block in which Spark reads these files below a root.
@@ -98,7 +80,7 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         for one in suspects:
             if (damage := damage_of(root, one, format_)) is not None:
                 raise damaged(one, damage) from None
-        if _is_final(error) and all(_stored(root, one) for one in suspects):
+        if _is_final(error) and all(stored(root, one) for one in suspects):
             raise InvalidInput(
                 "file_invalid",
                 f"Spark can't read {which} ({first_cause(error)}), so nothing was "
@@ -150,34 +132,6 @@ def _of_values(error: BaseException) -> bool:
     return any(".parquet." in str(at.getClassName()) for at in causes[-1].getStackTrace()[:3])
 
 
-def damage_of(root: str, path: str, format_: str) -> str | None:
-    """Return what another reader says is wrong with the file. Return None if it can read the whole
-    file, or if the storage is not available now."""
-    system, base = filesystem(root)
-    try:
-        if format_ == "parquet":
-            damage = damage_of_parquet(root, path)
-            return one_line(damage) if damage and _stored(root, path) else None
-        with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-            _exhaust(iter(lambda: source.read(_PIECE), b""))
-    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's errors are among these
-        # If the storage is not available, nothing is known about the file.
-        damage = one_line(str(error)) or type(error).__name__
-        return damage if _stored(root, path) else None
-    return None
-
-
-def _stored(root: str, path: str) -> bool:
-    """Return whether the storage gives all bytes of a file."""
-    system, base = filesystem(root)
-    try:
-        with system.open_input_stream(f"{base}/{path}", compression=None) as source:
-            _exhaust(iter(lambda: source.read(_PIECE), b""))
-    except OSError:
-        return False
-    return True
-
-
 def _is_final(error: BaseException) -> bool:
     """Return whether an error comes from what the file has, and not from its storage or memory."""
     causes = [(str(c.getClass().getName()), str(c.getMessage() or "")) for c in causes_of(error)]
@@ -187,16 +141,3 @@ def _is_final(error: BaseException) -> bool:
     if name in _NOT_FROM_FILES:
         return False
     return name.startswith(_FROM_FILES) or "org.apache.parquet.format" in message
-
-
-def _exhaust(pieces: Iterator[Any]) -> None:
-    deque(pieces, maxlen=0)
-
-
-def damaged(path: str, damage: str) -> InvalidInput:
-    """Return the error for a damaged file."""
-    return InvalidInput(
-        "file_damaged",
-        f"the input file {path!r} is damaged ({damage}), so nothing was appended; check that it "
-        "was copied completely, or write it again.",
-    )

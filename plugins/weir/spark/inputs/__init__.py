@@ -1,1 +1,1 @@
-"""Input files: which ones, their columns, and their rows with a rank each."""
+"""Input files with Spark: their columns, and their rows with a rank each."""

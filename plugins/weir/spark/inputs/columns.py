@@ -10,16 +10,16 @@ from pyspark.sql import functions as F
 
 from weir.errors import InvalidInput
 from weir.front_ends import called
+from weir.inputs.files import Inputs
+from weir.kernel.text_options import TextOptions
 from weir.model.schema import Field
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.malformed import MALFORMED
 from weir.spark.base.session import COMPLETE
 from weir.spark.inputs.csv_columns import Csv, csv_columns
-from weir.spark.inputs.files import Inputs
 from weir.spark.inputs.json_columns import Json, json_columns
 from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
 from weir.spark.inputs.places import FILE, file_names, one_slash
-from weir.spark.inputs.text_options import TextOptions
 from weir.warehouse.paths import spark_path
 
 ROW = "_weir_row"  # the column with the number of a row in its Parquet file

@@ -1,10 +1,8 @@
 """Csv files: their columns, their rows as texts, and the values of these in the columns' types."""
 
-import codecs
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,17 +10,19 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.errors import InvalidInput
 from weir.front_ends import give
-from weir.model.names import check_user_columns, shortened
+from weir.inputs.compression import ENDINGS, compression_of
+from weir.inputs.csv_header import check_encoding, check_text_of, names_of
+from weir.inputs.files import Inputs
+from weir.kernel.text_guess import Guess
+from weir.kernel.text_options import ENCODINGS, TextOptions
+from weir.model.names import shortened
 from weir.model.schema import GUESSED, VOID, Field, show
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.malformed import MALFORMED, fault, malformed
 from weir.spark.base.session import COMPLETE
-from weir.spark.failures.unreadable import damage_of, damaged
-from weir.spark.inputs.files import Inputs
-from weir.spark.inputs.guess import Guess, guess
+from weir.spark.inputs.guess import guess
 from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
-from weir.spark.inputs.text_files import Header, check_text_of, header, look, unclosed_quote
-from weir.spark.inputs.text_options import ENCODINGS
+from weir.spark.inputs.text_files import look, unclosed_quote
 from weir.spark.inputs.text_values import leaves, number, value
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import spark_path
@@ -30,7 +30,6 @@ from weir.warehouse.paths import spark_path
 _TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
 _SHOWN = 40  # the most columns whose types are said
 _ROW = "_weir_csv_row"  # the text of a row that is no csv row of so many columns
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Csv:
         paths = [exact(spark_path(inputs.root, inputs.files[i].path)) for i in group]
         names = [one["name"] for one in self.fields]
         struct = StructType([StructField(name, StringType()) for name in [*names, _ROW]])
-        reader = spark.read.schema(struct).options(**how.reading(), **COMPLETE)
+        reader = spark.read.schema(struct).options(**reading(how), **COMPLETE)
         reader = reader.option("header", how.header and not self.dropped).option(
             "enforceSchema", True
         )
@@ -114,8 +113,20 @@ class Csv:
 
     def _writing(self) -> dict[str, str]:
         white = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
-        options = {k: v for k, v in self.inputs.how.reading().items() if k != "encoding"}
+        options = {k: v for k, v in reading(self.inputs.how).items() if k != "encoding"}
         return {**options, **white}
+
+
+def reading(how: TextOptions) -> dict[str, str]:
+    """Return Spark's options for csv files that are written so."""
+    return {
+        "sep": how.separator,
+        "quote": how.quote or "\0",
+        "escape": how.escape or how.quote or "\0",
+        "comment": how.comment or "\0",
+        "encoding": ENCODINGS[how.encoding],
+        "nullValue": how.null_value,
+    }
 
 
 def _is_number(kind: object) -> bool:
@@ -137,9 +148,9 @@ def csv_columns(
 
     Raises InvalidInput that names what cannot be read, or not unchanged.
     """
-    names, dropped = _header(inputs, known)
-    check_user_columns(names)
-    _check_separator(inputs, names, known)
+    named = names_of(inputs, known)
+    inputs, names, dropped = replace(inputs, how=named.how), named.names, named.dropped
+    _check_endings(inputs)
     several = _several_lines(spark, inputs)
     types = {one["name"]: one for one in known or []}
     texts = [types.get(name) or {**_TEXT, "name": name} for name in names]
@@ -187,73 +198,13 @@ def _lines(found: dict[str, Guess], inputs: Inputs) -> list[str]:
     return lines
 
 
-def _header(inputs: Inputs, known: list[Field] | None) -> tuple[list[str], int]:
-    """Return the columns of the files, and how many rows of each Spark must drop itself."""
-    system, base = filesystem(inputs.root)
-    how = inputs.how
-
-    def first(path: str) -> Header:
-        try:
-            with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-                return header(source, path, how)
-        except OSError:
-            if (damage := damage_of(inputs.root, path, "csv")) is not None:
-                raise damaged(path, damage) from None
-            raise
-
-    with ThreadPoolExecutor(16) as pool:
-        headers = list(pool.map(first, [file.path for file in inputs.files]))
-    one = headers[0]
-    for file, other in zip(inputs.files, headers, strict=True):
-        if not other.names:
-            what = "header line; add one, or say that the files have none" if how.header else "row"
-            raise InvalidInput("header_missing", f"the file {file.path!r} has no {what}.")
-        if other.before != one.before or (
-            other.names != one.names if how.header else len(other.names) != len(one.names)
-        ):
-            raise InvalidInput(
-                "headers_differ",
-                f"the header line of {file.path!r} ({', '.join(other.names[:5])}) is not the same "
-                f"as that of {inputs.files[0].path!r} ({', '.join(one.names[:5])}); append files "
-                "with different headers separately.",
-            )
-    dropped = 0
-    if how.skip_lines:
-        dropped = one.before + (1 if how.header else 0)
-    if how.header:
-        return [name or f"_c{i}" for i, name in enumerate(one.names)], dropped
-    if known and len(known) != len(one.names):
-        raise InvalidInput(
-            "columns_unknown",
-            f"the first row of {inputs.files[0].path!r} has {len(one.names)} values, but the "
-            f"stream has {len(known)} columns, and the files have no header line; add one.",
-        )
-    return [f["name"] for f in known] if known else [
-        f"_c{i}" for i in range(len(one.names))
-    ], dropped
-
-
-def _check_separator(inputs: Inputs, names: list[str], known: list[Field] | None) -> None:
-    """Raise InvalidInput for a single column whose name looks like several."""
-    if len(names) > 1 or names[0] in {one["name"] for one in known or []}:
-        return
-    for other in (";", "\t", "|", ","):
-        if other in names[0]:
-            raise InvalidInput(
-                "separator_wrong",
-                f"the header line of {inputs.files[0].path!r} has one column, "
-                f"{shortened(names[0])}; {give(separator=other)} if the file uses it, or rename "
-                "the column.",
-            )
-
-
 def _several_lines(spark: SparkSession, inputs: Inputs) -> frozenset[int]:
     """Return the files that have newlines inside quotes. Raises InvalidInput for a file with a
     quote that is never closed, or with bytes that its encoding does not have."""
     how = inputs.how
     if how.encoding != "utf-8":
         for file in inputs.files:
-            _check_encoding(inputs, file.path)
+            check_encoding(inputs, file.path)
     if how.wide:
         return frozenset(range(len(inputs.files)))
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
@@ -282,30 +233,19 @@ def _several_lines(spark: SparkSession, inputs: Inputs) -> frozenset[int]:
     return frozenset(several)
 
 
-def _check_encoding(inputs: Inputs, path: str) -> None:
-    """Raise InvalidInput for a file with bytes that its encoding does not have, or with NUL."""
+def _check_endings(inputs: Inputs) -> None:
+    """Raise InvalidInput for a file that Spark would not decompress, or would try to: it goes by
+    the ends of names."""
     system, base = filesystem(inputs.root)
-    decoder = codecs.getincrementaldecoder(inputs.how.encoding)("strict")
-    line = 1
-    with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-        while True:
-            piece = source.read(_PIECE)
-            try:
-                text = decoder.decode(piece, final=not piece)
-            except UnicodeDecodeError as error:
-                wrong = error.object[error.start : error.start + 4]
-                raise InvalidInput(
-                    "encoding_wrong",
-                    f"{path!r} is not {ENCODINGS[inputs.how.encoding]}: at about line "
-                    f"{line:,} it has the bytes {wrong.hex(' ')}, which that lacks; "
-                    f"{give(encoding='ENCODING')} with that of the file.",
-                ) from None
-            line += text.count("\n")
-            if "\0" in text:
-                raise InvalidInput(
-                    "nul_characters",
-                    f"{path!r} has NUL characters at about line {line:,}; remove them, or "
-                    f"{give(encoding='ENCODING')} with that of the file.",
-                )
-            if not piece:
-                return
+    for file in inputs.files:
+        with system.open_input_file(f"{base}/{file.path}") as source:
+            found = compression_of(source)
+        shown = next((name for name, end in ENDINGS.items() if file.path.lower().endswith(end)), "")
+        if found != shown:
+            is_ = f"compressed with {found}" if found else "not compressed"
+            ends = f"end in {ENDINGS[found]}" if found else f"not end in {ENDINGS[shown]}"
+            raise InvalidInput(
+                "compression_unsupported",
+                f"the input file {file.path!r} is {is_}, and Spark goes by its name; let that "
+                f"{ends}, or {give(engine='pyarrow')}.",
+            )

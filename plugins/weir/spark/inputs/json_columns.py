@@ -18,12 +18,13 @@ from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 from weir.front_ends import do
+from weir.inputs.csv_header import check_text_of
+from weir.inputs.files import Inputs
+from weir.kernel.text_guess import SAMPLE
 from weir.model.schema import GUESSED, VOID, Field, plain, show
 from weir.spark.base.exact import exact
 from weir.spark.base.malformed import MALFORMED, malformed
 from weir.spark.base.session import COMPLETE
-from weir.spark.inputs.files import Inputs
-from weir.spark.inputs.guess import SAMPLE
 from weir.spark.inputs.json_texts import (
     LONG_NUMBER,
     Texts,
@@ -37,7 +38,6 @@ from weir.spark.inputs.json_texts import (
 from weir.spark.inputs.places import BLOCK, FILE
 from weir.spark.inputs.text_files import (
     LONGEST_LINE,
-    check_text_of,
     either,
     gained,
     has_gained,

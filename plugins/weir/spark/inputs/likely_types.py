@@ -12,8 +12,9 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from weir.spark.inputs.text_options import TextOptions
-from weir.spark.inputs.text_values import CANONICAL, END, ZONE, value
+from weir.kernel.text_options import TextOptions
+from weir.kernel.text_patterns import CANONICAL, ZONE
+from weir.spark.inputs.text_values import END, value
 
 _WHOLE = r"-?[0-9]+"
 _CLOCK = r"[0-9]{2}:[0-9]{2}"
@@ -46,7 +47,7 @@ def _number(seen: Sequence[str], how: TextOptions) -> Likely | None:
     whole = [re.fullmatch(_WHOLE, text) is not None for text in seen]
     if all(whole):
         return Likely("long", "", lambda text: _comes_back(text, "long"))
-    if all(re.match(CANONICAL, text) for text in seen):
+    if all(re.fullmatch(CANONICAL, text) for text in seen):
         fractions = any(re.search("[.eEN]", text) for text in seen)
         zeros = any(text.endswith(".0") for text in seen)
         if not fractions or (zeros and any(whole)):

@@ -7,14 +7,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
+from weir.inputs.files import Inputs
+from weir.inputs.parquet_footer import CODECS, Encrypted, WrongFooter, read_footer
+from weir.inputs.unreadable import one_line
 from weir.model.names import check_user_columns
 from weir.model.schema import VOID, Field, is_open, plain, same_type, show, simple_types, wider
 from weir.spark.base.conversion import UUID, converted, each_type
 from weir.spark.base.exact import quoted
 from weir.spark.base.nanoseconds import NANOSECONDS, in_microseconds
-from weir.spark.failures.unreadable import one_line
-from weir.spark.inputs.files import Inputs
-from weir.spark.inputs.parquet_footer import CODECS, Encrypted, WrongFooter, read_footer
 from weir.spark.inputs.parquet_types import columns_of_elements
 from weir.warehouse.filesystem import filesystem
 

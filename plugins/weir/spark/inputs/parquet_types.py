@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.inputs.parquet_footer import WrongFooter
 from weir.model.schema import DEEPEST, VOID, Field
 from weir.spark.base.conversion import UUID
 from weir.spark.base.nanoseconds import in_nanoseconds
-from weir.spark.inputs.parquet_footer import WrongFooter
 
 _REQUIRED, _REPEATED = 0, 2
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED")

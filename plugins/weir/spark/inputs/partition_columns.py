@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from weir.errors import InvalidInput
+from weir.inputs.folder_names import Partitions
 from weir.model.names import shortened
 from weir.model.schema import SEQ, Field
 from weir.spark.base.exact import quoted
 from weir.spark.base.routing import constant_array
-from weir.spark.inputs.folder_names import Partitions
 
 _VALUE = "_weir_partition"
 

@@ -12,13 +12,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from weir.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK, Inputs
+from weir.inputs.folder_names import partitions_of
 from weir.model.schema import SEQ, Field
 from weir.spark.base.nanoseconds import AS_LONG
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import private_session
 from weir.spark.inputs.columns import ROW, Columns, columns_of
-from weir.spark.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK, Inputs
-from weir.spark.inputs.folder_names import partitions_of
 from weir.spark.inputs.partition_columns import with_partitions
 from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
 from weir.warehouse.paths import spark_path

@@ -5,35 +5,19 @@ row. It rounds numbers of json files that a double cannot represent, and drops f
 that the stream's column does not have.
 """
 
-import codecs
-import csv
 import io
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from weir.errors import InvalidInput
-from weir.front_ends import give
-from weir.model.names import shortened, unstorable
-from weir.spark.inputs.text_options import ENCODINGS, TextOptions
+from weir.inputs.csv_header import Finding
+from weir.kernel.text_options import TextOptions
 from weir.warehouse.filesystem import filesystem
 
 LONGEST_LINE = 16 << 20  # bytes
-LONGEST_HEADER = 1 << 20  # bytes
-
-
-@dataclass(frozen=True)
-class Finding:
-    """How many lines of a file are not UTF-8, how many have NUL, and the first of them. Both are 0
-    if all that was found is a line that ends inside quotes."""
-
-    not_utf8: int
-    nul: int
-    example: str
 
 
 def look(lines: DataFrame, how: TextOptions | None) -> dict[str, Finding]:
@@ -107,91 +91,6 @@ def unclosed_quote(root: str, path: str, how: TextOptions) -> int:
             elif ends.fullmatch(line.rstrip("\r\n")) is not None:
                 began = 0
     return began
-
-
-@dataclass(frozen=True)
-class Header:
-    """The columns that the first record of a csv file names, or the values that it has, and how
-    many rows Spark finds in what comes before it."""
-
-    names: list[str]
-    before: int
-
-
-def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
-    """Return the first record of a csv file after the lines to skip. It may have newlines in
-    quotes. Raises InvalidInput if it is too long, cannot be read, or is not in its encoding."""
-    start = source.read(LONGEST_HEADER)
-    decoder = codecs.getincrementaldecoder(how.encoding)(
-        "surrogateescape" if how.encoding == "utf-8" else "strict"
-    )
-    try:
-        text = decoder.decode(start, final=False).removeprefix("\ufeff")
-    except UnicodeDecodeError:
-        raise InvalidInput(
-            "encoding_wrong",
-            f"the first lines of {path!r} are not {ENCODINGS[how.encoding]} text; "
-            f"{give(encoding='ENCODING')} with that of the file.",
-        ) from None
-    lines = io.StringIO(text, newline="").readlines()
-    skipped, kept = lines[: how.skip_lines], lines[how.skip_lines :]
-    before = sum(_is_row(line, how) for line in skipped)
-    while kept and not _is_row(kept[0], how):
-        kept.pop(0)
-    escape = how.escape if how.escape not in ("", how.quote) else None
-    records = csv.reader(
-        kept, delimiter=how.separator, quotechar=how.quote or None, escapechar=escape,
-        quoting=csv.QUOTE_MINIMAL if how.quote else csv.QUOTE_NONE, strict=True,
-    )  # fmt: skip
-    try:
-        found = next(records, [])
-    except csv.Error as error:
-        raise InvalidInput(
-            "header_invalid", f"the header line of {path!r} can't be read: {error}."
-        ) from None
-    if len(start) == LONGEST_HEADER and records.line_num > 0 and not _ends(text):
-        raise InvalidInput(
-            "header_invalid",
-            f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; check that it "
-            "is a csv file with a header line.",
-        )
-    for name in found if how.header else ():
-        if unstorable(name):
-            raise InvalidInput(
-                "encoding_wrong",
-                f"the header line of {path!r} is not {ENCODINGS[how.encoding]} text (it has "
-                f"{shortened(name, 60)}); {give(encoding='ENCODING')} with that of the file, such "
-                "as windows-1252 or utf-16.",
-            )
-    return Header(found, before)
-
-
-def _is_row(line: str, how: TextOptions) -> bool:
-    """Return whether Spark takes a line for a row: it passes over blank lines and comments."""
-    return bool(line.strip()) and not (how.comment and line.startswith(how.comment))
-
-
-def _ends(text: str) -> bool:
-    return "\n" in text or "\r" in text
-
-
-def check_text_of(path: str, found: Finding) -> None:
-    """Raise InvalidInput for a file with bytes that are not UTF-8, or with NUL characters."""
-    if found.not_utf8:
-        raise InvalidInput(
-            "encoding_wrong",
-            f"{found.not_utf8:,} lines of {path!r} are not UTF-8 (the first one is "
-            f"{shortened(found.example)}); for a csv file {give(encoding='ENCODING')} with that of "
-            "the file, such as windows-1252, or convert it, for example with iconv -f windows-1252 "
-            "-t UTF-8.",
-        )
-    if found.nul:
-        raise InvalidInput(
-            "nul_characters",
-            f"{found.nul:,} lines of {path!r} have NUL characters (\\x00; the first one is "
-            f"{shortened(found.example)}); remove them, or for a csv file "
-            f"{give(encoding='ENCODING')} with that of the file, such as utf-16.",
-        )
 
 
 def unfit(value: Column) -> Column:

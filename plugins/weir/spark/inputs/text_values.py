@@ -10,26 +10,23 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from weir.spark.inputs.text_options import TextOptions
+from weir.kernel.text_options import TextOptions
+from weir.kernel.text_patterns import (
+    CANONICAL,
+    DAY,
+    INFINITE,
+    INSTANT,
+    INTEGER,
+    LOCAL,
+    NUMBER,
+    SPECIAL,
+    TIMESTAMP,
+    ZONE,
+)
 
 INTEGERS = ("byte", "short", "integer", "long")
 # The end of a text. `$` is also before a newline at the end, which a cast would drop.
 END = r"(?![\s\S])"
-_INTEGER = rf"^(?:0|-?[1-9][0-9]{{0,18}}){END}"
-# A number as in JSON. Of a guessed column, as programs write a double back.
-NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?" + END
-CANONICAL = (
-    r"^-?(?:(?:0|[1-9][0-9]*)(?:\.(?:0|[0-9]*[1-9]))?"
-    r"|[1-9](?:\.[0-9]*[1-9])?e[+-][0-9]{2,3}"  # as Python writes it
-    r"|[1-9]\.(?:0|[0-9]*[1-9])E-?[0-9]{1,3})" + END  # as Java does
-)
-_INFINITE = r"^(?:[nN][aA][nN]|[+-]?(?:[iI]nf|INF|Infinity))" + END
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
-ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
-TIMESTAMP = rf"^{_DAY}[ T]{_CLOCK} ?{ZONE}?{END}"
-_LOCAL = rf"^{_DAY}(?:[ T]{_CLOCK})?{END}"
-_INSTANT = rf"^{_DAY}(?:[ T]{_CLOCK} ?{ZONE}?)?{END}"
 _SURE = 15  # so many digits every double keeps
 
 
@@ -40,7 +37,7 @@ def value(text: Column, kind: str, how: TextOptions, guessed: bool = False) -> C
     """
     if kind in INTEGERS:
         plain = number(text, how)
-        return _cast(plain, _INTEGER, kind)
+        return _cast(plain, _whole(INTEGER), kind)
     if kind in ("double", "float"):
         return _approximate(number(text, how), kind, guessed)
     if kind.startswith("decimal"):
@@ -55,11 +52,15 @@ def value(text: Column, kind: str, how: TextOptions, guessed: bool = False) -> C
     if kind == "timestamp_ntz":
         if how.timestamp_format:
             return _timestamp(text, how, guessed).cast(kind)
-        return _cast(text, _LOCAL, kind)
+        return _cast(text, _whole(LOCAL), kind)
     if kind == "binary":
         return text.cast("binary")
     found = text.try_cast(kind)
     return found if kind == "string" else F.when(found.cast("string") == text, found)
+
+
+def _whole(pattern: str) -> str:
+    return f"^{pattern}{END}"
 
 
 def _cast(text: Column, pattern: str, kind: str) -> Column:
@@ -77,7 +78,7 @@ def number(text: Column, how: TextOptions) -> Column:
     whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
     written = rf"^-?{whole}(?:{point}[0-9]+)?(?:[eE][+-]?[0-9]+)?{END}"
     plain = F.translate(text, how.decimal + how.thousands, ".")
-    return F.when(text.rlike(written), plain).when(text.rlike(_INFINITE), text)
+    return F.when(text.rlike(written), plain).when(text.rlike(_whole(INFINITE)), text)
 
 
 def digits(text: Column) -> Column:
@@ -98,18 +99,18 @@ def keeps_digits(text: Column, found: Column, sure: int = _SURE) -> Column:
 
 
 def _approximate(plain: Column, kind: str, guessed: bool) -> Column:
-    found = _cast(plain, CANONICAL if guessed else NUMBER, kind)
+    found = _cast(plain, _whole(CANONICAL if guessed else NUMBER), kind)
     sure = _SURE if kind == "double" else 6
     short = (F.length(plain) <= sure) & ~plain.contains("e") & ~plain.contains("E")
     kept = found.isNotNull() & (short | keeps_digits(plain, found, sure))
-    special = "^(?:NaN|-?Infinity)" + END if guessed else _INFINITE
+    special = _whole(SPECIAL if guessed else INFINITE)
     return F.when(kept, found).when(
         plain.rlike(special), F.regexp_replace(plain, "(?i)inf$", "Infinity").try_cast(kind)
     )
 
 
 def _decimal(plain: Column, kind: str, guessed: bool) -> Column:
-    found = _cast(plain, NUMBER, kind)
+    found = _cast(plain, _whole(NUMBER), kind)
     kept = found.cast("string") == plain
     if not guessed:
         same = digits(plain) == digits(found.cast("string"))
@@ -122,7 +123,7 @@ def _date(text: Column, how: TextOptions) -> Column:
         found = F.try_to_timestamp(text, F.lit(how.date_format)).cast("date")
         back = F.date_format(found, how.date_format)
     else:
-        found = _cast(text, f"^{_DAY}$", "date")
+        found = _cast(text, f"^{DAY}$", "date")
         back = found.cast("string")
     return F.when((back == text) & (F.year(found).between(1, 9999)), found)
 
@@ -131,21 +132,31 @@ def _timestamp(text: Column, how: TextOptions, guessed: bool) -> Column:
     if how.timestamp_format:
         found = F.try_to_timestamp(text, F.lit(how.timestamp_format))
         back = F.date_format(found, how.timestamp_format)
-        return F.when((back == text) & F.year(found).between(1, 9999), found)
-    found = _cast(text, TIMESTAMP if guessed else _INSTANT, "timestamp")
+        kept = (back == text) & F.year(found).between(1, 9999)
+        return F.when(kept & _is_once(found) if how.time_zone != "UTC" else kept, found)
+    found = _cast(text, _whole(TIMESTAMP if guessed else INSTANT), "timestamp")
     kept = ~text.startswith("0000")
     # Of a text of this pattern; a minus of the day is before the eleventh character.
     with_zone = text.endswith("Z") | F.contains(text, F.lit("+")) | (F.locate("-", text, 11) > 0)
     if how.time_zone != "UTC":  # a time that a change of the clocks leaves out does not come back
         local = F.translate(F.left(text, F.lit(16)), "T", " ")
         shown = F.left(found.cast("string"), F.length(local))
-        kept = kept & (with_zone | (shown == local))
+        kept = kept & (with_zone | ((shown == local) & _is_once(found)))
     if guessed:
         there = F.translate(F.regexp_extract(text, ZONE + "$", 0), ":", "")
         shown = F.translate(F.date_format(found, "xxx"), ":", "")
         utc = (there == "Z") & (shown == "+0000")
         kept = kept & (~with_zone | utc | (there == shown))
     return F.when(kept, found)
+
+
+def _is_once(found: Column) -> Column:
+    """Return whether the clocks of the session's zone show the time of an instant only once: they
+    are put back by an hour, or by half an hour."""
+    shown = found.cast("string")
+    return (F.timestamp_add("MINUTE", F.lit(30), found).cast("string") != shown) & (
+        F.timestamp_add("MINUTE", F.lit(60), found).cast("string") != shown
+    )
 
 
 def leaves(kind: Any) -> bool:

@@ -14,10 +14,10 @@ from pyarrow import fs
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
+from weir.inputs.file_formats import AUTO, FORMATS, TABS, format_of
+from weir.inputs.folder_names import is_partition, partitions_of
+from weir.kernel.text_options import TextOptions
 from weir.model.names import check_text, shortened
-from weir.spark.inputs.file_formats import AUTO, FORMATS, TABS, format_of
-from weir.spark.inputs.folder_names import is_partition, partitions_of
-from weir.spark.inputs.text_options import TextOptions
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root
 
@@ -120,7 +120,7 @@ def find_inputs(
     root = ""
     for given in paths:
         check_text("the path", given)
-        this_root, relative = below_root(given.strip(), roots, "input path")
+        this_root, relative, there = _found(given, roots)
         if root and this_root != root:
             raise InvalidInput(
                 "input_roots_differ",
@@ -128,7 +128,6 @@ def find_inputs(
                 "each root separately.",
             )
         root = this_root
-        there = _look(root, relative, roots)
         if [path for path, _, _ in there] != [relative]:
             folders.append(relative)
         found += there
@@ -157,6 +156,18 @@ def find_inputs(
         folders=tuple(folders),
         tags=tags_of(root, [path for path, _, modified in found if _is_fresh(modified)]),
     )
+
+
+def _found(given: str, roots: Sequence[str]) -> tuple[str, str, list[tuple[str, int, str]]]:
+    """Return the root of a path, the path below it, and the files that it names. Blanks around a
+    path are part of it if there is such a file."""
+    root, relative = below_root(given, roots, "input path")
+    try:
+        return root, relative, _look(root, relative, roots)
+    except InvalidInput as error:
+        if error.code != "file_not_found" or given == given.strip():
+            raise
+    return _found(given.strip(), roots)
 
 
 def _is_fresh(modified: str) -> bool:

@@ -3,8 +3,8 @@ given rows of which nobody knows which they are."""
 
 from pyarrow import fs
 
-from weir.spark.failures.unreadable import UnreadableFile
-from weir.spark.inputs.files import Inputs, tags_of
+from weir.inputs.files import Inputs, tags_of
+from weir.inputs.unreadable import UnreadableFile
 from weir.warehouse.filesystem import filesystem
 
 _SHOWN = 3  # the most files that a sentence names

@@ -91,17 +91,6 @@ class TextOptions:
         looks like a newline may be a part of one."""
         return self.encoding.startswith("utf-16")
 
-    def reading(self) -> dict[str, str]:
-        """Return Spark's options for these files."""
-        return {
-            "sep": self.separator,
-            "quote": self.quote or "\0",
-            "escape": self.escape or self.quote or "\0",
-            "comment": self.comment or "\0",
-            "encoding": ENCODINGS[self.encoding],
-            "nullValue": self.null_value,
-        }
-
 
 def _encoding(given: str) -> str:
     try:

@@ -1,0 +1,221 @@
+"""The header lines of csv files: the columns that they name, and that all files name the same."""
+
+import codecs
+import csv
+import io
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import IO
+
+from weir.errors import InvalidInput
+from weir.front_ends import give
+from weir.inputs.files import Inputs
+from weir.inputs.unreadable import text_of
+from weir.kernel.text_options import ENCODINGS, TextOptions
+from weir.model.names import shortened, unstorable
+from weir.model.schema import Field, plain
+
+LONGEST_HEADER = 1 << 20  # bytes
+_PIECE = 1 << 20
+_SEPARATOR = re.compile(r'"?sep=([^\r\n"])"?')
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How many lines of a file are not UTF-8, how many have NUL, and the first of them. Both are 0
+    if all that was found is a line that ends inside quotes."""
+
+    not_utf8: int
+    nul: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first record of a csv file: the columns that it names, or the values that it has.
+    `before`: how many rows Spark finds in what comes before it; `how`: the options with what the
+    file itself says (`sep=;`)."""
+
+    names: list[str]
+    before: int
+    how: TextOptions
+
+
+@dataclass(frozen=True)
+class Named:
+    """The columns of csv files, the options with which they are read, and how many rows of each
+    Spark must drop itself."""
+
+    names: list[str]
+    how: TextOptions
+    dropped: int
+
+
+def names_of(inputs: Inputs, known: list[Field] | None) -> Named:
+    """Return the columns of csv files, whose header lines must be the same. `known`: those of the
+    stream. Raises InvalidInput for header lines that can't be columns of a stream."""
+
+    def first(path: str) -> Header:
+        with text_of(inputs.root, path) as source:
+            return header(source, path, inputs.how)
+
+    with ThreadPoolExecutor(16) as pool:
+        headers = list(pool.map(first, [file.path for file in inputs.files]))
+    one, how = headers[0], headers[0].how
+    for file, other in zip(inputs.files, headers, strict=True):
+        if not other.names:
+            what = "header line; add one, or say that the files have none" if how.header else "row"
+            raise InvalidInput("header_missing", f"the file {file.path!r} has no {what}.")
+        if (other.before, other.how) != (one.before, how) or (
+            other.names != one.names if how.header else len(other.names) != len(one.names)
+        ):
+            raise InvalidInput(
+                "headers_differ",
+                f"the header line of {file.path!r} ({', '.join(other.names[:5])}) is not the same "
+                f"as that of {inputs.files[0].path!r} ({', '.join(one.names[:5])}); append files "
+                "with different headers separately.",
+            )
+    if not how.header and known and len(known) != len(one.names):
+        raise InvalidInput(
+            "columns_unknown",
+            f"the first row of {inputs.files[0].path!r} has {len(one.names)} values, but the "
+            f"stream has {len(known)} columns, and the files have no header line; add one.",
+        )
+    names = [name if name and how.header else f"_c{i}" for i, name in enumerate(one.names)]
+    if not how.header and known:
+        names = [field["name"] for field in known]
+    # Before anything else of the files is read: there may be thousands too many.
+    plain([{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in names])
+    _check_separator(inputs, names, known)
+    dropped = one.before + (1 if how.header else 0) if how.skip_lines else 0
+    return Named(names, how, dropped)
+
+
+def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
+    """Return the first record of a csv file after the lines to skip. It may have newlines in
+    quotes. Raises InvalidInput if it is too long, cannot be read, or is not in its encoding."""
+    start = source.read(LONGEST_HEADER)
+    decoder = codecs.getincrementaldecoder(how.encoding)(
+        "surrogateescape" if how.encoding == "utf-8" else "strict"
+    )
+    try:
+        text = decoder.decode(start, final=False).removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise InvalidInput(
+            "encoding_wrong",
+            f"the first lines of {path!r} are not {ENCODINGS[how.encoding]} text; "
+            f"{give(encoding='ENCODING')} with that of the file.",
+        ) from None
+    lines = io.StringIO(text, newline="").readlines()
+    if lines:
+        how = _told(lines[0], how)
+    skipped, kept = lines[: how.skip_lines], lines[how.skip_lines :]
+    before = sum(_is_row(line, how) for line in skipped)
+    while kept and not _is_row(kept[0], how):
+        kept.pop(0)
+    escape = how.escape if how.escape not in ("", how.quote) else None
+    records = csv.reader(
+        kept, delimiter=how.separator, quotechar=how.quote or None, escapechar=escape,
+        quoting=csv.QUOTE_MINIMAL if how.quote else csv.QUOTE_NONE, strict=True,
+    )  # fmt: skip
+    try:
+        found = next(records, [])
+    except csv.Error as error:
+        raise InvalidInput(
+            "header_invalid", f"the header line of {path!r} can't be read: {error}."
+        ) from None
+    if len(start) == LONGEST_HEADER and records.line_num > 0 and not _ends(text):
+        raise InvalidInput(
+            "header_invalid",
+            f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; check that it "
+            "is a csv file with a header line.",
+        )
+    for name in found if how.header else ():
+        if unstorable(name):
+            raise InvalidInput(
+                "encoding_wrong",
+                f"the header line of {path!r} is not {ENCODINGS[how.encoding]} text (it has "
+                f"{shortened(name, 60)}); {give(encoding='ENCODING')} with that of the file, such "
+                "as windows-1252 or utf-16.",
+            )
+    return Header(found, before, how)
+
+
+def _told(line: str, how: TextOptions) -> TextOptions:
+    """Return the options with the separator that the first line of a file names, as Excel reads it
+    (`sep=;`); that line is none of the data then."""
+    if how.skip_lines or not (match := _SEPARATOR.fullmatch(line.rstrip("\r\n"))):
+        return how
+    separator = match[1] if how.separator == "," else how.separator
+    return replace(how, separator=separator, skip_lines=1)
+
+
+def _is_row(line: str, how: TextOptions) -> bool:
+    """Return whether Spark takes a line for a row: it passes over blank lines and comments."""
+    return bool(line.strip()) and not (how.comment and line.startswith(how.comment))
+
+
+def _ends(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def check_text_of(path: str, found: Finding) -> None:
+    """Raise InvalidInput for a file with bytes that are not UTF-8, or with NUL characters."""
+    if found.not_utf8:
+        raise InvalidInput(
+            "encoding_wrong",
+            f"{found.not_utf8:,} lines of {path!r} are not UTF-8 (the first one is "
+            f"{shortened(found.example)}); for a csv file {give(encoding='ENCODING')} with that of "
+            "the file, such as windows-1252, or convert it, for example with iconv -f windows-1252 "
+            "-t UTF-8.",
+        )
+    if found.nul:
+        raise InvalidInput(
+            "nul_characters",
+            f"{found.nul:,} lines of {path!r} have NUL characters (\\x00; the first one is "
+            f"{shortened(found.example)}); remove them, or for a csv file "
+            f"{give(encoding='ENCODING')} with that of the file, such as utf-16.",
+        )
+
+
+def _check_separator(inputs: Inputs, names: list[str], known: list[Field] | None) -> None:
+    """Raise InvalidInput for a single column whose name looks like several."""
+    if len(names) > 1 or names[0] in {one["name"] for one in known or []}:
+        return
+    for other in (";", "\t", "|", ","):
+        if other in names[0]:
+            raise InvalidInput(
+                "separator_wrong",
+                f"the header line of {inputs.files[0].path!r} has one column, "
+                f"{shortened(names[0])}; {give(separator=other)} if the file uses it, or rename "
+                "the column.",
+            )
+
+
+def check_encoding(inputs: Inputs, path: str) -> None:
+    """Raise InvalidInput for a file with bytes that its encoding does not have, or with NUL."""
+    decoder = codecs.getincrementaldecoder(inputs.how.encoding)("strict")
+    line = 1
+    with text_of(inputs.root, path) as source:
+        while True:
+            piece = source.read(_PIECE)
+            try:
+                text = decoder.decode(piece, final=not piece)
+            except UnicodeDecodeError as error:
+                wrong = error.object[error.start : error.start + 4]
+                raise InvalidInput(
+                    "encoding_wrong",
+                    f"{path!r} is not {ENCODINGS[inputs.how.encoding]}: at about line "
+                    f"{line:,} it has the bytes {wrong.hex(' ')}, which that lacks; "
+                    f"{give(encoding='ENCODING')} with that of the file.",
+                ) from None
+            line += text.count("\n")
+            if "\0" in text:
+                raise InvalidInput(
+                    "nul_characters",
+                    f"{path!r} has NUL characters at about line {line:,}; remove them, or "
+                    f"{give(encoding='ENCODING')} with that of the file.",
+                )
+            if not piece:
+                return

@@ -1,0 +1,224 @@
+"""Guess the type of a column of texts: one is taken if each text comes back from its value
+(docs/decisions/0049). One pass over all rows takes the facts, and these decide."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.kernel.text_options import TextOptions
+from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, TIMESTAMP, ZONE
+from weir.kernel.text_values import matches, number, twice, value
+
+SAMPLE = 2_000  # values
+SHOWN = 40  # characters of an example
+NUMBER, DATE, TIME, BOOLEAN = "number", "date", "timestamp", "boolean"
+KINDS = (NUMBER, DATE, TIME, BOOLEAN)
+# Bits that all values of a column must have, and bits that any may have.
+LONG, DOUBLE, DECIMAL = 1, 2, 4
+WHOLE, POINT_ZERO, FRACTION = 1 << 40, 1 << 41, 1 << 42
+ZONED, WITHOUT_ZONE, WITH_T, BLANK, SECONDS, MINUTES, ENDS_IN_ZERO = (
+    1 << bit for bit in range(40, 47)
+)
+SCALES = 38
+
+
+@dataclass(frozen=True)
+class Facts:
+    """About the values of a column: the bits that all have, those that any has, the longest, and an
+    example against the type."""
+
+    every: int
+    some: int
+    longest: int
+    example: str | None
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The type of a column, null if all its values are, and why it has no narrower one."""
+
+    kind: str | None
+    why: str = ""
+
+
+def may_be(kind: str, seen: Sequence[str], how: TextOptions) -> bool:
+    """Return whether a kind may fit the values that were seen first."""
+    return all(_looks(kind, text, how) for text in seen)
+
+
+def _looks(kind: str, text: str, how: TextOptions) -> bool:
+    if kind == NUMBER:
+        plain = text
+        if how.decimal != "." or how.thousands:
+            plain = text.replace(how.thousands or "\0", "").replace(how.decimal, ".")
+        return bool(_is_plain(plain) or re.fullmatch(CANONICAL, plain)) or plain in (
+            "NaN", "Infinity", "-Infinity",
+        )  # fmt: skip
+    if kind == DATE:
+        if how.date_format:
+            return any(c.isdigit() for c in text)
+        return bool(re.fullmatch(DAY, text))
+    if kind == TIME:
+        if how.timestamp_format:
+            return any(c.isdigit() for c in text)
+        return bool(re.fullmatch(TIMESTAMP, text))
+    return text in ("true", "false")
+
+
+def _is_plain(text: str) -> bool:
+    return bool(re.fullmatch(PLAIN, text)) and not re.fullmatch(MINUS_ZERO, text)
+
+
+def guess(texts: pa.ChunkedArray, how: TextOptions) -> Guess:
+    """Return a guess for a column of texts."""
+    if len(texts) == 0:
+        return Guess("string", "no rows")
+    given = texts.drop_null()
+    there = given.filter(pc.not_equal(given, ""))
+    if len(there) == 0:
+        return Guess("string" if len(given) else None)
+    seen = there.slice(0, SAMPLE).to_pylist()
+    kinds = [kind for kind in KINDS if may_be(kind, seen, how)]
+    found = Guess("string", "" if kinds else reason(seen, how))
+    for kind in kinds:
+        if found.kind == "string":
+            found = decided(kind, _facts(there, kind, how), how)
+    if found.kind == "string" and kinds == [TIME] and how.time_zone != "UTC":
+        repeated = there.filter(twice(there, how))
+        if len(repeated):
+            why = f"{repeated[0].as_py()[:SHOWN]} is twice in {how.time_zone}"
+            return Guess("string", f"{why}, as its clocks are put back")
+    return found
+
+
+def _facts(texts: pa.ChunkedArray, kind: str, how: TextOptions) -> Facts:
+    """Return the facts about values that are there."""
+    every, some, kept = 0, 0, pa.chunked_array([[]], pa.bool_())
+    if kind == NUMBER:
+        whole = pc.is_valid(value(texts, "long", how, guessed=True))
+        if _all(whole):
+            return Facts(LONG | DECIMAL | DOUBLE, WHOLE | 1, 0, None)
+        double = pc.is_valid(value(texts, "double", how, guessed=True))
+        plain = number(texts, how)
+        decimal = pc.and_(
+            matches(plain, f"^{PLAIN}$"), pc.invert(matches(plain, f"^{MINUS_ZERO}$"))
+        )
+        every = DOUBLE * _all(double) | DECIMAL * _all(pc.or_(whole, decimal))
+        fractions = pc.utf8_length(pc.replace_substring_regex(plain, r"^[^.]*\.?", ""))
+        for size in pc.unique(pc.if_else(whole, 0, fractions).drop_null()).to_pylist():
+            some |= 1 << min(size, SCALES)
+        rest = plain.filter(pc.invert(whole))
+        some |= WHOLE * _any(whole) | POINT_ZERO * _any(pc.ends_with(rest, ".0"))
+        some |= FRACTION * _any(matches(rest, "[.eEN]"))
+        kept = pc.or_(whole, double)
+    else:
+        kept = pc.is_valid(value(texts, kind, how, guessed=True))
+        every = int(_all(kept))
+        some = _shapes(texts) if kind == TIME else 0
+    against = texts.filter(pc.invert(pc.fill_null(kept, False)))
+    least = pc.min(pc.utf8_slice_codeunits(against, 0, SHOWN)).as_py()
+    return Facts(every, some, pc.max(pc.utf8_length(texts)).as_py(), least)
+
+
+def _shapes(texts: pa.ChunkedArray) -> int:
+    """Return the bits of the ways in which times are written."""
+    fraction = pc.struct_field(pc.extract_regex(texts, r"\.(?P<digits>[0-9]+)"), "digits")
+    some = 0
+    for size in pc.unique(pc.fill_null(pc.utf8_length(fraction), 0)).to_pylist():
+        some |= 1 << size
+    tests = (
+        (matches(texts, ZONE + "$"), ZONED, WITHOUT_ZONE),
+        (pc.match_substring(texts, "T"), WITH_T, BLANK),
+        (matches(texts, "^.{10}.[0-9]{2}:[0-9]{2}:"), SECONDS, MINUTES),
+        (pc.ends_with(pc.fill_null(fraction, ""), "0"), ENDS_IN_ZERO, 0),
+    )
+    for test, yes, no in tests:
+        some |= yes * _any(test) | no * (not _all(test))
+    return some
+
+
+def _all(test: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.fill_null(test, False)).as_py())
+
+
+def _any(test: pa.ChunkedArray) -> bool:
+    return bool(pc.any(test).as_py())
+
+
+def decided(kind: str, facts: Facts, how: TextOptions) -> Guess:
+    if kind == NUMBER:
+        return _number(facts, how)
+    if not facts.every & 1:
+        return Guess("string", reason([facts.example], how))
+    if kind == TIME and not how.timestamp_format:
+        return _time(facts, how)
+    return Guess(kind, f"as {how.date_format}" if kind == DATE and how.date_format else "")
+
+
+def _number(facts: Facts, how: TextOptions) -> Guess:
+    every, some = facts.every, facts.some
+    scales = [s for s in range(SCALES + 1) if some >> s & 1]
+    mixed = bool(some & WHOLE and some & POINT_ZERO)
+    if every & LONG:
+        return Guess("long")
+    if every & DOUBLE and some & FRACTION and not mixed:
+        return Guess("double")
+    longest = facts.longest
+    if every & DECIMAL and len(scales) == 1 and longest <= 38:
+        scale = scales[0]
+        precision = 18 if longest <= 18 and scale <= 15 else 38
+        why = f"{facts.example} would become another text as a double" if facts.example else ""
+        return Guess(f"decimal({precision},{scale})", why)
+    if mixed and not facts.example:
+        return Guess("string", "whole numbers are written in two ways, such as 3 and 3.0")
+    return Guess("string", reason([facts.example] if facts.example else [], how))
+
+
+def _time(facts: Facts, how: TextOptions) -> Guess:
+    some = facts.some
+    lengths = [n for n in range(20) if some >> n & 1]
+    pairs = ((ZONED, WITHOUT_ZONE), (WITH_T, BLANK), (SECONDS, MINUTES))
+    mixed = any(some & a and some & b for a, b in pairs)
+    same = len(lengths) == 1 or not some & ENDS_IN_ZERO or lengths == [0, 6]
+    if mixed or not same:
+        return Guess("string", "times are written in several ways")
+    if some & ZONED:
+        return Guess("timestamp")
+    return Guess("timestamp", f"without a zone, read as {how.time_zone} (time_zone says otherwise)")
+
+
+def reason(texts: Sequence[str | None], how: TextOptions) -> str:
+    """Return what a type would do to one of the texts, if it looks like a value of that type."""
+    for text in texts:
+        if text is None:
+            continue
+        shown = text[:SHOWN]
+        if re.match(r"^\s*[+-]?[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?", text):
+            return f"{shown} is a time without a day"
+        if re.fullmatch(TIMESTAMP, text) and re.search(ZONE + "$", text):
+            return f"{shown} would lose its offset as a timestamp"
+        if re.match(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            return f"{shown} is no date or time that would come back"
+        if re.match(r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}", text):
+            return f"{shown} may be a date: date_format says how to read it"
+        if re.match(r"^[+-]?[0-9.]*,[0-9]+$", text) and how.decimal == ".":
+            return f"{shown} may be a number: decimal says how to read it"
+        try:
+            back = _shown_back(text)
+        except (ValueError, OverflowError):
+            if re.match(r"^[+-]?[0-9.]+[dDfFlL]$", text):
+                return f"{shown} would become {text[:-1]} as a number"
+            continue
+        if back != text:
+            return f"{shown} would become {back} as a number"
+    return ""
+
+
+def _shown_back(text: str) -> str:
+    plain = text.strip().replace("_", "")
+    if re.fullmatch(r"[+-]?[0-9]+", plain):
+        return str(int(plain))
+    return repr(float(plain))
