@@ -8,8 +8,8 @@ from benchmarks.data_path import appender, source
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.streams import create_stream
-from weir.model.names import stream_name
 from weir.inputs.files import find_inputs
+from weir.model.names import stream_name
 
 _SMALL = 500_000  # rows of a small run
 

@@ -10,22 +10,23 @@ again append nothing. A file that another transaction has appended is refused by
 
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from weir.arrow.ingest import is_for_spark, stage_files
+from weir.consumers.engine import ENGINES
 from weir.controller.locks import not_active, read_stream
-from weir.errors import counted
-from weir.model.names import (
-    stream_name,
-)
+from weir.errors import InvalidInput, counted
+from weir.front_ends import called, give
+from weir.inputs.append import FilesOf, append_files
+from weir.inputs.csv_header import unfinished
+from weir.inputs.files import Inputs, find_inputs
+from weir.installation.extras import naming_extras
+from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.text_options import TextOptions
+from weir.model.names import stream_name
 from weir.operations.action import DATA, Action, Job
-from weir.operations.form import (
-    argument,
-    stream_argument,
-)
+from weir.operations.form import argument, stream_argument
 from weir.operations.runner import main
-
-if TYPE_CHECKING:
-    from weir.inputs.files import Inputs
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Ingest:
         "Files or folders below an input root (in a terminal, of this machine), in the order in "
         "which their rows are to be read. A folder such as dt=2026-01-01 gives its events the "
         "column dt.",
-        items={"type": "string", "minLength": 1, "maxLength": 4_096}, minItems=1,
+        items={"type": "string", "minLength": 1, "maxLength": 4_096, "exact": True}, minItems=1,
         maxItems=20_000,
     )  # fmt: skip
     format: str = argument(
@@ -134,6 +135,13 @@ class Ingest:
         section="How numbers and times are written",
         examples=["UTC", "Europe/Berlin", "America/New_York"],
     )  # fmt: skip
+    last_line: str = argument(
+        "Last line (csv)",
+        "A last line without a line end may be cut (b,20 of b,2000), and nobody can see it. take: "
+        "it is a row, and the run says so; refuse: nothing is appended.",
+        "take", enum=["take", "refuse"],
+        section="How csv files are written",
+    )  # fmt: skip
     complete_until: str = argument(
         "Complete until",
         "If the stream has an event time: the time before which everything is appended with these "
@@ -152,6 +160,13 @@ class Ingest:
         "files by then. Empty: the files are known by their names.",
         "", maxLength=500, section="More",
     )  # fmt: skip
+    engine: str = argument(
+        "Engine",
+        "What reads the files: spark; pyarrow, without a JVM, for csv and Parquet of at most 256 "
+        "MiB whose stream has no expressions of Spark's; auto: pyarrow where it can, else spark.",
+        "auto", enum=["auto", *ENGINES],
+        section="More",
+    )  # fmt: skip
 
 
 def check(job: Job, arguments: Ingest) -> None:
@@ -163,34 +178,58 @@ def check(job: Job, arguments: Ingest) -> None:
     _inputs(job, arguments)
 
 
-def _inputs(job: Job, arguments: Ingest) -> "Inputs":
-    from weir.inputs.files import find_inputs
-    from weir.kernel.text_options import TextOptions
-
+def _inputs(job: Job, arguments: Ingest) -> Inputs:
     how = TextOptions(**{one.name: getattr(arguments, one.name) for one in fields(TextOptions)})
-    return find_inputs(
+    inputs = find_inputs(
         arguments.files, job.settings.input_roots, arguments.format, how, arguments.infer
     )
+    if arguments.last_line != "take" and inputs.format != "csv":
+        raise InvalidInput(
+            "argument_without_effect",
+            f"{called('last_line')} has no effect, because the files are {inputs.format}; leave it "
+            "out, or correct the format.",
+        )
+    return inputs
 
 
 def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     """Find the files and append them."""
-    from weir.spark.appends.appender import Appender
-
     name = stream_name(arguments.stream, reserved=False)
-    inputs = _inputs(job, arguments)
+    inputs, app = _inputs(job, arguments), job.installation
     size = sum(file.bytes for file in inputs.files)
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
-    appender = Appender(job.installation)
     again = job.request_id if arguments.allow_repeated_files else ""
     batch = None
     if arguments.batch_id:
         task = f"{job.run.dag_id}/{job.run.task_id}"
         batch = f"{task} {arguments.batch_id}", f"files {json.dumps(arguments.files)}"
-    return appender.append_files(
-        name, inputs, again=again, batch=batch,
-        complete_until=arguments.complete_until,
-    ).report()  # fmt: skip
+    cut = unfinished(inputs) if inputs.format == "csv" else {}
+    if cut and arguments.last_line == "refuse":
+        path, line = next(iter(cut.items()))
+        raise InvalidInput(
+            "line_end_missing",
+            f"the last line of {path!r} ({line}) has no line end, so a part of it may be missing; "
+            f"check the file, or {give(last_line='take')}.",
+        )
+
+    def stage(inputs: Inputs, attempts: list[Attempt]) -> list[Staged]:
+        if arguments.engine != "spark":
+            try:
+                return stage_files(app, inputs, attempts)
+            except InvalidInput as error:
+                if arguments.engine == "pyarrow" or not is_for_spark(error):
+                    raise
+                job.say(f"with Spark: {error.sentence.partition('; ')[0]}")
+        with naming_extras():
+            from weir.spark.appends.appender import Appender
+
+        return Appender(app).stage_files(inputs, attempts)
+
+    files = FilesOf(name, inputs, again, batch, arguments.complete_until)
+    report = append_files(app, files, stage).report()
+    if cut and not report["repeated"]:
+        report["unfinished"] = list(cut)
+    return report
 
 
 def said(arguments: Ingest, report: dict[str, Any]) -> str:
@@ -200,7 +239,12 @@ def said(arguments: Ingest, report: dict[str, Any]) -> str:
         has = f"transaction {number} has these files ({count})"
         return f"{arguments.stream}: nothing appended, as {has}"
     bad = f"; {counted(report['rejected'], 'row')} rejected" if report["rejected"] else ""
-    return f"{arguments.stream}: {count} appended (transaction {number}{bad})"
+    cut = report.get("unfinished", [])
+    more = f" and {len(cut) - 1:,} more files" if len(cut) > 1 else ""
+    last = f"; the last line of {cut[0]!r}{more} has no line end: check that it is whole" if (
+        cut
+    ) else ""  # fmt: skip
+    return f"{arguments.stream}: {count} appended (transaction {number}{bad}){last}"
 
 
 ACTION = Action(__file__, Ingest, run, said, DATA, moves_data=True, uses_spark=True, check=check)

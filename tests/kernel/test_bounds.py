@@ -57,7 +57,7 @@ def test_duckdb_finds_a_nan_in_what_was_appended_and_compacted(
     settings: Settings, kind: pa.DataType
 ) -> None:
     """To DuckDB, NaN is larger than 100."""
-    commits = [[NAN, 1.0, 2.0], [NAN], [-0.0, 0.0], [None, math.inf], [5.0]]
+    commits: list[list[Any]] = [[NAN, 1.0, 2.0], [NAN], [-0.0, 0.0], [None, math.inf], [5.0]]
     with weir.open(settings=settings) as store:
         store.create_stream("t/x", "k")
         for values in commits:

@@ -59,13 +59,13 @@ ALONE = {
 
 
 def required(form: str) -> dict[str, Any]:
-    names = [one.name for one in fields(BY_CLASS[form]) if is_required(one)]  # type: ignore[arg-type]
+    names = [one.name for one in fields(BY_CLASS[form]) if is_required(one)]
     return {name: NEEDED[name] for name in names}
 
 
 @pytest.mark.parametrize("form", BY_CLASS)
 def test_of_each_option_somebody_has_decided_when_it_counts(form: str) -> None:
-    options = {one.name for one in fields(BY_CLASS[form]) if not is_required(one)}  # type: ignore[arg-type]
+    options = {one.name for one in fields(BY_CLASS[form]) if not is_required(one)}
     known = PERMITS | FOUND_LATER.get(form, set()) | ALONE.get(form, set())
     known |= {name for of, name in COUNTS if of == form}
     if form in SETTINGS:
@@ -76,12 +76,12 @@ def test_of_each_option_somebody_has_decided_when_it_counts(form: str) -> None:
 @pytest.mark.parametrize(("form", "name"), COUNTS)
 def test_an_option_is_refused_where_it_would_change_nothing(form: str, name: str) -> None:
     of, beside, given = BY_CLASS[form], COUNTS[form, name], required(form)
-    [other] = [one for one in fields(of) if one.name == beside.other]  # type: ignore[arg-type]
+    [other] = [one for one in fields(of) if one.name == beside.other]
     begins = default_of(other)
     without = {} if not beside.holds(begins) else {beside.other: GIVEN[beside.other]}
     with raises(f"argument_without_effect {name} {beside.other}"):
         check_effects(parse(of, {**given, **without, name: GIVEN[name]}))
-    [itself] = [one for one in fields(of) if one.name == name]  # type: ignore[arg-type]
+    [itself] = [one for one in fields(of) if one.name == name]
     check_effects(
         parse(of, {**given, **without, name: default_of(itself)})
     )  # as a form of Airflow sends it

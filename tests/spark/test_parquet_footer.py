@@ -16,10 +16,10 @@ from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.inputs.files import Inputs
 from weir.inputs.parquet_footer import WrongFooter, read_footer
+from weir.inputs.parquet_types import columns_of_elements
 from weir.kernel.text_options import TextOptions
 from weir.model.schema import show
 from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
-from weir.spark.inputs.parquet_types import columns_of_elements
 
 
 def columns(folder: Path, *names: str) -> ParquetColumns:

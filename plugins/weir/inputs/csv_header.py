@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import IO
@@ -12,12 +13,14 @@ from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.files import Inputs
 from weir.inputs.unreadable import text_of
+from weir.kernel.csv_reader import is_utf8
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.names import shortened, unstorable
-from weir.model.schema import Field, plain
+from weir.model.schema import Field, plain, show
 
 LONGEST_HEADER = 1 << 20  # bytes
 _PIECE = 1 << 20
+_END = 4_096  # bytes of a file in which its last line is looked for
 _SEPARATOR = re.compile(r'"?sep=([^\r\n"])"?')
 
 
@@ -90,6 +93,24 @@ def names_of(inputs: Inputs, known: list[Field] | None) -> Named:
     _check_separator(inputs, names, known)
     dropped = one.before + (1 if how.header else 0) if how.skip_lines else 0
     return Named(names, how, dropped)
+
+
+def text_fields(names: Sequence[str], known: list[Field] | None) -> list[Field]:
+    """Return the columns in the types of the stream; others are texts. Raises InvalidInput for a
+    type that no text has."""
+    types = {one["name"]: one for one in known or []}
+    found = [
+        types.get(name) or {"name": name, "type": "string", "nullable": True, "metadata": {}}
+        for name in names
+    ]
+    for one in found:
+        if not isinstance(one["type"], str):
+            raise InvalidInput(
+                "column_type_unsupported",
+                f"column {one['name']!r} is {show(one['type'])} in the stream, which a csv file "
+                "can't hold; append it as json or Parquet.",
+            )
+    return found
 
 
 def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
@@ -191,6 +212,49 @@ def _check_separator(inputs: Inputs, names: list[str], known: list[Field] | None
                 f"{shortened(names[0])}; {give(separator=other)} if the file uses it, or rename "
                 "the column.",
             )
+
+
+def check_bytes(path: str, text: bytes) -> None:
+    """Raise InvalidInput for a file with bytes that are not UTF-8, or with NUL characters."""
+    if b"\0" not in text and is_utf8(text):
+        return
+    wrong = [line for line in text.split(b"\n") if not is_utf8(line)]
+    nul = [line for line in text.split(b"\n") if b"\0" in line]
+    example = min(line[:80].decode(errors="replace") for line in wrong or nul)
+    check_text_of(path, Finding(len(wrong), len(nul), example))
+
+
+def not_closed(path: str, line: int, how: TextOptions) -> InvalidInput:
+    """Return the error for a file with quotes that are never closed."""
+    return InvalidInput(
+        "quotes_not_closed",
+        f"the quotes that open in line {line:,} of {path!r} are never closed; add the "
+        f"missing {how.quote}, or {give(quote='none')} if the file does not quote.",
+    )
+
+
+def unfinished(inputs: Inputs) -> dict[str, str]:
+    """Return the last lines that have no end, by file, shortened: nobody can see whether more of
+    them was to come."""
+
+    def last(path: str) -> str:
+        end = b""
+        with text_of(inputs.root, path) as source:
+            if source.seekable():
+                source.seek(max(0, source.size() - _END))
+            while piece := source.read(_PIECE):
+                end = (end + piece)[-_END:]
+        if not inputs.how.wide:
+            text = end.decode(inputs.how.encoding, errors="replace")
+        else:  # in whichever order its bytes are
+            end = end.replace(b"\r\0", b"\n").replace(b"\0\r", b"\n")
+            text = end.replace(b"\n\0", b"\n").replace(b"\0\n", b"\n").decode("latin-1")
+        text = text.replace("\0", "")
+        return "" if text.endswith(("\n", "\r")) else (text.splitlines() or [""])[-1].strip()
+
+    with ThreadPoolExecutor(16) as pool:
+        found = zip(inputs.files, pool.map(last, [file.path for file in inputs.files]), strict=True)
+        return {file.path: shortened(line, 60) for file, line in found if line}
 
 
 def check_encoding(inputs: Inputs, path: str) -> None:

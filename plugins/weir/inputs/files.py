@@ -75,7 +75,11 @@ class Inputs:
 
     def origin(self, seq: int) -> tuple[str, int]:
         """Return the file and the row in it (for a split text file, in its block) of a rank."""
-        return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ROW_MASK
+        return self.files[self.file_of(seq)].path, seq & ROW_MASK
+
+    def file_of(self, seq: int) -> int:
+        """Return the index of the file of a rank."""
+        return seq >> (BLOCK_BITS + ROW_BITS)
 
 
 # The options that count for files of a format that is no csv; and for csv with tabs all but one.

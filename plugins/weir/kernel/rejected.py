@@ -2,7 +2,7 @@
 quarantines them where an append is committed)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,25 @@ Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
+Rejected = tuple[str, str, str | None, str | None, str | None, int]  # as in `SCHEMA`
+
+
+def malformed(row: str, rank: int, fault: tuple[str, str, str] | None = None) -> Rejected:
+    """Return a row that does not fit the schema. `fault`: the column, the text and the type of its
+    first value that does not."""
+    column, text, kind = fault or (None, None, None)
+    return row, BAD_ROW, column, text, kind, rank
+
+
+def as_rows(rejected: Sequence[Rejected]) -> pa.Table:
+    """Return rejected rows as a table."""
+    columns = zip(*rejected, strict=True) if rejected else ([] for _ in SCHEMA)
+    return pa.table(
+        [pa.array(list(one), kind.type) for one, kind in zip(columns, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
+
+
 class RejectedFiles:
     """Writes the rejected rows of a task to files of their own."""
 
@@ -46,7 +65,7 @@ class RejectedFiles:
         self._done: list[StagedFile] = []
 
     def add(self, rows: pa.Table) -> None:
-        """Add rejected rows (`SCHEMA`), which follow those before."""
+        """Add rejected rows (`SCHEMA`)."""
         self._rows.append(rows)
         self._size += rows.nbytes
         if self._size > _AT_ONCE:
@@ -59,7 +78,7 @@ class RejectedFiles:
         return tuple(self._done)
 
     def _write(self) -> None:
-        rows, place = pa.concat_tables(self._rows), self._layout
+        rows, place = pa.concat_tables(self._rows).sort_by(SEQ), self._layout
         self._rows, self._size = [], 0
         file = ParquetFile(
             place.warehouse, place.attempt.folder, REJECTED_SEGMENT, self._task, len(self._done),

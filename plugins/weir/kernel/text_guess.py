@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, TIMESTAMP, ZONE
 from weir.kernel.text_values import matches, number, twice, value
+from weir.model.names import shortened
+from weir.model.schema import GUESSED, VOID, Field
 
 SAMPLE = 2_000  # values
 SHOWN = 40  # characters of an example
@@ -23,6 +25,7 @@ ZONED, WITHOUT_ZONE, WITH_T, BLANK, SECONDS, MINUTES, ENDS_IN_ZERO = (
     1 << bit for bit in range(40, 47)
 )
 SCALES = 38
+_LINES = 40  # the most columns whose types are said
 
 
 @dataclass(frozen=True)
@@ -222,3 +225,20 @@ def _shown_back(text: str) -> str:
     if re.fullmatch(r"[+-]?[0-9]+", plain):
         return str(int(plain))
     return repr(float(plain))
+
+
+def field_of(name: str, found: Guess) -> Field:
+    """Return a column of the type that was guessed."""
+    metadata = {} if found.kind in (None, "string") else {GUESSED: True}
+    return {"name": name, "type": found.kind or VOID, "nullable": True, "metadata": metadata}
+
+
+def lines_of(found: dict[str, Guess]) -> list[str]:
+    """Return a line per column: its name, its type, and why."""
+    lines = []
+    for name, one in list(found.items())[:_LINES]:
+        kind = one.kind or "left open, because all its values are null"
+        lines.append(f"  {shortened(name, 60)[1:-1]}: {kind}{f' ({one.why})' if one.why else ''}")
+    if len(found) > _LINES:
+        lines.append(f"  ... and {len(found) - _LINES:,} more columns")
+    return lines

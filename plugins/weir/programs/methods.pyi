@@ -284,9 +284,11 @@ class Actions(Acting):
         date_format: str = "",
         timestamp_format: str = "",
         time_zone: str = "UTC",
+        last_line: Literal["take", "refuse"] = "take",
         complete_until: str = "",
         allow_repeated_files: bool = False,
         batch_id: str = "",
+        engine: Literal["auto", "spark", "pyarrow"] = "auto",
     ) -> dict[str, Any]:
         """Append files to a stream, as one transaction."""
     def process(

@@ -5,7 +5,7 @@ An append is a transaction, which may commit after a scale as in PDP-24.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,12 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
-from weir.controller.commit import commit_begun
-from weir.controller.staged import check_written
 from weir.controller.transactions import Committed, begin
-from weir.errors import Conflict, counted
+from weir.inputs.append import FilesOf, append_files, commit
 from weir.inputs.files import Inputs
-from weir.inputs.unchanged import check_unchanged
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
@@ -52,42 +49,17 @@ class Appender:
         batch: tuple[str, str] | None = None,
         complete_until: datetime | str | None = None,
     ) -> Committed:
-        """Append files in one transaction and return what was committed. The same files again
-        append nothing.
+        """Append files in one transaction and return what was committed. The arguments are those of
+        `weir.inputs.append`, which says what is raised, too."""
+        files = FilesOf(name, inputs, again, batch, complete_until)
+        return append_files(self.installation, files, self.stage_files, self.writing)
 
-        `again`: an id under which the same files are appended once more on purpose. `batch`: an id
-        in place of the files, and which files were asked for: what was committed under it is found
-        even if a folder has other files by now.
-        `complete_until`: the event time before which the writer has appended everything, with them.
+    def stage_files(self, inputs: Inputs, attempts: list[Attempt]) -> list[Staged]:
+        """Write the rows of files for the one open attempt. Return the appends to commit together.
 
-        Raises Conflict for a file that another transaction has appended, or that changed since it
-        was appended, and if the stream is sealed; BadRows with the number of bad rows and an
-        example; InvalidInput for columns that do not fit; UnreadableFile for a file that changed
-        while it was read; NotFound; Fenced if another try took over.
+        If there are rejected rows, the attempt that has them is added to the open ones.
         """
-        app = self.installation
-        try:
-            opened = begin(
-                app.database, name, writer_id="weir_ingest",
-                batch_id=batch[0] if batch else inputs.batch_id + again,
-                fingerprint=batch[1] if batch else inputs.fingerprint,
-                lease=app.settings.transaction_lease, source=app.source, inputs=inputs.named,
-                allow_repeated_files=bool(again), complete_until=complete_until,
-            )  # fmt: skip
-        except Conflict as error:
-            if batch and error.code == "input_changed":
-                raise Conflict(
-                    "batch_shared",
-                    f"batch_id {batch[0]!r} was used for other files of stream {name}, so these "
-                    "would not be appended; give them a batch_id of their own.",
-                ) from None
-            raise
-        if isinstance(opened, Committed):
-            app.say(
-                f"nothing appended: transaction {opened.transaction_number} of {name} holds these "
-                f"files already ({counted(opened.events, 'event')})"
-            )
-            return opened
+        app, [opened] = self.installation, attempts
         quarantine = opened.on_bad_rows == "quarantine"
 
         def rows() -> DataFrame:
@@ -95,17 +67,13 @@ class Appender:
             spark = reading_session(app.spark, inputs)
             return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
 
-        attempts = [opened]
-        with self.writing(attempts):
-            with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
-                # Spark's tasks number the rows of text files, and a task may read several files.
-                row = "row" if inputs.format == "parquet" else "about row"
-                staged = stage(app, attempts, rows(), inputs.origin, row)
-            if inputs.guesses_types and not any(one.files for one in staged):
-                app.say("the files have no rows, so no types of columns are fixed")
-                staged = [replace(one, fields=one.attempt.fields) for one in staged]
-            check_unchanged(inputs)
-            return self.commit(staged)
+        # Spark's tasks number the rows of text files, and a task may read several files.
+        row = "row" if inputs.format == "parquet" else "about row"
+        with (
+            saying_why(app.database, app.settings),
+            naming_files(inputs.root, [file.path for file in inputs.files], inputs.format),
+        ):
+            return stage(app, attempts, rows(), inputs.origin, row)
 
     def append_frame(
         self,
@@ -211,15 +179,4 @@ class Appender:
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends in one transaction and return the first. Raises like
         `weir.controller.commit.commit`."""
-        app = self.installation
-        check_written(app.settings.warehouse, staged)
-        committed = commit_begun(app.database, *staged)[0]
-        app.say(
-            f"committed {counted(committed.events, 'event')} in {counted(committed.files, 'file')} "
-            f"({committed.bytes:,} bytes) to {committed.stream}"
-            + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")
-            + (f"; {committed.late:,} events are late" if committed.late else "")
-            + (f"; {committed.ahead:,} are later than now" if committed.ahead else "")
-            + (f"; {committed.behind:,} are far before the others" if committed.behind else "")
-        )
-        return committed
+        return commit(self.installation, staged)

@@ -1,19 +1,18 @@
 """Convert columns between types that hold the same values, with native expressions of Spark."""
 
-from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from weir.inputs.parquet_types import UUID
 from weir.kernel.rejected import LEFT_OPEN
 from weir.model.schema import VOID, Field, is_open, same_type
 from weir.spark.base.exact import as_json, quoted
 from weir.spark.base.malformed import fault
 from weir.spark.base.malformed import malformed as why_malformed
 
-UUID = "uuid"  # the type of 16 bytes that are kept as text
 _PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))  # of the text of a UUID: begin and length
 
 
@@ -21,17 +20,6 @@ def spark_type(kind: Any) -> DataType:
     """Return a type in Spark's JSON form as an object."""
     field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
     return StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType
-
-
-def each_type(kind: Any, change: Callable[[str], Any]) -> Any:
-    """Return a type with `change` applied to each simple type in it."""
-    if isinstance(kind, str):
-        return change(kind)
-    if kind["type"] == "struct":
-        fields = [{**one, "type": each_type(one["type"], change)} for one in kind["fields"]]
-        return {**kind, "fields": fields}
-    inner = [key for key in ("elementType", "keyType", "valueType") if key in kind]
-    return {**kind, **{key: each_type(kind[key], change) for key in inner}}
 
 
 def converted(column: Column, kind: Any, wanted: Any) -> Column:

@@ -13,15 +13,6 @@ AS_LONG = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
 _SECOND = 1_000_000_000
 
 
-def in_nanoseconds(kind: str) -> str:
-    """Return how the type of a time is called if it is in nanoseconds."""
-    return f"{kind} in nanoseconds"
-
-
-# The types of times in nanoseconds, with those in which they are kept.
-NANOSECONDS = {in_nanoseconds(kind): kind for kind in ("timestamp", "timestamp_ntz")}
-
-
 def in_microseconds(
     frame: DataFrame, names: Sequence[str], times: Mapping[str, str], malformed: str
 ) -> DataFrame:

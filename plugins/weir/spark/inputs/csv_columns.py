@@ -11,11 +11,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.compression import ENDINGS, compression_of
-from weir.inputs.csv_header import check_encoding, check_text_of, names_of
+from weir.inputs.csv_header import check_encoding, check_text_of, names_of, not_closed, text_fields
 from weir.inputs.files import Inputs
-from weir.kernel.text_guess import Guess
+from weir.kernel.text_guess import field_of, lines_of
 from weir.kernel.text_options import ENCODINGS, TextOptions
-from weir.model.names import shortened
 from weir.model.schema import GUESSED, VOID, Field, show
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.malformed import MALFORMED, fault, malformed
@@ -23,12 +22,10 @@ from weir.spark.base.session import COMPLETE
 from weir.spark.inputs.guess import guess
 from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
 from weir.spark.inputs.text_files import look, unclosed_quote
-from weir.spark.inputs.text_values import leaves, number, value
+from weir.spark.inputs.text_values import number, value
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import spark_path
 
-_TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
-_SHOWN = 40  # the most columns whose types are said
 _ROW = "_weir_csv_row"  # the text of a row that is no csv row of so many columns
 
 
@@ -153,14 +150,7 @@ def csv_columns(
     _check_endings(inputs)
     several = _several_lines(spark, inputs)
     types = {one["name"]: one for one in known or []}
-    texts = [types.get(name) or {**_TEXT, "name": name} for name in names]
-    for one in texts:
-        if not leaves(one["type"]):
-            raise InvalidInput(
-                "column_type_unsupported",
-                f"column {one['name']!r} is {show(one['type'])} in the stream, which a csv file "
-                "can't hold; append it as json or Parquet.",
-            )
+    texts = text_fields(names, known)
     csv = Csv(inputs, texts, frozenset(), several, dropped, uuid.uuid4().hex)
     new = [name for name in names if name not in types]
     if not new or inputs.infer == "strings":
@@ -176,26 +166,10 @@ def csv_columns(
     found = dict(
         zip(new, guess(rows, [csv._text(c) for c in quoted(new)], inputs.how), strict=True)
     )
-    for line in _lines(found, inputs):
+    for line in lines_of(found):
         say(line)
-    fields = [_field(name, found[name]) if name in found else types[name] for name in names]
+    fields = [field_of(name, found[name]) if name in found else types[name] for name in names]
     return Csv(inputs, fields, frozenset(new), several, dropped, csv.empty)
-
-
-def _field(name: str, found: Guess) -> Field:
-    metadata = {} if found.kind in (None, "string") else {GUESSED: True}
-    return {"name": name, "type": found.kind or VOID, "nullable": True, "metadata": metadata}
-
-
-def _lines(found: dict[str, Guess], inputs: Inputs) -> list[str]:
-    """Return a line per column: its name, its type, and why."""
-    lines = []
-    for name, one in list(found.items())[:_SHOWN]:
-        kind = one.kind or "left open, because all its values are null"
-        lines.append(f"  {shortened(name, 60)[1:-1]}: {kind}{f' ({one.why})' if one.why else ''}")
-    if len(found) > _SHOWN:
-        lines.append(f"  ... and {len(found) - _SHOWN:,} more columns")
-    return lines
 
 
 def _several_lines(spark: SparkSession, inputs: Inputs) -> frozenset[int]:
@@ -224,11 +198,7 @@ def _several_lines(spark: SparkSession, inputs: Inputs) -> frozenset[int]:
         path = inputs.files[i].path
         check_text_of(path, found[name])
         if line := unclosed_quote(inputs.root, path, how):
-            raise InvalidInput(
-                "quotes_not_closed",
-                f"the quotes that open in line {line:,} of {path!r} are never closed; add the "
-                f"missing {how.quote}, or {give(quote='none')} if the file does not quote.",
-            )
+            raise not_closed(path, line, how)
         several.append(i)
     return frozenset(several)
 

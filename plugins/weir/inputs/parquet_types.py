@@ -1,16 +1,15 @@
 """Spark's types for the columns of a Parquet schema, by the rules by which Spark reads a file that
 has no metadata of Spark's own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from weir.errors import InvalidInput
 from weir.inputs.parquet_footer import WrongFooter
 from weir.model.schema import DEEPEST, VOID, Field
-from weir.spark.base.conversion import UUID
-from weir.spark.base.nanoseconds import in_nanoseconds
 
+UUID = "uuid"  # the type of 16 bytes that are kept as text
 _REQUIRED, _REPEATED = 0, 2
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED")
 _PLAIN = dict(zip(_PHYSICAL, ("boolean", "integer", "long", "timestamp", "float", "double",
@@ -33,6 +32,26 @@ _INSTEAD = {
     "INTERVAL": "has intervals, which Spark can't read; write it as a number or a string",
     "FLOAT16": "has the Parquet type FLOAT16, which Spark can't read; write it as a float",
 }
+
+
+def in_nanoseconds(kind: str) -> str:
+    """Return how the type of a time is called if it is in nanoseconds."""
+    return f"{kind} in nanoseconds"
+
+
+# The types of times in nanoseconds, with those in which they are kept.
+NANOSECONDS = {in_nanoseconds(kind): kind for kind in ("timestamp", "timestamp_ntz")}
+
+
+def each_type(kind: Any, change: Callable[[str], Any]) -> Any:
+    """Return a type with `change` applied to each simple type in it."""
+    if isinstance(kind, str):
+        return change(kind)
+    if kind["type"] == "struct":
+        fields = [{**one, "type": each_type(one["type"], change)} for one in kind["fields"]]
+        return {**kind, "fields": fields}
+    inner = [key for key in ("elementType", "keyType", "valueType") if key in kind]
+    return {**kind, **{key: each_type(kind[key], change) for key in inner}}
 
 
 class _Unsupported(Exception):

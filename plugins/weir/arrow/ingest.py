@@ -1,0 +1,93 @@
+"""Append files without a JVM: read their rows into this process, and stage them as a table."""
+
+import pyarrow as pa
+
+from weir.arrow.rejected import staged_rejected
+from weir.errors import InvalidInput
+from weir.front_ends import give
+from weir.inputs.csv_rows import csv_rows
+from weir.inputs.files import Inputs
+from weir.inputs.folder_names import partitions_of
+from weir.inputs.parquet_rows import parquet_rows
+from weir.inputs.rows import MOST_BYTES, Rows, needs_spark
+from weir.installation.opened import Installation
+from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.rejected import as_rows
+from weir.kernel.stage import Layout
+from weir.kernel.text_options import TextOptions
+from weir.kernel.text_values import value
+from weir.kernel.writer import write_batches
+from weir.model.plain_column import plain_column
+from weir.model.schema import SEQ, Field, show
+from weir.warehouse.filesystem import not_writable
+
+
+def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> list[Staged]:
+    """Write the rows of files for the one open attempt. Return the appends to commit together.
+
+    If there are rejected rows, the attempt that has them is added to the open ones. Raises
+    InvalidInput, whose code ends in `needs_spark`, for what only Spark appends, before anything is
+    written.
+    """
+    [attempt] = attempts
+    _check(attempt, inputs)
+    if inputs.format == "csv":
+        rows = csv_rows(inputs, attempt.fields, app.say)
+    else:
+        rows = parquet_rows(inputs)
+    rows = _with_partitions(rows, inputs, attempt.fields, app)
+    warehouse = app.settings.warehouse
+    layout = Layout.of(warehouse, attempt, rows.fields, give(engine="spark"))
+    layout.fit.announce(app.say)
+    try:
+        table = rows.table.append_column(SEQ, pa.array(rows.ranks))
+        written = write_batches(layout, table.to_batches(), rejected=as_rows(rows.rejected))
+    except OSError as error:
+        raise not_writable(warehouse, error) from error
+    return staged_rejected(app, layout.staged([written]), attempts, inputs.origin)
+
+
+def _check(attempt: Attempt, inputs: Inputs) -> None:
+    """Raise InvalidInput for what only Spark appends, as far as that is known before any file is
+    read."""
+    size = sum(file.bytes for file in inputs.files)
+    if size > MOST_BYTES:
+        raise needs_spark(
+            f"the files have {size:,} bytes, and one process reads at most {MOST_BYTES:,}"
+        )
+    if inputs.format == "json":
+        raise needs_spark("Weir reads json with Spark only")
+    if plain_column(attempt.routing_key) is None:
+        raise needs_spark(f"the routing key {attempt.routing_key!r} is an expression of Spark's")
+    if attempt.event_time is not None and plain_column(attempt.event_time) is None:
+        raise needs_spark(f"the event time {attempt.event_time!r} is an expression of Spark's")
+
+
+def _with_partitions(
+    rows: Rows, inputs: Inputs, known: list[Field] | None, app: Installation
+) -> Rows:
+    """Return the rows with the columns that the folders of their files hold: of the type that they
+    have in the stream, else texts."""
+    partitions = partitions_of([file.path for file in inputs.files])
+    if not partitions:
+        return rows
+    app.say(f"columns from the names of folders: {', '.join(partitions)}")
+    table, fields, given = rows.table, list(rows.fields), {f["name"].lower() for f in rows.fields}
+    files = pa.array([inputs.file_of(rank) for rank in rows.ranks.tolist()], pa.int64())
+    types = {one["name"].lower(): one["type"] for one in known or []}
+    for name, texts in partitions.items():
+        kind = types.get(name.lower(), "string")
+        if name.lower() in given or not isinstance(kind, str) or kind == "void":
+            raise needs_spark(f"column {name!r} is in the files and in the names of folders")
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+        values = value(column, show(kind), TextOptions())
+        if values.null_count > column.null_count:
+            raise needs_spark(f"a folder has a value of {name!r} that is written in another way")
+        table = table.append_column(name, values.take(files))
+        fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
+    return Rows(fields, table, rows.ranks, rows.rejected)
+
+
+def is_for_spark(error: InvalidInput) -> bool:
+    """Return whether an error says that only Spark can append."""
+    return error.code.endswith("needs_spark")

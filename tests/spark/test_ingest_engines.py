@@ -1,0 +1,85 @@
+"""The same files are the same events whichever engine reads them: rows, ranks, digests, and rows
+that are set aside."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.kernel.texts import DECLARED, GUESSED, NOT_KEPT
+from tests.spark.installation import Installation
+from weir.arrow.ingest import stage_files
+from weir.inputs.append import FilesOf, append_files
+from weir.inputs.files import find_inputs
+from weir.kernel.text_options import TextOptions
+from weir.model.names import StreamName
+
+
+def by_both(
+    weir: Installation, name: str, format_: str, create: dict[str, Any], **options: Any
+) -> list[Any]:
+    """What streams have of a file by each engine: the result, files, columns, rejected rows."""
+    inputs = find_inputs([name], weir.settings.input_roots, format_, TextOptions(**options))
+    found = []
+    engines: list[Any] = [weir.appender.stage_files, partial(stage_files, weir.opened)]
+    for number, engine in enumerate(engines):
+        stream = weir.create(f"s/by{number}", segments=2, **create)
+        done = append_files(weir.opened, FilesOf(stream, inputs, again=str(number)), engine)
+        found.append((done.events, done.rejected, facts(weir, stream)))
+    return found
+
+
+def facts(weir: Installation, stream: StreamName) -> Any:
+    """The events with their ranks and digests, the columns, and the rows that were rejected."""
+    files = weir.query(
+        "SELECT segment_number, sum(events), sum(hashes) FROM data_file JOIN stream USING "
+        "(stream_id) WHERE stream_name = :s GROUP BY 1 ORDER BY 1", s=str(stream),
+    )  # fmt: skip
+    rejected = []
+    if weir.query("SELECT 1 FROM stream WHERE stream_name = :s", s=str(stream.rejected)):
+        rejected = weir.read(stream.rejected, "stream").drop(columns=["_clock"]).values.tolist()
+    schema = weir.frame(stream).drop("_clock")
+    rows = [tuple(row) for row in schema.orderBy("_segment", "_offset").collect()]
+    return list(map(tuple, files)), schema.dtypes, repr(rows), repr(rejected)
+
+
+@pytest.mark.parametrize("case", ["guessed", "declared", "options", "parquet"])
+def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
+    folder, create, options = Path(weir.input), dict[str, Any](), dict[str, Any]()
+    create = {"on_bad_rows": "quarantine", "on_missing_key": "quarantine"}
+    if case == "guessed":
+        lines = [",".join(["k", *GUESSED])]
+        lines += [",".join([key, *(GUESSED[n][1][i] for n in GUESSED)])
+                  for i, key in enumerate(("a", "", "c"))]  # fmt: skip
+        lines += ["x", "  ", "", 'a"",' + "," * (len(GUESSED) - 1)]
+        (folder / "f.csv").write_text("\n".join(lines) + "\n")
+    elif case == "declared":
+        create["fields"] = DECLARED
+        names = [one["name"] for one in DECLARED]
+        cells = [(n, text) for n, texts in NOT_KEPT.items() for text in [*texts, ""]]
+        rows = [";".join(text if n == name else "k1" if n == "k" else "" for n in names)
+                for name, text in cells]  # fmt: skip
+        (folder / "f.csv").write_text(";".join(names) + "\n" + "\n".join(rows) + "\n")
+        options["separator"] = ";"
+    elif case == "options":
+        options = {"quote": "'", "escape": "\\", "comment": "#", "skip_lines": 1, "decimal": ",",
+                   "separator": "|", "encoding": "windows-1252", "date_format": "dd.MM.yyyy",
+                   "time_zone": "Europe/Berlin", "null_value": "NA"}  # fmt: skip
+        text = "title\nk|p|d|at|t\n# c\nä|1,50|28.02.2026|2026-10-25 02:30:00|'it\\'s'\n"
+        text += "b|NA|01.03.2026|2026-10-25 03:30:00|''\n"
+        (folder / "f.csv").write_bytes(text.encode("cp1252"))
+    else:
+        rows = pa.table({
+            "k": ["a", None, "b"], "u": pa.array([1, None, 2**63], pa.uint64()),
+            "s": pa.array([{"x": [1, 2]}, None, {"x": None}]), "e": pa.nulls(3),
+            "at": pa.array([1, None, 2], pa.timestamp("ms", "Asia/Tokyo")),
+            "d": pa.array(["p", "q", "p"]).dictionary_encode(),
+            "w": pa.array([None, [], None], pa.list_(pa.null())),
+        })  # fmt: skip
+        pq.write_table(rows, folder / "f.parquet")
+    name = "f.parquet" if case == "parquet" else "f.csv"
+    spark, arrow = by_both(weir, name, name[2:], create, **options)
+    assert arrow == spark

@@ -1,0 +1,162 @@
+"""Files are ingested from a terminal without a JVM, exactly as they are written."""
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.terminal.conftest import Done
+from weir.operations.action import Job
+
+Weir = Callable[..., Done]
+Ingest = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True)
+def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no job have a session of Spark."""
+
+    def refuse(_: Job) -> None:
+        raise AssertionError("this starts a JVM")
+
+    monkeypatch.setattr(Job, "spark", property(refuse))
+
+
+@pytest.fixture
+def ingest(weir: Weir, tmp_path: Path) -> Ingest:
+    """Return `ingest(name, content, words ...)`, which writes a file and appends it to its own
+    stream."""
+
+    def run(name: str, content: str | bytes, *words: str, key: str = "k") -> Done:
+        data = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).write_bytes(data)
+        return weir("ingest", name, "--stream", "s/events", "--key", key, *words)
+
+    return run
+
+
+def events(weir: Weir, *columns: str) -> list[tuple[Any, ...]]:
+    """The events of the stream in their order."""
+    done = weir("read", "s/events", "--json")
+    return [tuple(row[name] for name in columns) for row in done.lines]
+
+
+def test_a_csv_file_becomes_a_stream_without_a_jvm(ingest: Ingest, weir: Weir) -> None:
+    done = ingest("a.csv", 'k,n,p,note\na,1,1.50,"x\r\ny"\nb,,2.00,""\n', "--segments", "1")
+    assert done.status == 0, done.err
+    assert "s/events: 2 events appended (transaction 1)\n" in done.out
+    assert "columns: k string, n long, p decimal(18,2), note string" in done.out
+    assert events(weir, "k", "n", "note") == [("a", 1, "x\r\ny"), ("b", None, "")]
+    again = weir("ingest", "a.csv", "--stream", "s/events", "--json").json
+    assert (again["repeated"], again["events"]) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("packed.csv", gzip.compress(b"k,n\na,1\n")),
+        ("packed.csv.gz", b"k,n\na,1\n"),
+        ("packed.csv", bz2.compress(b"k,n\na,1\n")),
+        ("packed.csv.zst", pa.compress(b"k,n\na,1\n", "zstd", asbytes=True)),
+        ("named.csv", b"sep=;\r\nk;n\r\na;1\r\n"),
+        ("marked.csv", b"\xef\xbb\xbfk,n\na,1\n"),
+        ("blank.csv ", b"k,n\na,1\n"),
+        ("tabs.tsv", b"k\tn\na\t1\n"),
+    ],
+)
+def test_a_file_is_read_whatever_its_name_says_of_its_bytes(
+    ingest: Ingest, weir: Weir, name: str, content: bytes
+) -> None:
+    words = ("--format", "csv") if name.endswith(" ") else ()
+    done = ingest(name, content, *words)
+    assert done.status == 0, done.err
+    assert events(weir, "k", "n") == [("a", 1)]
+
+
+def test_a_last_line_without_its_end_is_told_or_refused(ingest: Ingest, weir: Weir) -> None:
+    refused = ingest("cut.csv", "k,n\na,1\nb,20", "--last-line", "refuse")
+    assert refused.status == 2
+    assert "'b,20'" in refused.err
+    assert "[line_end_missing]" in refused.err
+    done = ingest("cut.csv", "k,n\na,1\nb,20")
+    assert "the last line of 'cut.csv' has no line end: check that it is whole" in done.out
+    assert events(weir, "n") == [(1,), (20,)]
+    wrong = weir("ingest", "x.parquet", "--stream", "s/events", "--last-line", "refuse")
+    assert wrong.status == 2
+
+
+def test_rows_that_do_not_fit_are_refused_or_set_aside_with_their_place_and_reason(
+    ingest: Ingest, weir: Weir, tmp_path: Path
+) -> None:
+    content = 'k,n\na,1\nb,two\n,3\n"c\nd",4,5\ne,007\n'
+    assert ingest("first.csv", "k,n\na,0\n").status == 0
+    refused = ingest("r.csv", content)
+    assert "3 of the rows do not fit the schema for stream s/events" in refused.err
+    assert "('r.csv', row 2: column 'n' has 'two', which is not kept as long" in refused.err
+    assert "and 1 have no routing key ('r.csv', row 3:" in refused.err
+    changed = ("--on-bad-rows", "quarantine", "--on-missing-key", "quarantine")
+    assert weir("update-stream", "s/events", *changed).status == 0
+    done = ingest("r.csv", content)
+    assert "1 event appended (transaction 2; 4 rows rejected)" in done.out, done.err
+    found = weir("read", "s/events.rejected", "--json").lines
+    names = ("place", "row", "reason", "column", "text", "type")
+    fit = "does not fit the schema"
+    assert {one["source"].rpartition("/")[2] for one in found} == {"r.csv"}
+    assert sorted(tuple(one[name] for name in names) for one in found) == [
+        (1, "b,two", fit, "n", "two", "long"),
+        (2, '{"k":null,"n":3}', "missing routing key", None, None, None),
+        (3, '"c\nd",4,5', fit, None, None, None),
+        (4, "e,007", fit, "n", "007", "long"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"k,n\na,\xff\n", "encoding_wrong"),
+        (b"k,n\na,\x00\n", "nul_characters"),
+        (b'k,n\na,"1\n', "quotes_not_closed"),
+        (b"k,k\na,1\n", "column_named_twice"),
+        (b"k;n\na;1\n", "separator_wrong"),
+        (b"", "header_missing"),
+        (",".join(["k", *(f"c{i}" for i in range(25_000))]).encode() + b"\n", "too_many_columns"),
+        (gzip.compress(b"k,n\na,1\n")[:-9], "file_damaged"),
+    ],
+)
+def test_a_file_that_cannot_be_read_unchanged_is_refused_in_a_sentence(
+    ingest: Ingest, weir: Weir, content: bytes, code: str
+) -> None:
+    done = ingest("wrong.csv", content)
+    assert (done.status, f"[{code}]" in done.err) == (2, True), done.err
+    assert weir("streams", "--json").json == []
+
+
+def test_parquet_files_and_the_names_of_their_folders_become_events(
+    weir: Weir, tmp_path: Path
+) -> None:
+    for day, number in (("2026-01-01", 1), ("2026-01-02", 2)):
+        folder = tmp_path / "days" / f"dt={day}"
+        folder.mkdir(parents=True)
+        rows = pa.table({"k": ["a"], "n": pa.array([number], pa.uint64()), "l": [[number]]})
+        pq.write_table(rows, folder / "x.parquet")
+    done = weir("ingest", "days", "--stream", "s/events", "--key", "k")
+    assert done.status == 0, done.err
+    assert "columns: k string, n decimal(20,0), l array, dt string" in done.out
+    assert events(weir, "dt", "l") == [("2026-01-01", [1]), ("2026-01-02", [2])]
+
+
+def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
+    ingest: Ingest, weir: Weir
+) -> None:
+    for name, content, words in (
+        ("a.json", '{"k":"a"}\n', ()),
+        ("a.csv", "k,d\na,1 Jan 2026\n", ("--date-format", "d MMM yyyy")),
+    ):
+        done = ingest(name, content, "--engine", "pyarrow", *words)
+        assert (done.status, "needs_spark]" in done.err) == (2, True), done.err
+        assert "--engine spark" in done.err
