@@ -25,6 +25,7 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.text_options import TextOptions
 from weir.model.names import stream_name
 from weir.operations.action import DATA, Action, Job
+from weir.operations.entries import OUTSIDE_FORMS
 from weir.operations.form import argument, stream_argument
 from weir.operations.runner import main
 
@@ -39,8 +40,8 @@ class Ingest:
         "Files or folders below an input root (in a terminal, of this machine), in the order in "
         "which their rows are to be read. A folder such as dt=2026-01-01 gives its events the "
         "column dt.",
-        items={"type": "string", "minLength": 1, "maxLength": 4_096, "exact": True}, minItems=1,
-        maxItems=20_000,
+        items={"type": "string", "minLength": 1, "maxLength": 4_096, "exact": OUTSIDE_FORMS},
+        minItems=1, maxItems=20_000,
     )  # fmt: skip
     format: str = argument(
         "Format",

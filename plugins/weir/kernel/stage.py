@@ -181,8 +181,8 @@ def _key_column(
             return None
         raise InvalidInput(
             "routing_key_column_missing",
-            f"the routing key of stream {attempt.stream} is {column!r}, but the rows have no such "
-            f"column (they have {', '.join(names[:8])}); add it.",
+            f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the rows "
+            f"have no column {column!r} (they have {', '.join(names[:8])}); add it.",
         )
     if found[0]["type"] not in KEY_TYPES:
         raise InvalidInput(
