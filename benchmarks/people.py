@@ -46,8 +46,8 @@ def upsert(setting: Setting) -> Figure:
         )
         owner.cursor().execute(f"ANALYZE public.{table}")
 
-    how = json.dumps(Publication("upsert", ("k",)).statement({}))
-    make = text("SELECT make_staging('bench', :c, CAST(:t AS oid[]), :m)")
+    how = Publication("upsert", ("k",)).statement({})
+    make = text("SELECT make_staging('g0_t0_0', :c, CAST(:t AS oid[]), :m)")
     named = {"c": [*COLUMNS, "_weir_clock", "_weir_place"], "t": [*TYPES, 20, 20], "m": [-1] * 5}
     database.transaction(lambda c: c.execute(make, named))
     owner.cursor().execute(
@@ -55,17 +55,16 @@ def upsert(setting: Setting) -> Figure:
     )
 
     def ours() -> float:
-        filled("ours", "weir_staging.bench", ", 0, v::bigint")
+        filled("ours", "weir_staging.g0_t0_0", ", 0, v::bigint")
         [(piece,)] = database.transaction(
-            lambda c: c.execute(text("SELECT _weir_piece FROM weir_staging.bench LIMIT 1")).all()
+            lambda c: c.execute(text("SELECT _weir_piece FROM weir_staging.g0_t0_0 LIMIT 1")).all()
         )
-        database.transaction(lambda c: c.execute(text("SELECT lend_staging('bench')")))
+        given = {"staging": "g0_t0_0", "table": "public.ours", "pieces": [piece], "how": how}
         start = time.perf_counter()
         found = database.transaction(lambda c: c.execute(
-            text("""SELECT publish_staging('bench', 'public.ours', ARRAY[:p], 'public',
-                    CAST(:h AS jsonb))"""),
-            {"p": piece, "h": how}).scalar_one())  # fmt: skip
-        assert found == {"staged": rows, "told": None}
+            text("SELECT publish_tables(CAST(:o AS jsonb))"),
+            {"o": json.dumps([given])}).scalar_one())  # fmt: skip
+        assert found == [{"staged": rows, "told": None}]
         return time.perf_counter() - start
 
     def by_hand() -> float:

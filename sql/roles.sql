@@ -157,10 +157,23 @@ GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce
     weir_internal.progress_of
 TO weir_watcher;
 
--- These run with the rights of weir_publisher, which needs CREATE for as long as it is given them.
+-- These run with the rights of weir_publisher, which needs CREATE for as long as it is given them. Nobody may execute them
+-- but the owner, whose functions look first who asks for what (publishing_door.sql).
+REVOKE EXECUTE ON FUNCTION weir_internal.publish_staging, weir_internal.settle_constraints, weir_internal.erase_as_publisher,
+    weir_internal.lend_staging, weir_internal.empty_staging
+FROM weir_jobs, weir_team, weir_reader;
 GRANT USAGE ON SCHEMA weir_staging TO weir_publisher;
-GRANT CREATE ON SCHEMA weir_internal TO weir_publisher;
+GRANT USAGE, CREATE ON SCHEMA weir_internal TO weir_publisher;
 ALTER FUNCTION weir_internal.publish_staging OWNER TO weir_publisher;
 ALTER FUNCTION weir_internal.settle_constraints OWNER TO weir_publisher;
-ALTER FUNCTION weir_internal.erase_from_table OWNER TO weir_publisher;
-REVOKE CREATE ON SCHEMA weir_internal FROM weir_publisher;
+ALTER FUNCTION weir_internal.erase_as_publisher OWNER TO weir_publisher;
+DO $$
+DECLARE
+    owner CONSTANT name := current_user;
+BEGIN
+    SET LOCAL ROLE weir_publisher;
+    EXECUTE format('GRANT EXECUTE ON FUNCTION weir_internal.publish_staging, weir_internal.settle_constraints,
+        weir_internal.erase_as_publisher TO %I', owner);
+    RESET ROLE;
+END $$;
+REVOKE USAGE, CREATE ON SCHEMA weir_internal FROM weir_publisher;

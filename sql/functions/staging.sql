@@ -24,10 +24,34 @@ RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    login CONSTANT name := weir_internal.asking();
+    named CONSTANT text[] := regexp_match(in_name, '^g([0-9]{1,18})_t([0-9]{1,18})_[0-9]{1,9}$');
     definitions text;
     names text;
+    wrong text;
 BEGIN
     PERFORM weir_internal.check_staging(in_name);
+    -- Who could take the name that another's reader will need would keep it from working.
+    IF named IS NULL OR NOT weir_internal.sees_all(login) AND NOT EXISTS (
+        SELECT FROM weir_internal.reader r
+        WHERE r.group_id = named[1]::bigint AND r.token = named[2]::bigint
+          AND r.group_id NOT IN (SELECT weir_internal.groups_of_others(login))
+          AND r.group_id NOT IN (SELECT weir_internal.hidden_groups(login)))
+    THEN
+        RAISE EXCEPTION 'login % can''t stage rows under the name %; a name is that of a reader of its own: gGROUP_tTOKEN_NUMBER.',
+            login, quote_literal(in_name) USING ERRCODE = 'WEIR2', DETAIL = 'staging_of_others';
+    END IF;
+    SELECT attname INTO wrong FROM (
+        SELECT c.name AS attname, c.i, t.oid IS NOT NULL AND t.typtype IN ('b', 'r', 'm') AND c.modifier IS NOT NULL
+            AND c.name <> '' AND octet_length(c.name) < 64 AND c.name <> '_weir_piece'
+            AND row_number() OVER (PARTITION BY c.name) = 1 AS fits
+        FROM unnest(in_columns, in_types, in_modifiers) WITH ORDINALITY AS c (name, type, modifier, i)
+        LEFT JOIN pg_type t ON t.oid = c.type) given
+    WHERE fits IS NOT TRUE ORDER BY i LIMIT 1;
+    IF FOUND OR cardinality(in_columns) = 0 THEN
+        RAISE EXCEPTION 'rows can''t be staged with the column %; give each name once, with the number of a base type of Postgres and its modifier.',
+            coalesce(quote_literal(wrong), 'null') USING ERRCODE = 'WEIR2', DETAIL = 'staging_invalid';
+    END IF;
     SELECT string_agg(format('%I %s', c.name, format_type(c.type, c.modifier)), ', ' ORDER BY c.i),
            string_agg(quote_ident(c.name), ', ' ORDER BY c.i)
     INTO definitions, names
@@ -38,8 +62,8 @@ BEGIN
     EXECUTE format('CREATE UNLOGGED TABLE weir_staging.%I '
         '(_weir_piece text NOT NULL DEFAULT pg_current_xact_id()::text, %s)', in_name, definitions);
     EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO weir_jobs', in_name);
-    IF NOT weir_internal.sees_all(weir_internal.asking()) THEN  -- a team's login, and no other team's
-        EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO %I', in_name, weir_internal.asking());
+    IF NOT weir_internal.sees_all(login) THEN  -- a team's login, and no other team's
+        EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO %I', in_name, login);
     END IF;
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv, ENCODING ''UTF8'')', in_name, names);
 END $$;
@@ -56,62 +80,9 @@ AS $$
            AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
          ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1), '"$user", public'),
         '"$user"', '$user'), '$user', quote_ident(pg_get_userbyid(c.relowner)))
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = split_part(in_table, '.', 1) AND c.relname = split_part(in_table, '.', 2)
+    FROM pg_class c WHERE c.oid = weir_internal.output_table(in_table)
 $$;
 COMMENT ON FUNCTION weir_internal.owner_path(text) IS 'The search path that the owner of a table has after logging in.';
-
--- What a trigger or function that runs with the rights of weir_publisher could change or reach, and must not: the
--- functions of that role and what was granted to it, and the tables of others that it may use. amount: a number that
--- another one shows to be changed; of a table, what this transaction has written and how often it has looked there.
--- Tables of the owners of in_tables, and of the functions in_calls, are theirs; a row may reach where foreign keys lead.
-CREATE OR REPLACE FUNCTION weir_internal.publishing_state(in_tables text[], in_calls text[]) RETURNS TABLE (kind text, name text, amount bigint)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-    WITH RECURSIVE publisher AS MATERIALIZED (
-        SELECT oid FROM pg_roles WHERE rolname = 'weir_publisher'
-    ), output AS MATERIALIZED (
-        SELECT c.oid, c.relowner FROM unnest(in_tables) t
-        JOIN pg_namespace n ON n.nspname = split_part(t, '.', 1)
-        JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = split_part(t, '.', 2)
-    ), owners AS MATERIALIZED (
-        SELECT relowner AS oid FROM output
-        UNION
-        SELECT f.proowner FROM unnest(in_calls) t
-        JOIN pg_namespace n ON n.nspname = split_part(t, '.', 1)
-        JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = split_part(t, '.', 2)
-        WHERE f.prokind = 'f' AND f.pronargs = 1 AND f.proargtypes[0] = 'jsonb'::regtype
-    ), grants AS MATERIALIZED (
-        SELECT d.classid, d.objid, d.objsubid FROM pg_shdepend d JOIN publisher p ON d.refobjid = p.oid
-        WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype = 'a'
-          AND d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-    ), linked (oid) AS (
-        SELECT oid FROM output
-        UNION
-        SELECT CASE WHEN k.conrelid = l.oid THEN k.confrelid ELSE k.conrelid END
-        FROM linked l JOIN pg_constraint k ON k.contype = 'f' AND l.oid IN (k.conrelid, k.confrelid)
-    )
-    SELECT 'function', f.oid::regprocedure::text, f.xmin::text::bigint
-    FROM pg_proc f JOIN publisher p ON f.proowner = p.oid
-    UNION ALL
-    SELECT 'grant', concat_ws(' ', g.classid, g.objid), count(*) FROM grants g
-    WHERE g.classid <> 'pg_class'::regclass
-       OR g.objid NOT IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'weir_staging'::regnamespace)
-    GROUP BY g.classid, g.objid
-    UNION ALL
-    SELECT 'table', c.oid::regclass::text, sum(
-        pg_stat_get_xact_tuples_inserted(part.oid) + pg_stat_get_xact_tuples_updated(part.oid)
-        + pg_stat_get_xact_tuples_deleted(part.oid) + pg_stat_get_xact_numscans(part.oid)
-        + coalesce((SELECT sum(pg_stat_get_xact_numscans(i.indexrelid)) FROM pg_index i WHERE i.indrelid = part.oid), 0)
-        )::bigint
-    FROM (SELECT DISTINCT objid FROM grants WHERE classid = 'pg_class'::regclass) g
-    JOIN pg_class c ON c.oid = g.objid AND c.relkind IN ('r', 'p')
-    CROSS JOIN LATERAL (SELECT c.oid UNION SELECT t.relid FROM pg_partition_tree(c.oid) t) part
-    WHERE c.relnamespace <> 'weir_staging'::regnamespace
-      AND c.relowner NOT IN (SELECT oid FROM owners) AND c.oid NOT IN (SELECT oid FROM linked)
-    GROUP BY c.oid
-$$;
-COMMENT ON FUNCTION weir_internal.publishing_state(text[], text[]) IS 'What the triggers of output tables must leave as it is.';
 
 -- Nothing that runs with the rights of weir_publisher sees the staged rows of another batch: they are lent to it for
 -- the transaction that publishes them and empties their table.

@@ -2,69 +2,26 @@
 still need is counted by everybody."""
 
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 
 import psycopg2
-import pytest
 from sqlalchemy import text
 
-import weir
 from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
+from tests.sql.teams import LOGINS, Opened, dsn_of
 from tests.world.groups import Group
 from tests.world.streams import rows, run
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database, copy_in
 from weir.erasure.certificate import sign_waiting
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.logins import scram_verifier
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
 from weir.retention.garbage import sweep
-from weir.settings import Settings
 from weir.spark.consumers.put_back import _make_group
-
-LOGINS = {"shop_app": "team_shop", "bank_app": "team_bank"}  # of the tests, and their teams
-Opened = Callable[[str], StreamStore]
-
-
-@pytest.fixture
-def opened(
-    postgres_server: EmbeddedPostgres, test_database: TestDatabase, settings: Settings
-) -> Iterator[Opened]:
-    """Yield `opened(login)`, which opens the installation with a login of a team or of jobs."""
-    with psycopg2.connect(postgres_server.dsn("postgres", "postgres")) as connection:
-        cursor = connection.cursor()
-        for login, team in LOGINS.items():
-            cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [login])
-            if not cursor.rowcount:
-                verifier = scram_verifier(postgres_server.state.secret(login))
-                cursor.execute(f"CREATE ROLE {team}; CREATE ROLE {login} LOGIN PASSWORD %s",
-                               [verifier])  # fmt: skip
-                cursor.execute(f"GRANT weir_team, {team} TO {login}")
-            cursor.execute(
-                f"GRANT CONNECT, TEMPORARY ON DATABASE {test_database.name} TO {login}, {team}"
-            )
-            cursor.execute("GRANT weir_reader TO weir_view")
-    connection.close()
-    stores: dict[str, StreamStore] = {}
-
-    def open_as(login: str) -> StreamStore:
-        if login not in stores:
-            dsn = dsn_of(postgres_server, test_database, login)
-            stores[login] = weir.open(settings=replace(settings, database=dsn))
-        return stores[login]
-
-    yield open_as
-    for store in stores.values():
-        store.close()
-
-
-def dsn_of(server: EmbeddedPostgres, database: TestDatabase, login: str) -> str:
-    return f"{server.dsn(database.name, login)} password={server.state.secret(login)}"
 
 
 def database_of(store: StreamStore) -> Database:
@@ -383,7 +340,8 @@ def test_a_team_stages_rows_for_tables_that_no_other_team_reads(
         connection.cursor().execute(
             """CREATE SCHEMA team CREATE TABLE kinds (kind text);
             GRANT USAGE ON SCHEMA team TO weir_publisher;
-            GRANT INSERT ON team.kinds TO weir_publisher"""
+            GRANT USAGE ON SCHEMA team TO team_shop;
+            GRANT INSERT ON team.kinds TO weir_publisher, team_shop"""
         )
     connection.close()
     mine = database_of(shop)
@@ -396,8 +354,7 @@ def test_a_team_stages_rows_for_tables_that_no_other_team_reads(
     theirs = database_of(bank)
     with raises("database_failed"):
         rows(theirs, asked)
-    for call in ("drop_staging(:name)", "empty_staging(ARRAY[:name])", "lend_staging(:name)",
-                 "make_staging(:name, '{}', '{}', '{}')"):  # fmt: skip
+    for call in ("drop_staging(:name)", "make_staging(:name, '{}', '{}', '{}')"):
         with raises("staging_of_others"):
             rows(theirs, f"SELECT weir_internal.{call}", name=name)
     with raises("database_failed"):

@@ -28,6 +28,7 @@ from weir.database.lifetime import Lifetime
 from weir.database.progress import Progress, sessions
 from weir.errors import (
     Busy,
+    Conflict,
     DatabaseFailed,
     InvalidInput,
     InvariantViolation,
@@ -44,6 +45,7 @@ log = logging.getLogger("weir.database")
 # What Weir's own SQL functions raise: a sentence for the person who reads it, its code as DETAIL.
 RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
     "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
+    "WEIR5": Conflict,
 }  # fmt: skip
 # How long a run waits for a lock after it has waited for one in vain, with other objects to serve.
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
@@ -132,7 +134,7 @@ class Database:
 
         Returns what `work` returns. After a rollback, raises Unavailable if Postgres stays away
         longer than the patience; Busy if another session keeps a lock for that long; NotFound,
-        InvalidInput or Truncated if a SQL function of Weir refuses (SQLSTATE WEIR1, WEIR2, WEIR4);
+        InvalidInput, Truncated or Conflict if a SQL function of Weir refuses (SQLSTATE WEIR...);
         DatabaseFailed for what the server lacks, or the login; and whatever else `work` raises.
         """
         if self._shared is not None:

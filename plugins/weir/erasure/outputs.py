@@ -29,8 +29,8 @@ from weir.warehouse.filesystem import filesystem, replaces
 # Why something of them is left.
 BLIND = "some of its files have no column that has the keys"
 FORBIDDEN = (
-    "it has no column that has the keys, weir_publisher may not delete its rows, or that would run "
-    "triggers or rules"
+    "it has no column that has the keys, weir_publisher or this login may not delete its rows, or "
+    "that would run triggers or rules"
 )
 
 

@@ -10,15 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.errors import InvalidInput, NotFound, either
+from weir.errors import InvalidInput, either
 
 MODES = ("insert", "upsert", "replace")
-# What weir_publisher needs on a table in each mode. Postgres reads the rows that a key finds.
-_RIGHTS = {
-    "insert": ("INSERT",),
-    "upsert": ("SELECT", "INSERT", "UPDATE"),
-    "replace": ("SELECT", "INSERT", "DELETE"),
-}
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,8 @@ INSERT = Publication()
 
 
 def check_publication(connection: Connection, table: str, publication: Publication) -> None:
-    """Check that `weir_publisher` can publish rows in this way in a table that exists.
+    """Check that `weir_publisher` and this login can publish rows in this way in a table that
+    exists.
 
     Raises InvalidInput for a missing right, key or column, saying what to grant or to create, and
     NotFound for a function that does not exist.
@@ -80,10 +75,8 @@ def check_publication(connection: Connection, table: str, publication: Publicati
     schema, _, name = table.partition(".")
     found = connection.execute(
         text(
-            """SELECT n.nspname AS schema, has_schema_privilege('weir_publisher', n.oid, 'USAGE')
-                    AS usage,
-                ARRAY(SELECT r FROM unnest(CAST(:rights AS text[])) r
-                      WHERE NOT has_table_privilege('weir_publisher', c.oid, r)) AS missing,
+            """SELECT missing_rights('weir_publisher', c.oid, :mode) AS missing,
+                missing_rights_of_caller(c.oid, :mode) AS mine, quote_ident(asking()) AS login,
                 ARRAY(SELECT k FROM unnest(CAST(:named AS text[])) k
                       WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
                           AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = k))
@@ -104,18 +97,17 @@ def check_publication(connection: Connection, table: str, publication: Publicati
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE n.nspname = :schema AND c.relname = :name"""
         ),
-        {"rights": list(_RIGHTS[publication.mode]), "key": list(publication.key),
+        {"mode": publication.mode, "key": list(publication.key),
          "named": [*publication.key, *publication.newest], "schema": schema, "name": name},
     ).one()  # fmt: skip
-    if not found.usage or found.missing:
-        grants = [] if found.usage else [f'USAGE ON SCHEMA "{schema}"']
-        grants += [f"{', '.join(found.missing)} ON {found.quoted}"] if found.missing else []
-        statements = "; ".join(f"GRANT {grant} TO weir_publisher" for grant in grants)
-        raise InvalidInput(
-            "right_missing",
-            f"the role weir_publisher may not {publication.mode} rows of table {table}; run "
-            f"{statements}.",
-        )
+    for role, missing in (("weir_publisher", found.missing), (found.login, found.mine)):
+        if missing:
+            statements = "; ".join(f"GRANT {grant} TO {role}" for grant in missing)
+            raise InvalidInput(
+                "right_missing",
+                f"the role {role} may not {publication.mode} rows of table {table}; run "
+                f"{statements}.",
+            )
     if found.unknown:
         raise InvalidInput(
             "column_unknown",
@@ -137,41 +129,7 @@ def check_publication(connection: Connection, table: str, publication: Publicati
             f"row of a key; run CREATE UNIQUE INDEX ON {found.quoted} ({columns}).",
         )
     if publication.call:
-        _check_function(connection, publication.call)
-
-
-def _check_function(connection: Connection, name: str) -> None:
-    """Check that a function exists, and that EXECUTE on it was granted to `weir_publisher` by name.
-
-    A right of PUBLIC does not do: everybody who may start a consumer could call functions that were
-    not made for that.
-    """
-    schema, _, function = name.partition(".")
-    found = connection.execute(
-        text(
-            """SELECT has_schema_privilege('weir_publisher', n.oid, 'USAGE') AND EXISTS (
-                    SELECT FROM aclexplode(p.proacl) a JOIN pg_roles r ON r.oid = a.grantee
-                    WHERE r.rolname = 'weir_publisher' AND a.privilege_type = 'EXECUTE') AS allowed,
-                quote_ident(n.nspname) AS schema, quote_ident(p.proname) AS function
-            FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-            WHERE n.nspname = :schema AND p.proname = :name AND p.prokind = 'f'
-              AND p.pronargs = 1 AND p.proargtypes[0] = 'jsonb'::regtype"""
-        ),
-        {"schema": schema, "name": function},
-    ).one_or_none()
-    if found is None:
-        raise NotFound(
-            "function_not_found",
-            f"there is no function {name}(jsonb) in Weir's database; create it, with one argument "
-            "of type jsonb.",
-        )
-    if not found.allowed:
-        raise InvalidInput(
-            "right_missing",
-            f"function {name} was not granted to the role weir_publisher by name; run GRANT USAGE "
-            f"ON SCHEMA {found.schema} TO weir_publisher; GRANT EXECUTE ON FUNCTION "
-            f"{found.schema}.{found.function}(jsonb) TO weir_publisher.",
-        )
+        connection.execute(text("SELECT check_call(:t, :f)"), {"t": table, "f": publication.call})
 
 
 def columns_of(output: str, name: str, written: str) -> tuple[str, ...]:

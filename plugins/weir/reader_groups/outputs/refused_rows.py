@@ -100,7 +100,7 @@ def _raised_by(error: exc.DBAPIError) -> str:
     """Return the function that raised an error, if one of SQL did, as a part of a sentence."""
     context = getattr(getattr(error.orig, "diag", None), "context", None) or ""
     raised = context.partition("\n")[0]
-    return f", by {raised}" if "publish_staging" not in raised and "function" in raised else ""
+    return f", by {raised}" if "weir_internal." not in raised and "function" in raised else ""
 
 
 def _grant(tables: str, message: str) -> str:

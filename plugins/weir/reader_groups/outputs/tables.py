@@ -112,13 +112,6 @@ def read_table(
     return [Column(**row) for row in rows.mappings()]
 
 
-_PUBLISH = text(
-    """SELECT weir_internal.publish_staging(
-        :staging, :table, :pieces, :path, CAST(:how AS jsonb))
-    FROM weir_internal.lend_staging(:staging)"""
-)
-
-
 @dataclass(frozen=True)
 class StagedTable:
     """Rows that are staged for a table, ready to be committed."""
@@ -143,16 +136,11 @@ class StagedTable:
             **({"told": self.told} if self.told else {}),
         }
 
-    def publish(self, connection: Connection, path: str, batch: dict[str, Any]) -> None:
-        """Put the rows into the table, and note what it did otherwise in `told`. `path`: the search
-        path for its triggers. Raises Unavailable if Postgres has lost rows."""
-        done = connection.execute(
-            _PUBLISH,
-            {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
-             "path": path, "how": json.dumps(self.publication.statement(batch))},
-        ).scalar_one()  # fmt: skip
-        self.told[:] = filter(None, [done["told"]])
-        if (found := done["staged"]) != self.rows:
+    def done(self, found: int, told: str | None) -> None:
+        """Note what the table did otherwise in `told`. `found`: how many rows were staged. Raises
+        Unavailable if Postgres has lost some."""
+        self.told[:] = filter(None, [told])
+        if found != self.rows:
             raise Unavailable(
                 "staged_rows_lost",
                 f"Postgres has only {found} of {self.rows} rows that were staged for table "
@@ -161,47 +149,8 @@ class StagedTable:
             )
 
 
-# (kind, name) -> amount, as the SQL function describes it
-State = dict[tuple[str, str], int]
-
-
-_BEGIN = text(
-    """SELECT array(
-            SELECT coalesce(owner_path(t), '')
-            FROM unnest(CAST(:tables AS text[])) WITH ORDINALITY AS g (t, i) ORDER BY i) AS paths,
-        (SELECT jsonb_agg(jsonb_build_array(kind, name, amount))
-         FROM weir_internal.publishing_state(:tables, :calls)) AS state"""
-)
-_SETTLE = text("SELECT weir_internal.settle_constraints(:tables, :paths)")
-_END = text(
-    f"""SET LOCAL search_path TO pg_catalog, pg_temp; {WAIT_FOR_DISK};
-    SELECT weir_internal.empty_staging(:names);
-    SELECT kind, name, amount FROM weir_internal.publishing_state(:tables, :calls)"""  # noqa: S608 - constant
-)
-
-
-def _check_untouched(connection: Connection, names: str, before: State, after: State) -> None:
-    """Check that triggers and functions of the tables `names` left alone what is not theirs. Raises
-    Conflict."""
-    changed = [one for one, amount in before.items() if after.get(one) != amount]
-    for kind, name in changed:
-        if kind == "table" and (kind, name) in after:
-            raise Conflict(
-                "trigger_reaches_others",
-                f"a trigger or function of table {names} reads or changes table {name} of another "
-                "owner, so nothing was committed; remove that from it, or let one role own both "
-                "tables.",
-            )
-    # Somebody else may have dropped a table meanwhile; then there is no such object any more.
-    still_there = text("SELECT pg_catalog.pg_describe_object(:kind, :number, 0) IS NOT NULL")
-    for what, name in changed:
-        if what == "grant":
-            kind, number = name.split()
-            found = {"kind": int(kind), "number": int(number)}
-            if connection.execute(still_there, found).scalar_one():
-                raise _changed_functions(names)
-        elif what == "function":
-            raise _changed_functions(names)
+_PUBLISH = text("SELECT weir_internal.publish_tables(CAST(:outputs AS jsonb))")
+_CALM = f"SET LOCAL search_path TO pg_catalog, pg_temp; {WAIT_FOR_DISK}"
 
 
 def publish_tables(
@@ -220,38 +169,41 @@ def publish_tables(
     """
     if not tables:
         return
-    table, named = "", [one.table for one in tables]
+    given = [
+        {
+            "staging": one.staging,
+            "table": one.table,
+            "pieces": one.pieces,
+            "how": one.publication.statement(batch),
+        }
+        for one in tables
+    ]
     try:
-        given = {"tables": named, "calls": [one.publication.call for one in tables]}
-        found = connection.execute(_BEGIN, given).one()
-        paths, before = found.paths, {(kind, name): n for kind, name, n in found.state or ()}
         lend(connection)
-        for one, path in zip(tables, paths, strict=True):
-            table = one.table
-            one.publish(connection, path, batch)
-        table = ", ".join(named)
-        connection.execute(_SETTLE, {"tables": named, "paths": paths})
-        # From here on nothing of a trigger runs, and no setting of one counts.
-        rows = connection.execute(_END, {**given, "names": [one.staging for one in tables]})
-        after = {(kind, name): n for kind, name, n in rows}
-        _check_untouched(connection, table, before, after)
+        done = connection.execute(_PUBLISH, {"outputs": json.dumps(given)}).scalar_one()
+        connection.exec_driver_sql(_CALM)
     except exc.DBAPIError as error:
         diagnosis = getattr(error.orig, "diag", None)
         missing = getattr(diagnosis, "message_primary", None) or ""  # not what called it
         if getattr(error.orig, "pgcode", "") == "42883" and "weir_internal." in missing:
-            raise _changed_functions(table) from error
-        if (meant := refused(table, error)) is None:
+            raise Conflict(
+                "trigger_changes_database",
+                f"a trigger or function of table {_named(tables, error)} dropped the functions by "
+                "which Weir publishes rows, so nothing was committed; remove that from it.",
+            ) from error
+        if (meant := refused(_named(tables, error), error)) is None:
             raise
         raise meant from error
+    for one, each in zip(tables, done, strict=True):
+        one.done(each["staged"], each["told"])
 
 
-def _changed_functions(table: str) -> Conflict:
-    return Conflict(
-        "trigger_changed_functions",
-        f"a trigger or function of table {table} dropped or changed the functions by which Weir "
-        "publishes rows, or what was granted to weir_publisher, so nothing was committed; remove "
-        "that from it.",
-    )
+def _named(tables: Sequence[StagedTable], error: exc.DBAPIError) -> str:
+    """Return the table whose rows an error is about, or all of them."""
+    context = getattr(getattr(error.orig, "diag", None), "context", None) or ""
+    found = re.findall(r"^SQL statement \"SELECT weir_internal\.publish_staging\(\$1, '([^']+)'",
+                       context, re.MULTILINE)  # fmt: skip
+    return str(found[-1]) if found else ", ".join(one.table for one in tables)
 
 
 def make_staging(
