@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 FrontEnd = Literal["form", "terminal", "dag", "program"]
 _CODE = ("dag", "program")  # in which people write
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 PLACEHOLDER = re.compile("[A-Z]+( [A-Z]+)*")
 # Arguments that have another name in a DAG, because every task of Airflow has the first.
 RENAMED = {"retries": "batch_retries", "owner": "owner_role"}
@@ -108,7 +109,7 @@ def give(**argument: Any) -> str:
     if not _takes(name):
         return f"set {name} to {_in_form(value)}"
     if _speaking().front_end == "terminal":
-        return f"add {shlex.join(_words(_speaking().operation, name, value))}"
+        return f"add {_joined(_words(_speaking().operation, name, value))}"
     if isinstance(value, bool):
         return f"switch {called(name)} {_in_form(value)}"
     if _is_chosen(value):
@@ -165,20 +166,45 @@ def option(operation: str, argument: str) -> str:
 def typed(operation: str, arguments: Mapping[str, Any]) -> str:
     """Return a command as a person types it, with the arguments that need no name first."""
     subjects = [name for name in positional(operation, arguments) if name in arguments]
+    first = [str(one) for name in subjects for one in _listed(arguments[name])]
     words = ["weir", command(operation)]
-    for name in subjects:
-        words += map(str, _listed(arguments[name]))
-    for name, value in arguments.items():
-        if name not in subjects:
-            words += _words(operation, name, value)
-    return shlex.join(words)
+    others = [
+        word
+        for name, value in arguments.items()
+        if name not in subjects
+        for word in _words(operation, name, value)
+    ]
+    if any(one.startswith("-") for one in first):  # which would be taken for an option
+        return _joined([*words, *others, "--", *first])
+    return _joined([*words, *first, *others])
+
+
+def _joined(words: list[str]) -> str:
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a shell takes it. What moves a cursor or turns text around is escaped, as
+    bash, zsh and ksh read it back: whoever pastes a command would not see what it does."""
+    if not _UNSEEN.search(word):
+        return shlex.quote(word)
+    # At most so many digits are read, so that what follows is never taken for one of them.
+    escaped = _UNSEEN.sub(lambda one: f"\\u{ord(one[0]):04x}",
+                          word.replace("\\", "\\\\").replace("'", "\\'"))  # fmt: skip
+    return f"$'{escaped}'"
 
 
 def _words(operation: str, name: str, value: Any) -> list[str]:
     """Return an argument as the words of a command."""
     if isinstance(value, bool):
         return [option(operation, name) if value else f"--no-{name.replace('_', '-')}"]
-    return [word for one in _listed(value) for word in (option(operation, name), _text(one))]
+    words = list[str]()
+    for one in map(_text, _listed(value)):
+        if one.startswith("-"):  # which would be taken for another option
+            words += [f"{option(operation, name)}={one}"]
+        else:
+            words += [option(operation, name), one]
+    return words
 
 
 def _in_code(name: str) -> str:

@@ -1,8 +1,10 @@
 """A sentence says what to do in the words of the place where it is read."""
 
 import ast
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cache
@@ -22,6 +24,7 @@ from weir.front_ends import (
     give,
     leave_out,
     speaking,
+    typed,
 )
 from weir.operations.form import is_required, parse
 from weir.operations.jobs import FORMS
@@ -251,3 +254,26 @@ def test_a_process_speaks_as_a_program_unless_its_entry_point_says_otherwise() -
             assert called("to") == '"To"'
         assert called("to") == "--to"
     assert called("to") == "to"
+
+
+HOSTILE = (
+    "-x", "--no-dry-run", "-", "a b", "it's", "$(date)", "\x1b[2J", "a\nb", "\u202etxt.exe",
+    "a\x9bb", "back\\slash\x07", "it's\x07", "-\x07",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_command_says_what_it_was_given_whatever_that_is(value: str) -> None:
+    command_line = parser()
+    for job, arguments in (
+        ("erase", {"stream": "a/b", "reason": value, "keys": [value, "b"]}),
+        ("ingest", {"files": [value], "stream": "a/b"}),
+    ):
+        line = typed(job, arguments)
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", line)
+        shell = ["bash", "-c", f"printf '%s\\0' {line}"]
+        environ = {**os.environ, "LC_ALL": "C.UTF-8"}
+        read = subprocess.run(shell, capture_output=True, check=True, env=environ).stdout
+        words = read.decode().split("\0")[1:-1]
+        given = command_line.parse_args(words)
+        assert given_arguments(FORMS[job], given) == arguments
