@@ -5,6 +5,7 @@ import math
 import os
 import posixpath
 import re
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -64,7 +65,8 @@ class Settings:
 def load(environ: dict[str, str] | None = None) -> Settings:
     """Read the file that WEIR_CONFIG names, or that `config_of` finds, if any.
 
-    Relative paths are relative to that file's folder; without a file, to the current one. Raises
+    Relative paths are relative to that file's folder (of a link, to that of the file that it leads
+    to); without a file, to the current one. Raises
     InvalidInput naming the setting; also for a variable that is almost the name of one.
     """
     environ = dict(os.environ) if environ is None else environ
@@ -86,18 +88,34 @@ def load(environ: dict[str, str] | None = None) -> Settings:
 def config_of(here: Path, user: int) -> Path | None:
     """Return the weir.toml of a folder, of one above it, or of the source tree.
 
-    Raises InvalidInput if it belongs to somebody else than this user or root: it says from where
-    code is loaded, and anybody may put one into a folder above, such as /tmp.
+    A link stands for the file that it leads to, whose folder relative paths are relative to. Raises
+    InvalidInput if others than this user or root own or may write it, the link, or the folder of
+    one of them: it says from where code is loaded, and anybody may put one into a folder above,
+    such as /tmp.
     """
     folders = [here, *here.parents, *([REPOSITORY] if REPOSITORY else [])]
     found = next((one / "weir.toml" for one in folders if (one / "weir.toml").is_file()), None)
-    if found is None or found.parent == REPOSITORY or found.stat().st_uid in (0, user):
+    if found is None or found.parent == REPOSITORY:
         return found
+    whole = found.resolve()
+    why = ""
+    if any(one.lstat().st_uid not in (0, user) for one in (found, whole)):
+        why = "belongs to another user"
+    elif whole.stat().st_mode & stat.S_IWOTH or any(map(_is_open, (found.parent, whole.parent))):
+        why = "may be written or replaced by every user"
+    if not why:
+        return whole
     raise InvalidInput(
         "config_not_trusted",
-        f"{found} belongs to another user, and says from where code is loaded; name it in "
-        "WEIR_CONFIG if you trust it.",
+        f"{found} {why}, and says from where code is loaded; name it in WEIR_CONFIG if you trust "
+        "it, or let nobody but its owner write it and its folder.",
     )
+
+
+def _is_open(folder: Path) -> bool:
+    """Return whether everybody may replace what others have in a folder, as not in /tmp."""
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
 
 
 def of_program(database: str, warehouse: str) -> Settings:

@@ -21,7 +21,7 @@ from weir.database.connection import Database
 from weir.kernel.values import rows_of
 from weir.model.segment import segment_name
 from weir.operations.jobs import FORMS
-from weir.settings import Settings, config_of
+from weir.settings import Settings, config_of, load
 from weir.warehouse.marker import Marker, write_marker
 
 Weir = Callable[..., Done]
@@ -265,6 +265,36 @@ def test_a_configuration_of_another_user_is_not_taken_from_a_folder_above(tmp_pa
         os.chown(tmp_path / "weir.toml", 12_345, -1)
     with raises("config_not_trusted WEIR_CONFIG"):
         config_of(here, os.geteuid() + 1)
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "link's folder"])
+def test_a_configuration_that_everybody_may_write_is_not_taken(tmp_path: Path, what: str) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "weir.toml").write_text("warehouse = 'data'\n")
+    (here / "weir.toml").symlink_to(there / "weir.toml")
+    assert config_of(here, os.geteuid()) == there / "weir.toml"
+    named = {"file": there / "weir.toml", "folder": there, "link's folder": here}[what]
+    named.chmod(0o777)
+    with raises("config_not_trusted WEIR_CONFIG every"):
+        config_of(here, os.geteuid())
+    if what != "file":
+        named.chmod(0o1777)  # as /tmp is
+        assert config_of(here, os.geteuid()) == there / "weir.toml"
+
+
+def test_paths_are_relative_to_the_file_that_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "weir.toml").write_text("warehouse = 'data'\n")
+    (here / "weir.toml").symlink_to(there / "weir.toml")
+    monkeypatch.chdir(here)
+    for environ in ({}, {"WEIR_CONFIG": "weir.toml"}):
+        assert load(environ).warehouse == str(there / "data")
 
 
 def test_what_events_hold_does_not_change_the_terminal(
