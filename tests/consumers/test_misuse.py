@@ -123,7 +123,7 @@ def test_a_column_without_a_type_is_refused_with_what_to_do(store: weir.StreamSt
 def test_rows_none_of_which_has_a_key_are_said_to_lack_it(
     store: weir.StreamStore, keys: pa.Array
 ) -> None:
-    with raises("bad_rows 2 2 k"):
+    with raises("bad_rows 2 k"):
         store.append("s/in", pa.table({"k": keys, "n": [1, 2]}))
     store.update_stream("s/in", on_missing_key="spread")
     assert store.append("s/in", pa.table({"k": keys, "n": [1, 2]})).events == 2

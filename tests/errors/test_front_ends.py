@@ -137,7 +137,7 @@ def test_no_text_has_the_words_of_one_front_end() -> None:
         ("plugins/weir/front_ends.py", "--key"),
         ("plugins/weir/front_ends.py", "--output"),
         ("plugins/weir/front_ends.py", "--no-"),
-        ("plugins/weir/spark/appends/appender.py", "weir_ingest"),  # the name of a writer
+        ("plugins/weir/inputs/append.py", "weir_ingest"),  # the name of a writer
     }
 
 

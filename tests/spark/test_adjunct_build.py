@@ -10,6 +10,8 @@ from tests.released import only
 from tests.spark.adjunct_world import WAYS, Way, World
 from tests.spark.installation import Installation
 from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.spark.adjuncts import writer
+from weir.spark.adjuncts.files import write_rows
 
 
 @pytest.mark.random
@@ -48,3 +50,16 @@ def test_a_version_that_is_refused_quarantines_nothing(weir: Installation) -> No
     with raises("adjunct_too_many_rejected 2 2 1"):
         store.build()
     assert not weir.query("SELECT FROM streams WHERE stream = :s", s=f"{world.stream}.rejected")
+
+
+def test_a_version_of_which_a_file_is_missing_is_not_published(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World.made(weir, segments=1)
+    store = world.store(WAYS["whole"])
+    world.append([("a", 1, "x"), ("b", 2, "y")])
+    with monkeypatch.context() as lost:
+        lost.setattr(writer, "write_rows", lambda *given: write_rows(*given)[:-1])
+        with raises("row_count_differs 2 0 try again"):
+            store.build()
+    assert store.found(store.build()) == store.expected()

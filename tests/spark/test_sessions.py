@@ -2,6 +2,8 @@
 
 import gzip
 import itertools
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -276,3 +278,21 @@ def test_rows_that_are_sorted_are_computed_as_often_as_spark_itself_does(
 ) -> None:
     # Spark looks at the rows once to find the ranges, and once to sort them.
     assert evaluations(weir, lambda rows: rows.orderBy("n"), segments) == 2
+
+
+def test_an_executor_whose_python_lacks_a_package_says_which(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = getattr(sys, "_base_executable", sys.executable)
+    if (
+        subprocess.run([bare, "-c", "import pyarrow"], capture_output=True, check=False).returncode
+        == 0
+    ):
+        pytest.skip("the Python of the virtual environment has pyarrow")
+    stream = weir.create()
+    monkeypatch.setenv("PYSPARK_PYTHON", bare)  # a session that names its Python keeps it
+    monkeypatch.setattr(weir.spark.sparkContext, "pythonExec", bare)
+    with raises("executors_lack_package pyarrow spark.pyspark.python"):
+        weir.append(stream, [("a", 1)])
+    monkeypatch.undo()
+    assert weir.append(stream, [("a", 1)]).events == 1

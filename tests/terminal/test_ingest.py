@@ -98,7 +98,7 @@ def test_rows_that_do_not_fit_are_refused_or_set_aside_with_their_place_and_reas
     refused = ingest("r.csv", content)
     assert "3 of the rows do not fit the schema for stream s/events" in refused.err
     assert "('r.csv', row 2: column 'n' has 'two', which is not kept as long" in refused.err
-    assert "and 1 have no routing key ('r.csv', row 3:" in refused.err
+    assert "and 1 have no routing key (k) ('r.csv', row 3:" in refused.err
     changed = ("--on-bad-rows", "quarantine", "--on-missing-key", "quarantine")
     assert weir("update-stream", "s/events", *changed).status == 0
     done = ingest("r.csv", content)
@@ -153,10 +153,10 @@ def test_parquet_files_and_the_names_of_their_folders_become_events(
 def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
     ingest: Ingest, weir: Weir
 ) -> None:
-    for name, content, words in (
-        ("a.json", '{"k":"a"}\n', ()),
-        ("a.csv", "k,d\na,1 Jan 2026\n", ("--date-format", "d MMM yyyy")),
+    for code, name, content, words in (
+        ("ingest_needs_spark", "a.json", '{"k":"a"}\n', ()),
+        ("format_needs_spark", "a.csv", "k,d\na,1 Jan 2026\n", ("--date-format", "d MMM yyyy")),
     ):
         done = ingest(name, content, "--engine", "pyarrow", *words)
-        assert (done.status, "needs_spark]" in done.err) == (2, True), done.err
+        assert (done.status, f"[{code}]" in done.err) == (2, True), done.err
         assert "--engine spark" in done.err

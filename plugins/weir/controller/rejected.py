@@ -50,7 +50,7 @@ def refusal(attempt: Attempt, refused: Sequence[Example]) -> BadRows:
     for one in refused:
         what, setting = "do not fit the schema", "on_bad_rows"
         if one.reason == MISSING_KEY:
-            what, setting = "have no routing key", "on_missing_key"
+            what, setting = f"have no routing key ({attempt.routing_key})", "on_missing_key"
         whose = "" if said else f" for stream {attempt.stream}"
         some = one.number if said else f"{one.number} of the rows"
         said.append(f"{some} {what}{whose} ({one.where}: {one.found})")

@@ -378,9 +378,8 @@ def wait_for_disk(connection: Connection) -> None:
 
 
 def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
-    """Send a file to a `COPY ... FROM STDIN` in the connection's transaction; return the
-    transaction's number. Reads the file from its beginning, so that the transaction can run again.
-    """
+    """Send a file, from its beginning, to a `COPY ... FROM STDIN` in the connection's transaction,
+    which can run again. Return the transaction's number."""
     rows.seek(0)
     cursor = connection.connection.cursor()
     try:
