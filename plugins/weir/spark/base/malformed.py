@@ -3,8 +3,11 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-MALFORMED = "_weir_malformed"  # a struct of the fields below, or null for a row that fits
-ROW, COLUMN, TEXT, TYPE = "row", "column", "text", "type"
+from weir.kernel.rejected import FAULT, ROW
+
+COLUMN, TEXT, TYPE = (
+    FAULT  # beside the row, the fields of a mark (`weir.kernel.rejected.MALFORMED`)
+)
 
 
 def malformed(row: Column, fault: Column | None = None) -> Column:

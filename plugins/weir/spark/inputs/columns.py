@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from weir.errors import InvalidInput
 from weir.front_ends import called
 from weir.inputs.files import Inputs
+from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_options import TextOptions
 from weir.model.schema import Field
 from weir.spark.base.exact import exact, quoted
-from weir.spark.base.malformed import MALFORMED
 from weir.spark.base.session import COMPLETE
 from weir.spark.inputs.csv_columns import Csv, csv_columns
 from weir.spark.inputs.json_columns import Json, json_columns

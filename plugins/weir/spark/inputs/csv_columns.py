@@ -13,11 +13,12 @@ from weir.front_ends import give
 from weir.inputs.compression import ENDINGS, compression_of
 from weir.inputs.csv_header import check_encoding, check_text_of, names_of, not_closed, text_fields
 from weir.inputs.files import Inputs
+from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_guess import field_of, lines_of
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.schema import GUESSED, VOID, Field, show
 from weir.spark.base.exact import exact, quoted
-from weir.spark.base.malformed import MALFORMED, fault, malformed
+from weir.spark.base.malformed import fault, malformed
 from weir.spark.base.session import COMPLETE
 from weir.spark.inputs.guess import guess
 from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash

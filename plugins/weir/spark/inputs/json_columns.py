@@ -20,10 +20,11 @@ from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.inputs.csv_header import check_text_of
 from weir.inputs.files import Inputs
+from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_guess import SAMPLE
 from weir.model.schema import GUESSED, VOID, Field, plain, show
 from weir.spark.base.exact import exact
-from weir.spark.base.malformed import MALFORMED, malformed
+from weir.spark.base.malformed import malformed
 from weir.spark.base.session import COMPLETE
 from weir.spark.inputs.json_texts import (
     LONG_NUMBER,
