@@ -2,6 +2,7 @@
 pyarrow tables. What a file says beside its columns is never followed."""
 
 import datetime as dt
+import re
 import sys
 import uuid
 from decimal import Decimal
@@ -138,7 +139,7 @@ def test_texts_that_are_not_utf_8_are_set_aside_or_refused_wherever_they_are(
         assert [one["k"] for one in rows(weir, stream)] == ["good"]
         found = [(one["column"], one["text"]) for one in rows(weir, stream.rejected)]
         assert [column for column, _ in found] == list(WRONG_TEXTS)
-        assert all("Z\ufffdrich" in text for _, text in found)
+        assert all(re.search(r"Z\\+xfcrich", text) for _, text in found), found
 
 
 @pytest.mark.release

@@ -27,7 +27,7 @@ from weir.warehouse.marker import check_unused
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
 GROUP_ROWS = 1 << 17  # of a row group
 # Types, in Spark's JSON form, that Arrow turns into the same text as Spark each time.
-KEY_TYPES = frozenset(["string", "byte", "short", "integer", "long", "boolean", "date"])
+KEY_TYPES = ("string", "byte", "short", "integer", "long", "boolean", "date")
 KEY = "_weir_key"  # on the way: a routing key as text that was computed before
 _WITH_SPARK = "append with Spark (`pip install 'weir-streams[spark]'`)"
 

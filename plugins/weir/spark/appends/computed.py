@@ -22,14 +22,13 @@ from weir.model.plain_column import plain_column
 from weir.model.schema import VOID, Field
 from weir.model.segment import segment_name
 from weir.spark.base.conversion import fit
-from weir.spark.base.exact import exact, quoted
+from weir.spark.base.exact import exact
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.routing import routing_steps
 from weir.spark.base.session import (
     COMPLETE,
     FAILING_ALONE,
     NOTHING,
-    active,
     moved,
     resolving_session,
     writing_session,
@@ -62,10 +61,7 @@ class Computed:
     def explaining(self) -> Iterator[None]:
         """Run a block that computes the rows; name the expression with a pattern of dates that
         fails."""
-        if not self.texts:
-            yield
-            return
-        with active(self.frame.sparkSession), naming_patterns(self.texts):
+        with naming_patterns(self.texts):
             yield
 
     def check(
@@ -117,12 +113,10 @@ def computed_of(attempt: Attempt, frame: DataFrame, given: list[Field], say: Say
     known = {one["name"]: one for one in fields}
     fitted = [known.get(name, one) for name, one in zip(names, given, strict=True)]
     defaults = lacking_defaults(fields, fitted)
-    more = [name for name in frame.columns if name not in names and name != MALFORMED]
     resolving = resolving_session(frame.sparkSession)
     columns = [*names, *(one["name"] for one in defaults)]
     key, texts, added = None, {}, list[str]()
     rows = with_defaults(fit(frame, given, fields, MALFORMED), defaults)
-    more += [MALFORMED] if MALFORMED in rows.columns else []
     apart = FAILING_ALONE if has_time else NOTHING
     writing, rows = writing_session(rows, say, more=apart)
     if has_key:
@@ -135,7 +129,7 @@ def computed_of(attempt: Attempt, frame: DataFrame, given: list[Field], say: Say
         rows = _with_time(attempt, rows, columns, resolving)
         texts[_time_of(attempt)] = str(attempt.event_time)
         added.append(TIME)
-    rows = moved(rows.select(*quoted([*names, *more, *added])), writing)
+    rows = moved(rows.drop(*(one["name"] for one in defaults)), writing)
     return Computed(rows, frozenset(added), key, texts)
 
 
@@ -145,7 +139,7 @@ def _kernel_knows(text: str, fields: Sequence[Field]) -> bool:
     if column is None:
         return False
     kinds = [one["type"] for one in fields if one["name"].lower() == column.lower()]
-    return not kinds or kinds[0] == VOID or kinds[0] in KEY_TYPES
+    return not kinds or kinds[0] in (VOID, *KEY_TYPES)
 
 
 def _with_time(

@@ -5,7 +5,8 @@ with at most a million rows, and says which files these are. Nothing is shuffled
 would write small files. The workers of Spark know no database.
 """
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import PythonException
@@ -25,7 +26,7 @@ from weir.spark.appends.tasks import written_by_tasks
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
-from weir.spark.base.session import is_connect
+from weir.spark.base.session import active, is_connect
 from weir.spark.failures.causes import of_worker
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
@@ -69,9 +70,9 @@ def stage(
     layout = Layout.of(warehouse, attempt, fields, INSTEAD, computed.names)
     layout.fit.announce(app.say)
     frame, by_segment = computed.frame, False
-    if not is_connect(frame):
-        frame, by_segment = _in_order(frame, layout)
-    with _watched(app, frame, attempt), computed.explaining():
+    with _computing(app, frame, attempt), computed.explaining():
+        if not is_connect(frame):
+            frame, by_segment = _in_order(frame, layout)
         with with_own_code(frame.sparkSession):
             answers = written_by_tasks(frame, layout, by_segment=by_segment)
         try:
@@ -86,11 +87,16 @@ def stage(
     return staged_rejected(app, staged, opened, origin, row)
 
 
-def _watched(app: Installation, frame: DataFrame, attempt: Attempt) -> AbstractContextManager[None]:
+@contextmanager
+def _computing(app: Installation, frame: DataFrame, attempt: Attempt) -> Iterator[None]:
+    """Run a block that computes the rows of a DataFrame, and say how far it is. The settings of its
+    session say how csv files are read."""
     if is_connect(frame):
-        return nullcontext()
-    where = (app.settings.warehouse, attempt.folder)
-    return watched(frame.sparkSession, f"appending to {attempt.stream}", app.say, where)
+        yield
+        return
+    spark, where = frame.sparkSession, (app.settings.warehouse, attempt.folder)
+    with active(spark), watched(spark, f"appending to {attempt.stream}", app.say, where):
+        yield
 
 
 def _in_order(frame: DataFrame, layout: Layout) -> tuple[DataFrame, bool]:

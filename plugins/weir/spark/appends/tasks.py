@@ -45,8 +45,8 @@ def write_task(
 
 def written_by_tasks(frame: DataFrame, layout: Layout, *, by_segment: bool) -> "Answers":
     """Return what writes the rows of a DataFrame in its tasks, when it is asked."""
-    # By numbers, as Spark takes a dot in a name for one of a field.
-    rows = frame.toDF(*map(str, range(len(frame.columns))))
+    # As one column: PySpark asks the JVM for each, and takes a dot in a name for one of a field.
+    rows = frame.selectExpr("struct(*) AS row")
     return Answers(rows.mapInArrow(_task(layout, frame.columns, by_segment), _TYPES), layout)
 
 
@@ -90,7 +90,7 @@ def _by_driver(root: str) -> bool:
 
 def _task(layout: Layout, names: list[str], by_segment: bool) -> Task:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = (batch.rename_columns(names) for batch in batches)
+        named = (pa.RecordBatch.from_arrays(one.column(0).flatten(), names) for one in batches)
         try:
             filesystem(layout.warehouse)
         except InvalidInput:  # only a JVM reaches it
