@@ -87,6 +87,17 @@ BEGIN
     END LOOP;
 END $$;
 
+-- A trigger needs no right to its function; whoever has it could let it run for a table of their own.
+DO $$
+DECLARE
+    called regprocedure;
+BEGIN
+    FOR called IN SELECT oid FROM pg_proc
+                  WHERE pronamespace = 'weir_internal'::regnamespace AND prorettype = 'trigger'::regtype LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM weir_jobs, weir_team, weir_reader', called);
+    END LOOP;
+END $$;
+
 -- What is about a stream, a reader group or an adjunct store is seen by whoever sees that. Policies of one role are
 -- joined by OR: for weir_jobs they are true, which costs nothing.
 GRANT EXECUTE ON FUNCTION weir_internal.hidden_streams, weir_internal.hidden_groups, weir_internal.groups_of_others,
