@@ -82,3 +82,12 @@ def test_bytes_that_are_not_utf8_are_found() -> None:
     assert is_utf8(b"")
     assert not is_utf8(b"a\xffb")
     assert not is_utf8("ä".encode("cp1252"))
+
+
+@pytest.mark.parametrize(("last", "read"), [("3", "3"), ('"3"x', '"3"x')])
+def test_a_line_of_separators_that_are_blanks_is_no_row_however_the_rest_is_quoted(
+    last: str, read: str
+) -> None:
+    text = f"\t\t\nk\tn\tm\na\t1\t2\n\t\t\n\t\nb\t2\t{last}\n".encode()
+    found = rows(text, TextOptions(separator="\t"), ("k", "n", "m"))
+    assert found == [("a", "1", "2"), ("b", "2", read)]

@@ -13,7 +13,7 @@ from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.files import Inputs
 from weir.inputs.unreadable import text_of
-from weir.kernel.csv_reader import is_utf8
+from weir.kernel.csv_reader import BLANKS, is_utf8
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.names import shortened, unstorable
 from weir.model.schema import Field, plain, show
@@ -174,7 +174,7 @@ def _told(line: str, how: TextOptions) -> TextOptions:
 
 def _is_row(line: str, how: TextOptions) -> bool:
     """Return whether Spark takes a line for a row: it passes over blank lines and comments."""
-    return bool(line.strip()) and not (how.comment and line.startswith(how.comment))
+    return bool(line.strip(BLANKS)) and not (how.comment and line.startswith(how.comment))
 
 
 def _ends(text: str) -> bool:

@@ -17,6 +17,9 @@ from pyarrow import csv
 
 from weir.kernel.text_options import TextOptions
 
+# A line of nothing else is no row, as Spark trims it, also where one of these separates values.
+BLANKS = "".join(map(chr, range(33)))
+_BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b\x0c\x0e-\x20]+\r?$", re.MULTILINE)
 _PIECE = 16 << 20
 _LINE_ENDS = (10, 13)
 
@@ -46,8 +49,8 @@ def read_csv(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
     plain = not (how.comment or how.escape not in ("", how.quote))
     ascii_ = (how.separator + how.quote).isascii()
     regular = plain and ascii_ and _is_regular(text, how)
-    # Of one column, pyarrow takes a line of blanks for a row.
-    if regular and len(names) == 1 and re.search(rb"^[ \t\f\v]+\r?$", text, re.MULTILINE):
+    # Of as many values as there are columns, pyarrow takes a line of blanks for a row.
+    if regular and (len(names) == 1 or how.separator in BLANKS) and _BLANK_LINE.search(text):
         regular = False
     found = _by_pyarrow(text, names, how) if regular else _by_fields(text, names, how)
     if not how.null_value:
@@ -74,6 +77,7 @@ def encoded(raw: bytes, how: TextOptions) -> bytes:
 
 
 _LINE_END = re.compile(rb"\r\n?|\n")
+_LINE = re.compile(_LINE_END.pattern.decode())
 
 
 def is_utf8(text: bytes) -> bool:
@@ -116,7 +120,7 @@ def _by_pyarrow(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
     found: list[tuple[int, str]] = []
 
     def skip(row: csv.InvalidRow) -> str:
-        if row.text.strip():
+        if row.text.strip(BLANKS):
             found.append((row.number - 1, row.text))
         else:
             blank.append(row.number - 1)
@@ -213,7 +217,7 @@ def _rows(whole: str, how: TextOptions) -> Iterator[tuple[int, int, list[str | N
         while True:
             match = field.match(whole, place)
             if match is None:
-                raise NotClosed(whole.count("\n", 0, place) + 1)
+                raise NotClosed(len(_LINE.findall(whole, 0, place)) + 1)
             values.append(_value(match, how))
             place = match.end()
             if whole[place : place + 1] != how.separator:
@@ -221,12 +225,12 @@ def _rows(whole: str, how: TextOptions) -> Iterator[tuple[int, int, list[str | N
             place += 1
         end = place
         place = _next_line(whole, place)
-        if whole[begin:end].strip():
+        if whole[begin:end].strip(BLANKS):
             yield begin, end, values
 
 
 def _next_line(whole: str, place: int) -> int:
-    match = re.compile(r"\r\n?|\n").search(whole, place)
+    match = _LINE.search(whole, place)
     return match.end() if match else len(whole)
 
 
