@@ -382,5 +382,5 @@ def test_a_refusal_names_the_argument_and_the_value(job: str, name: str, value: 
 def test_a_long_key_is_a_key_of_every_front_end() -> None:
     for front_end in ("form", "terminal", "program"):
         with speaking(front_end, FORMS, "erase"):
-            for key in ("k" * 100_000, " blank ", "\t\x01", "日本語", "12", "a\nb"):
+            for key in ("k" * 16_384, " blank ", "\t\x01", "日本語", "12", "a\nb"):
                 assert parse(FORMS["erase"], {**GOOD["erase"], "keys": [key]}).keys == [key]

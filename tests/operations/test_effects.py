@@ -46,7 +46,7 @@ ALONE = {
                  "scale_cooldown", "read_files"},
     "CheckpointReaderGroup": {"cancel"}, "Compact": {"streams", "at_most", "seconds"},
     "Erase": {"keys", "condition", "requested_by"}, "ForkReaderGroup": {"at", "subscriber"},
-    "Ingest": {"format", "complete_until", "batch_id"},
+    "Ingest": {"format", "complete_until", "batch_id", "engine", "last_line"},
     "Process": {"function", "outputs", "order", "engine", "readers", "on_error", "label",
                 "parameters", "batch_events", "batch_bytes", "batch_files", "retries", "adjuncts",
                 "manager"},

@@ -312,7 +312,6 @@ with weir.open(*sys.argv[1:]) as store:
         lambda: store.create_stream("shop/more", "customer", schema="customer STRING"),
         lambda: store.create_stream("shop/more", "current_date"),
         lambda: store.reader("totals", engine="spark"),
-        lambda: store.ingest("shop/orders", ["a.csv"]),
         lambda: store.process("totals", function="json:dumps", outputs=["stream:shop/more"],
                               engine="spark"),
         lambda: store.spark,

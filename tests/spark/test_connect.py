@@ -184,7 +184,7 @@ def test_what_needs_a_session_in_this_process_says_so(
         store.create_stream("s/key", routing_key="upper(k)", schema="k string")
     Path(store.settings.input_roots[0], "rows.csv").write_text("k,n\na,1\n")
     with raises("session_unsupported"):
-        store.ingest("s/in", ["rows.csv"])
+        store.ingest("s/in", ["rows.csv"], engine="spark")
 
 
 @pytest.mark.release

@@ -35,9 +35,12 @@ def by_both(
 def facts(weir: Installation, stream: StreamName) -> Any:
     """The events with their ranks and digests, the columns, and the rows that were rejected."""
     files = weir.query(
-        "SELECT segment_number, sum(events), sum(hashes) FROM data_file JOIN stream USING "
-        "(stream_id) WHERE stream_name = :s GROUP BY 1 ORDER BY 1", s=str(stream),
-    )  # fmt: skip
+        """SELECT f.segment_id, sum(f.events), (SELECT array_agg(t.digest ORDER BY t.digest)
+            FROM time_index t WHERE t.stream_id = f.stream_id)
+        FROM data_file f WHERE f.stream_id = (SELECT s.stream_id FROM stream s
+            WHERE s.stream_name = :s) GROUP BY f.segment_id, f.stream_id ORDER BY 1""",
+        s=str(stream),
+    )
     rejected = []
     if weir.query("SELECT 1 FROM stream WHERE stream_name = :s", s=str(stream.rejected)):
         rejected = weir.read(stream.rejected, "stream").drop(columns=["_clock"]).values.tolist()

@@ -30,7 +30,7 @@ def test_a_small_batch_is_one_job_few_statements_and_few_questions(
         GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher""",
     )
     scheduler: Any = weir.spark.sparkContext._jsc.sc().dagScheduler()
-    for output, wanted in (("stream:s/out", (1, 16, 4)), ("table:public.results", (1, 15, 3))):
+    for output, wanted in (("stream:s/out", (1, 16, 4)), ("table:public.results", (1, 13, 3))):
         costs: list[tuple[int, int, int]] = []
         asked: list[int] = []
         group = weir.group(stream, name=output.partition(":")[0])
