@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from weir.kernel.csv_reader import NotClosed, encoded, is_utf8, read_csv
+from weir.kernel import csv_reader
+from weir.kernel.csv_reader import NotClosed, NotRegular, encoded, is_utf8, read_csv
 from weir.kernel.text_options import TextOptions
 
 # What a file has after its header line, its rows, and its malformed rows, with their numbers.
@@ -69,6 +70,13 @@ def test_a_file_is_read_as_its_options_say(
 
 def test_one_column_has_a_row_for_each_line_that_is_not_blank() -> None:
     assert rows(b'k\na\n \n""\n\nb\n', TextOptions(), ("k",)) == [("a",), ("",), ("b",)]
+
+
+def test_a_large_file_is_not_taken_apart_field_by_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_reader, "MOST_IRREGULAR", 20)
+    assert len(rows(b"k,n\n" + b"a,1\n" * 9, TextOptions())) == 9
+    with pytest.raises(NotRegular):
+        rows(b"k,n\n" + b'a,"1"x\n' * 9, TextOptions())
 
 
 def test_a_quote_that_is_never_closed_is_found_with_its_line() -> None:

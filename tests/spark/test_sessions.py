@@ -281,14 +281,11 @@ def test_rows_that_are_sorted_are_computed_as_often_as_spark_itself_does(
 
 
 def test_an_executor_whose_python_lacks_a_package_says_which(
-    weir: Installation, monkeypatch: pytest.MonkeyPatch
+    weir: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    bare = getattr(sys, "_base_executable", sys.executable)
-    if (
-        subprocess.run([bare, "-c", "import pyarrow"], capture_output=True, check=False).returncode
-        == 0
-    ):
-        pytest.skip("the Python of the virtual environment has pyarrow")
+    made = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")]
+    subprocess.run(made, check=True)
+    bare = str(tmp_path / "venv/bin/python")
     stream = weir.create()
     monkeypatch.setenv("PYSPARK_PYTHON", bare)  # a session that names its Python keeps it
     monkeypatch.setattr(weir.spark.sparkContext, "pythonExec", bare)

@@ -98,7 +98,8 @@ def _shown(example: dict[str, object], origin: Origin, row: str) -> tuple[str, s
 
 
 def _parts(warehouse: str, staged: Staged) -> Iterator[pa.RecordBatch]:
-    """Yield the rejected rows (`SCHEMA`), in the order of their ranks."""
+    """Yield the rejected rows (`SCHEMA`): the files by their first ranks, each in the order of its
+    ranks."""
     system, base = filesystem(warehouse)
     for file in sorted(staged.rejected_files, key=lambda one: one.first_seq):
         with system.open_input_file(f"{base}/{file.path}") as source:

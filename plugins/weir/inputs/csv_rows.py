@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from weir.inputs.csv_header import check_bytes, check_encoding, names_of, not_closed, text_fields
 from weir.inputs.files import Inputs
-from weir.inputs.rows import Rows, check_size, ranks_of
+from weir.inputs.rows import Rows, check_size, needs_spark, ranks_of
 from weir.inputs.unreadable import text_of
-from weir.kernel.csv_reader import CsvRows, NotClosed, encoded, read_csv
+from weir.kernel.csv_reader import MOST_IRREGULAR, CsvRows, NotClosed, NotRegular, encoded, read_csv
 from weir.kernel.rejected import Rejected, malformed
 from weir.kernel.text_guess import field_of, guess, lines_of
 from weir.kernel.text_options import TextOptions
@@ -75,6 +75,11 @@ def _rows(path: str, text: bytes, names: Sequence[str], how: TextOptions) -> Csv
         return read_csv(text, names, how)
     except NotClosed as error:
         raise not_closed(path, error.line + how.skip_lines, how) from None
+    except NotRegular:
+        raise needs_spark(
+            f"the quotes of {path!r}, or its comments, are not those of RFC 4180, and "
+            f"one process reads at most {MOST_IRREGULAR:,} bytes of such a file"
+        ) from None
 
 
 def _valued(

@@ -22,6 +22,7 @@ BLANKS = "".join(map(chr, range(33)))
 _BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b\x0c\x0e-\x20]+\r?$", re.MULTILINE)
 _PIECE = 16 << 20
 _LINE_ENDS = (10, 13)
+MOST_IRREGULAR = 16 << 20  # bytes: each takes 25 of memory, and ten seconds go by
 
 
 class NotClosed(Exception):
@@ -30,6 +31,10 @@ class NotClosed(Exception):
     def __init__(self, line: int) -> None:
         super().__init__(line)
         self.line = line
+
+
+class NotRegular(Exception):
+    """A file is too large to be taken apart field by field."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,15 @@ class CsvRows:
 
 def read_csv(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
     """Return the rows of a text in UTF-8 that begins with a csv file's header line, if it has one.
-    Raises NotClosed."""
+    Raises NotClosed, and NotRegular."""
     plain = not (how.comment or how.escape not in ("", how.quote))
     ascii_ = (how.separator + how.quote).isascii()
     regular = plain and ascii_ and _is_regular(text, how)
     # Of as many values as there are columns, pyarrow takes a line of blanks for a row.
     if regular and (len(names) == 1 or how.separator in BLANKS) and _BLANK_LINE.search(text):
         regular = False
+    if not regular and len(text) > MOST_IRREGULAR:
+        raise NotRegular
     found = _by_pyarrow(text, names, how) if regular else _by_fields(text, names, how)
     if not how.null_value:
         return found
