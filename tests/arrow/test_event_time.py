@@ -2,16 +2,19 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import weir
+from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel import event_time as kernel
 from weir.kernel.writer import stage_table
 from weir.settings import Settings
 
@@ -152,3 +155,23 @@ def test_rows_without_the_event_time_are_refused(
     with raises(wrong):
         weir.append(str(lane.name), rows, writer_id="w", batch_id="x", settings=settings)
     assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+
+
+@pytest.mark.random
+def test_texts_that_are_looked_at_together_mean_what_each_means_alone() -> None:
+    random = random_for("texts")
+    for _ in range(cases(400)):
+        texts = [_text(random) for _ in range(random.choice([1, 3, 8]))]
+        alone = [kernel._of_text(text) for text in texts]
+        together = kernel._of_texts(pa.chunked_array([pa.array(texts, pa.string())]))
+        assert together.to_pylist() == alone, texts
+
+
+def _text(random: Random) -> str | None:
+    day = random.choice([28, 28, 28, 28, 28, 28, 31, 0])
+    date = f"{random.choice([0, 1, 1969, 2013, 9999]):04}-{random.randint(1, 12):02}-{day:02}"
+    time = random.choice(["", "T10:00", " 23:59:59", " 00:00:00.1", "T12:30:15.123456", " 24:00",
+                          " 10:00:60", "T1:00"])  # fmt: skip
+    zone = random.choice(["", "", "Z", "+02:00", "-17:59", "+18:00", "+0200"])
+    around = random.choice(["", "  "]), random.choice(["", " ", "\n"])
+    return random.choice([None, "", "x", *[around[0] + date + time + zone + around[1]] * 9])
