@@ -1,11 +1,17 @@
 """Csv files as rows of texts: exactly what the file has, whoever wrote it."""
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from weir.kernel import csv_reader
-from weir.kernel.csv_reader import NotClosed, NotRegular, encoded, is_utf8, read_csv
+from tests.chance import cases, random_for
+from weir.errors import InvalidInput
+from weir.inputs import csv_pieces
+from weir.inputs.csv_pieces import Csv, looked_at, pieces_of, rows_of
+from weir.kernel.csv_reader import is_utf8
 from weir.kernel.text_options import TextOptions
 
 # What a file has after its header line, its rows, and its malformed rows, with their numbers.
@@ -29,22 +35,43 @@ CASES: dict[str, tuple[bytes, list[Any], list[Any]]] = {
 }  # fmt: skip
 
 
+def read(
+    text: bytes, how: TextOptions, names: tuple[str, ...] = ("k", "n"), most: int = 1 << 30
+) -> tuple[list[Any], list[int], list[Any]]:
+    """The rows of a file that is read in pieces, their numbers, and its malformed rows."""
+    with tempfile.TemporaryDirectory() as root:
+        Path(root, "a.csv").write_bytes(text)
+        csv = Csv(root, ("a.csv",), names, how)
+        pieces, looked = looked_at(csv, pieces_of(csv, [len(text)], most, run), run)
+        parts = [part for piece in pieces for part in rows_of(csv, piece)]
+    assert sum(one.rows for one in looked) == sum(part.count for part in parts)
+    found = [
+        row
+        for part in parts
+        for row in zip(*map(pa.ChunkedArray.to_pylist, part.table.columns), strict=True)
+    ]
+    numbers = [int(one) for part in parts for one in part.numbers]
+    return found, numbers, [row for part in parts for row in part.malformed]
+
+
+def run(function: Any, pieces: Any) -> list[str]:
+    """Call a function here."""
+    return [function(piece) for piece in pieces]
+
+
 def rows(text: bytes, how: TextOptions, names: tuple[str, ...] = ("k", "n")) -> list[Any]:
     """The rows of a file."""
-    table = read_csv(encoded(text, how), names, how).table
-    return list(zip(*(one.to_pylist() for one in table.columns), strict=True))
+    return read(text, how, names)[0]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_rows_have_the_texts_of_the_file_and_their_numbers(case: str) -> None:
     content, wanted, malformed = CASES[case]
-    how = TextOptions()
-    found = read_csv(encoded(b"k,n\n" + content, how), ["k", "n"], how)
-    assert rows(b"\xef\xbb\xbfk,n\n" + content, how) == wanted
-    assert found.malformed == malformed
     bad = {number for number, _ in malformed}
-    total = len(wanted) + len(malformed)
-    assert found.numbers.tolist() == [n for n in range(total) if n not in bad]
+    numbers = [n for n in range(len(wanted) + len(malformed)) if n not in bad]
+    for most in (1 << 20, 5, 1):
+        found = read(b"\xef\xbb\xbfk,n\n" + content, TextOptions(), most=most)
+        assert found == (wanted, numbers, malformed)
 
 
 @pytest.mark.parametrize(
@@ -72,17 +99,42 @@ def test_one_column_has_a_row_for_each_line_that_is_not_blank() -> None:
     assert rows(b'k\na\n \n""\n\nb\n', TextOptions(), ("k",)) == [("a",), ("",), ("b",)]
 
 
-def test_a_large_file_is_not_taken_apart_field_by_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_reader, "MOST_IRREGULAR", 20)
-    assert len(rows(b"k,n\n" + b"a,1\n" * 9, TextOptions())) == 9
-    with pytest.raises(NotRegular):
-        rows(b"k,n\n" + b'a,"1"x\n' * 9, TextOptions())
+@pytest.mark.parametrize("case", range(cases(60)))
+def test_files_are_read_alike_in_whatever_pieces(
+    case: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = random_for(case)
+    quote = random.choice("\"'")
+    escape = random.choice(["", "", "\\"])
+    signs = [*"ab#", ",", quote, "\\", "\n", "\r\n", "\r", " ", "ä"]
+    texts = ["".join(random.choices(signs, k=random.randrange(9))) for _ in range(60)]
+    wanted = [(random.choice(texts) + "x", random.choice([*texts, None])) for _ in range(40)]
+
+    def written(text: str | None) -> str:
+        if text is None:
+            return ""
+        if escape:
+            text = text.replace(escape, escape * 2)
+        return quote + text.replace(quote, (escape or quote) + quote) + quote
+
+    end = random.choice(["\n", "\r\n"])
+    lines = [f"{written(k)},{written(n)}" for k, n in wanted]
+    more = random.choice([[], [], ["# no 'row"], ["#"], [f"a{quote}b,3"]])
+    for line in more:
+        lines.insert(random.randrange(40), line)
+    comment = "#" if more and more[0][0] == "#" else ""
+    text = end.join(["k,n", *lines, ""]).encode()
+    monkeypatch.setattr(csv_pieces, "CHUNK", random.randrange(1, 200))
+    monkeypatch.setattr(csv_pieces, "FIELDS", random.randrange(1, 200))
+    how = TextOptions(quote=quote, escape=escape, comment=comment)
+    found, numbers, malformed = read(text, how, most=random.randrange(1, 500))
+    assert [row for row in found if row[1] != "3"] == [(k, n) for k, n in wanted if n != "3"]
+    assert (numbers, malformed) == (list(range(len(found))), [])
 
 
 def test_a_quote_that_is_never_closed_is_found_with_its_line() -> None:
-    with pytest.raises(NotClosed) as found:
+    with pytest.raises(InvalidInput, match=r"quotes that open in line 3 of 'a.csv' are never"):
         rows(b'k,n\na,1\nb,"2\nc,3\n', TextOptions())
-    assert found.value.line == 3
 
 
 def test_bytes_that_are_not_utf8_are_found() -> None:

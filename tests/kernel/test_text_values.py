@@ -5,6 +5,7 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from tests.chance import cases, random_for
 from tests.kernel.texts import DECLARED, GUESSED, NOT_KEPT
 from weir.errors import InvalidInput
-from weir.kernel.text_guess import guess
+from weir.kernel.text_formats import check_format
+from weir.kernel.text_guess import guess, look
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import twice, value
 
@@ -27,7 +29,7 @@ def of(texts: list[str | None], kind: str, how: TextOptions = PLAIN, **guessed: 
 
 def guessed(texts: list[str | None], how: TextOptions = PLAIN) -> Any:
     """What is guessed of texts."""
-    return guess(pa.chunked_array([texts], pa.string()), how)
+    return guess(look(pa.chunked_array([texts], pa.string()), how), how)
 
 
 @pytest.mark.parametrize("name", GUESSED)
@@ -146,16 +148,71 @@ def test_dates_are_read_in_their_format(written: str, kept: str, not_kept: list[
     assert of([kept, *not_kept], "date", how) == [dt.date(2026, 2, 28), *[None] * len(not_kept)]
 
 
-def test_times_are_read_in_their_format_and_others_are_left_to_spark() -> None:
+def test_times_are_read_in_their_format() -> None:
     how = TextOptions(timestamp_format="dd.MM.yyyy HH:mm:ss.SSS", time_zone="Europe/Berlin")
     texts: list[str | None] = ["28.02.2026 23:30:00.250", "29.03.2026 02:30:00.000",
         "25.10.2026 02:30:00.000", "28.02.2026 24:00:00.000"]  # fmt: skip
     at = dt.datetime(2026, 2, 28, 22, 30, 0, 250_000, dt.UTC)
     assert of(texts, "timestamp", how) == [at, None, None, None]
-    for pattern in ("dd MMM yyyy", "yyyy-MM-dd HH:mm XXX", "yyyy-MM", "yy-MM-dd"):
-        with pytest.raises(InvalidInput) as found:
-            of(["x"], "timestamp", TextOptions(timestamp_format=pattern))
-        assert found.value.code == "format_needs_spark"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "like"),
+    [
+        ("EEE, dd MMM yyyy hh:mm a", "%a, %d %b %Y %I:%M %p"),
+        ("EEEE dd MMMM yyyy HH:mm", "%A %d %B %Y %H:%M"),
+        ("MM/dd/yy[ HH:mm]", "%m/%d/%y %H:%M"),
+        ("yyyyMMdd'T'HHmm", "%Y%m%dT%H%M"),
+    ],
+)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_names_of_months_and_days_and_hours_of_twelve_are_those_that_python_writes(
+    pattern: str, like: str, zone: str
+) -> None:
+    how, here = TextOptions(timestamp_format=pattern, time_zone=zone), ZoneInfo(zone)
+    times = [dt.datetime(2026, 1, 1, 0, 30) + dt.timedelta(hours=401 * i) for i in range(40)]
+    texts: list[str | None] = [one.strftime(like) for one in times]
+    assert of(texts, "timestamp", how) == [one.replace(tzinfo=here) for one in times]
+    assert of(texts, "timestamp_ntz", how) == times
+    wrong = {name: text.replace(name, other) for text in texts if text is not None
+             for name, other in (("Mon", "Tue"), ("Jan", "jan"), (" 01:", " 1:"), ("AM", "am"))
+             if name in text}  # fmt: skip
+    assert of([*wrong.values()], "timestamp", how) == [None] * len(wrong)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "kept", "others"),
+    [
+        ("yyyy-MM-dd HH:mm XXX", "UTC", "2026-07-01 12:00 Z", ["+00:00", "+02:00", "+0000"]),
+        ("yyyy-MM-dd HH:mm xxx", "UTC", "2026-07-01 12:00 +00:00", ["Z", "+02:00", "+0000"]),
+        ("yyyy-MM-dd HH:mm Z", "Asia/Kolkata", "2026-07-01 12:00 +0530", ["+05:30", "+0500"]),
+        ("yyyy-MM-dd HH:mm XXX", "America/St_Johns", "2026-07-01 12:00 -02:30", ["-03:30"]),
+    ],
+)
+def test_an_offset_in_a_format_is_that_of_the_zone(
+    pattern: str, zone: str, kept: str, others: list[str]
+) -> None:
+    texts: list[str | None] = [kept, *(f"2026-07-01 12:00 {one}" for one in others)]
+    at = dt.datetime(2026, 7, 1, 12, tzinfo=ZoneInfo(zone))
+    how = TextOptions(timestamp_format=pattern, time_zone=zone)
+    assert of(texts, "timestamp", how) == [at, *[None] * len(others)]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["yyyy-MM", "dd", "yyyy-MM-dd hh:mm", "yyyy-MM-dd HH:mm z", "DDD yyyy", "yyyy-MM-dd yyyy",
+     "yyyy-MM-dd HH:mm a", "yyyy-MM-dd G", "yyyy-MM-dd '", "yyyy-MM-dd #"],
+)  # fmt: skip
+def test_a_format_that_is_not_read_is_refused_by_name(pattern: str) -> None:
+    with pytest.raises(InvalidInput, match="is not read; write it such as") as found:
+        check_format(pattern)
+    assert found.value.code == "argument_invalid"
+
+
+def test_a_day_in_a_format_with_a_time_of_day_is_kept_at_midnight_only() -> None:
+    how = TextOptions(date_format="dd MMM yyyy HH:mm")
+    found = of(["01 Feb 2026 00:00", "01 Feb 2026 00:01"], "date", how)
+    assert found == [dt.date(2026, 2, 1), None]
 
 
 @pytest.mark.random

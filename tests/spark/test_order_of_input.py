@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 
 from tests.raises import raises
 from tests.released import only
@@ -18,6 +19,7 @@ from weir.controller.transactions import InputFile
 from weir.inputs.files import BLOCK_BITS, Inputs, find_inputs
 from weir.kernel.attempt import Attempt
 from weir.kernel.text_options import TextOptions
+from weir.spark.inputs import csv_tasks
 from weir.spark.inputs.rows import read_inputs
 
 KEYS = 40
@@ -57,14 +59,16 @@ def assert_input_order(events: pd.DataFrame, sizes: Sequence[int]) -> None:
 @pytest.mark.parametrize("format_", only("csv", of=["parquet", "csv", "json"]))
 @pytest.mark.parametrize("split", only("1m", of=["128m", "1m"]))
 def test_files_of_very_different_size_are_read_in_the_order_given(
-    weir: Installation, format_: str, split: str
+    weir: Installation, format_: str, split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = weir.create(segments=3)
     root = Path(weir.input)
+    monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
     paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
-        tasks = read_inputs(weir.spark, inputs, None).rdd.getNumPartitions()
+        rows = read_inputs(weir.spark, inputs, None)
+        tasks = (rows if isinstance(rows, DataFrame) else rows.tasks).rdd.getNumPartitions()
         assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
         weir.appender.append_files(stream, inputs)
     facts = weir.check(stream)

@@ -153,10 +153,7 @@ def test_parquet_files_and_the_names_of_their_folders_become_events(
 def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
     ingest: Ingest, weir: Weir
 ) -> None:
-    for code, name, content, words in (
-        ("ingest_needs_spark", "a.json", '{"k":"a"}\n', ()),
-        ("format_needs_spark", "a.csv", "k,d\na,1 Jan 2026\n", ("--date-format", "d MMM yyyy")),
-    ):
+    for code, name, content, words in (("ingest_needs_spark", "a.json", '{"k":"a"}\n', ()),):
         done = ingest(name, content, "--engine", "pyarrow", *words)
         assert (done.status, f"[{code}]" in done.err) == (2, True), done.err
         assert "--engine spark" in done.err

@@ -1,18 +1,22 @@
 """Append files without a JVM: read their rows into this process, and stage them as a table."""
 
+from collections.abc import Callable, Sequence
+from itertools import chain
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.arrow.rejected import staged_rejected
 from weir.errors import InvalidInput
 from weir.front_ends import give
-from weir.inputs.csv_rows import csv_rows
-from weir.inputs.files import Inputs
+from weir.inputs.csv_pieces import Piece
+from weir.inputs.csv_rows import csv_values
+from weir.inputs.files import BLOCK_BITS, ROW_BITS, Inputs
 from weir.inputs.folder_names import partitions_of
 from weir.inputs.parquet_rows import parquet_rows
 from weir.inputs.rows import MOST_BYTES, Rows, needs_spark
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
-from weir.kernel.rejected import as_rows
 from weir.kernel.stage import Layout
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
@@ -32,7 +36,9 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     [attempt] = attempts
     _check(attempt, inputs)
     if inputs.format == "csv":
-        rows = csv_rows(inputs, attempt.fields, app.say)
+        values = csv_values(inputs, attempt.fields, app.say, _here, MOST_BYTES)
+        tables = chain.from_iterable(map(values.tables, values.pieces))
+        rows = Rows(values.fields, tables)
     else:
         rows = parquet_rows(inputs)
     rows = _with_partitions(rows, inputs, attempt.fields, app)
@@ -40,8 +46,8 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     layout = Layout.of(warehouse, attempt, rows.fields, give(engine="spark"))
     layout.fit.announce(app.say)
     try:
-        table = rows.table.append_column(SEQ, pa.array(rows.ranks))
-        written = write_batches(layout, table.to_batches(), rejected=as_rows(rows.rejected))
+        batches = chain.from_iterable(table.to_batches() for table in rows.tables)
+        written = write_batches(layout, batches)
     except OSError as error:
         raise not_writable(warehouse, error) from error
     return staged_rejected(app, layout.staged([written]), attempts, inputs.origin)
@@ -72,20 +78,30 @@ def _with_partitions(
     if not partitions:
         return rows
     app.say(f"columns from the names of folders: {', '.join(partitions)}")
-    table, fields, given = rows.table, list(rows.fields), {f["name"].lower() for f in rows.fields}
-    files = pa.array([inputs.file_of(rank) for rank in rows.ranks.tolist()], pa.int64())
+    fields, given = list(rows.fields), {f["name"].lower() for f in rows.fields}
     types = {one["name"].lower(): one["type"] for one in known or []}
+    columns = {}
     for name, texts in partitions.items():
         kind = types.get(name.lower(), "string")
         if name.lower() in given or not isinstance(kind, str) or kind == "void":
             raise needs_spark(f"column {name!r} is in the files and in the names of folders")
         column = pa.chunked_array([pa.array(texts, pa.string())])
-        values = value(column, show(kind), TextOptions())
-        if values.null_count > column.null_count:
+        columns[name] = value(column, show(kind), TextOptions())
+        if columns[name].null_count > column.null_count:
             raise needs_spark(f"a folder has a value of {name!r} that is written in another way")
-        table = table.append_column(name, values.take(files))
         fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
-    return Rows(fields, table, rows.ranks, rows.rejected)
+
+    def with_columns(table: pa.Table) -> pa.Table:
+        files = pc.shift_right(table[SEQ], BLOCK_BITS + ROW_BITS)
+        for name, values in columns.items():
+            table = table.append_column(name, values.take(files))
+        return table
+
+    return Rows(fields, map(with_columns, rows.tables))
+
+
+def _here(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
+    return list(map(function, pieces))
 
 
 def is_for_spark(error: InvalidInput) -> bool:

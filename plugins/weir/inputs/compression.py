@@ -13,7 +13,6 @@ _BEGIN = {
     "lz4": (b"\x04\x22\x4d\x18",),
 }
 _LONGEST = 10
-ENDINGS = {"gzip": ".gz", "zstd": ".zst", "bz2": ".bz2", "lz4": ".lz4"}
 
 
 def compression_of(source: pa.NativeFile) -> str:

@@ -13,7 +13,8 @@ from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.files import Inputs
 from weir.inputs.unreadable import text_of
-from weir.kernel.csv_reader import BLANKS, is_utf8
+from weir.kernel.csv_quotes import BLANKS
+from weir.kernel.csv_reader import is_utf8
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.names import shortened, unstorable
 from weir.model.schema import Field, plain, show
@@ -26,38 +27,31 @@ _SEPARATOR = re.compile(r'"?sep=([^\r\n"])"?')
 
 @dataclass(frozen=True)
 class Finding:
-    """How many lines of a file are not UTF-8, how many have NUL, and the first of them. Both are 0
-    if all that was found is a line that ends inside quotes."""
+    """How many lines of a file are not UTF-8, how many have NUL, and the first of them."""
 
     not_utf8: int
     nul: int
     example: str
 
+    def __add__(self, other: "Finding") -> "Finding":
+        """Return what was found in a text and in what follows it."""
+        first = other if other.not_utf8 and not self.not_utf8 else self
+        return Finding(self.not_utf8 + other.not_utf8, self.nul + other.nul, first.example)
+
 
 @dataclass(frozen=True)
 class Header:
     """The first record of a csv file: the columns that it names, or the values that it has.
-    `before`: how many rows Spark finds in what comes before it; `how`: the options with what the
-    file itself says (`sep=;`)."""
-
-    names: list[str]
-    before: int
-    how: TextOptions
-
-
-@dataclass(frozen=True)
-class Named:
-    """The columns of csv files, the options with which they are read, and how many rows of each
-    Spark must drop itself."""
+    `how`: the options with what the file itself says (`sep=;`)."""
 
     names: list[str]
     how: TextOptions
-    dropped: int
 
 
-def names_of(inputs: Inputs, known: list[Field] | None) -> Named:
-    """Return the columns of csv files, whose header lines must be the same. `known`: those of the
-    stream. Raises InvalidInput for header lines that can't be columns of a stream."""
+def names_of(inputs: Inputs, known: list[Field] | None) -> Header:
+    """Return the columns of csv files, whose header lines must be the same, and the options with
+    which they are read. `known`: the columns of the stream. Raises InvalidInput for header lines
+    that can't be columns of a stream."""
 
     def first(path: str) -> Header:
         with text_of(inputs.root, path) as source:
@@ -70,7 +64,7 @@ def names_of(inputs: Inputs, known: list[Field] | None) -> Named:
         if not other.names:
             what = "header line; add one, or say that the files have none" if how.header else "row"
             raise InvalidInput("header_missing", f"the file {file.path!r} has no {what}.")
-        if (other.before, other.how) != (one.before, how) or (
+        if other.how != how or (
             other.names != one.names if how.header else len(other.names) != len(one.names)
         ):
             raise InvalidInput(
@@ -91,8 +85,7 @@ def names_of(inputs: Inputs, known: list[Field] | None) -> Named:
     # Before anything else of the files is read: there may be thousands too many.
     plain([{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in names])
     _check_separator(inputs, names, known)
-    dropped = one.before + (1 if how.header else 0) if how.skip_lines else 0
-    return Named(names, how, dropped)
+    return Header(names, how)
 
 
 def text_fields(names: Sequence[str], known: list[Field] | None) -> list[Field]:
@@ -131,8 +124,7 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
     lines = io.StringIO(text, newline="").readlines()
     if lines:
         how = _told(lines[0], how)
-    skipped, kept = lines[: how.skip_lines], lines[how.skip_lines :]
-    before = sum(_is_row(line, how) for line in skipped)
+    kept = lines[how.skip_lines :]
     while kept and not _is_row(kept[0], how):
         kept.pop(0)
     escape = how.escape if how.escape not in ("", how.quote) else None
@@ -160,7 +152,7 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
                 f"{shortened(name, 60)}); {give(encoding='ENCODING')} with that of the file, such "
                 "as windows-1252 or utf-16.",
             )
-    return Header(found, before, how)
+    return Header(found, how)
 
 
 def _told(line: str, how: TextOptions) -> TextOptions:
@@ -214,14 +206,14 @@ def _check_separator(inputs: Inputs, names: list[str], known: list[Field] | None
             )
 
 
-def check_bytes(path: str, text: bytes) -> None:
-    """Raise InvalidInput for a file with bytes that are not UTF-8, or with NUL characters."""
+def finding_of(text: bytes) -> Finding | None:
+    """Return what is wrong with a text that is not UTF-8, or has NUL characters."""
     if b"\0" not in text and is_utf8(text):
-        return
+        return None
     wrong = [line for line in text.split(b"\n") if not is_utf8(line)]
     nul = [line for line in text.split(b"\n") if b"\0" in line]
-    example = min(line[:80].decode(errors="replace") for line in wrong or nul)
-    check_text_of(path, Finding(len(wrong), len(nul), example))
+    example = (wrong or nul)[0][:80].decode(errors="replace")
+    return Finding(len(wrong), len(nul), example)
 
 
 def not_closed(path: str, line: int, how: TextOptions) -> InvalidInput:
@@ -257,11 +249,11 @@ def unfinished(inputs: Inputs) -> dict[str, str]:
         return {file.path: shortened(line, 60) for file, line in found if line}
 
 
-def check_encoding(inputs: Inputs, path: str) -> None:
+def check_encoding(root: str, path: str, how: TextOptions) -> None:
     """Raise InvalidInput for a file with bytes that its encoding does not have, or with NUL."""
-    decoder = codecs.getincrementaldecoder(inputs.how.encoding)("strict")
+    decoder = codecs.getincrementaldecoder(how.encoding)("strict")
     line = 1
-    with text_of(inputs.root, path) as source:
+    with text_of(root, path) as source:
         while True:
             piece = source.read(_PIECE)
             try:
@@ -270,7 +262,7 @@ def check_encoding(inputs: Inputs, path: str) -> None:
                 wrong = error.object[error.start : error.start + 4]
                 raise InvalidInput(
                     "encoding_wrong",
-                    f"{path!r} is not {ENCODINGS[inputs.how.encoding]}: at about line "
+                    f"{path!r} is not {ENCODINGS[how.encoding]}: at about line "
                     f"{line:,} it has the bytes {wrong.hex(' ')}, which that lacks; "
                     f"{give(encoding='ENCODING')} with that of the file.",
                 ) from None

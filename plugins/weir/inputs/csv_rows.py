@@ -1,124 +1,132 @@
-"""Csv files as rows of values, without a JVM."""
+"""Csv files as rows of values, whoever reads them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.inputs.csv_header import check_bytes, check_encoding, names_of, not_closed, text_fields
+from weir.inputs.csv_header import check_text_of, names_of, text_fields
+from weir.inputs.csv_pieces import Csv, Piece, Run, looked_at, pieces_of, rows_of
 from weir.inputs.files import Inputs
-from weir.inputs.rows import Rows, check_size, needs_spark, ranks_of
-from weir.inputs.unreadable import text_of
-from weir.kernel.csv_reader import MOST_IRREGULAR, CsvRows, NotClosed, NotRegular, encoded, read_csv
-from weir.kernel.rejected import Rejected, malformed
-from weir.kernel.text_guess import field_of, guess, lines_of
+from weir.inputs.rows import ranks_of
+from weir.kernel.csv_reader import CsvRows
+from weir.kernel.rejected import FAULT, MALFORMED, ROW
+from weir.kernel.text_formats import check_format
+from weir.kernel.text_guess import Look, field_of, guess, lines_of
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
-from weir.model.schema import GUESSED, VOID, Field, show
+from weir.model.schema import GUESSED, SEQ, VOID, Field, show
 
-_PIECE = 16 << 20
+# A row, and what is wrong with it: the column, the text and the type of its first value.
+_Bad = tuple[str, str | None, str | None, str | None]
+_MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
 
-def csv_rows(inputs: Inputs, known: list[Field] | None, say: Callable[[str], None]) -> Rows:
-    """Return the rows of csv files. Columns that the stream has (`known`) keep its types.
+@dataclass(frozen=True)
+class CsvValues:
+    """The rows of csv files in the types of their columns. Processes may send it to each other."""
 
-    Raises InvalidInput that names what can't be read, or not unchanged, and for what only Spark
-    reads.
+    csv: Csv
+    pieces: list[Piece]
+    fields: list[Field]
+
+    def tables(self, piece: Piece) -> Iterator[pa.Table]:
+        """Yield the rows of a piece with their ranks (`_weir_seq`). Those that do not fit their
+        columns are marked (`_weir_malformed`)."""
+        for found in rows_of(self.csv, piece):
+            yield _valued(found, piece.file, self.fields, self.csv.how)
+
+
+def csv_values(
+    inputs: Inputs,
+    known: list[Field] | None,
+    say: Callable[[str], None],
+    run: Run,
+    most: int,
+) -> CsvValues:
+    """Return how to read the rows of csv files, each of which was looked at. Columns that the
+    stream has (`known`) keep its types. `most`: bytes of a file that one process reads.
+
+    Raises InvalidInput that names what can't be read, or not unchanged.
     """
-    named = names_of(inputs, known)
-    inputs, names = replace(inputs, how=named.how), named.names
-    fields = text_fields(names, known)
-    parts, ranks, rejected = [], [], list[Rejected]()
-    size = 0
-    for i, file in enumerate(inputs.files):
-        text = _text(inputs, file.path, size)
-        size += len(text)
-        found = _rows(file.path, text, names, inputs.how)
-        parts.append(found.table)
-        ranks.append(ranks_of(i, found.numbers))
-        for number, row in found.malformed:
-            rejected.append(malformed(row, int(ranks_of(i, np.array(number)))))
-    texts = pa.concat_tables(parts)
+    for written in (inputs.how.date_format, inputs.how.timestamp_format):
+        check_format(written)
+    header = names_of(inputs, known)
+    fields = text_fields(header.names, known)
     there = {one["name"] for one in known or []}
-    new = [name for name in names if name not in there]
-    if new and inputs.infer != "strings":
+    new = [name for name in header.names if name not in there] if inputs.infer == "types" else []
+    paths = tuple(file.path for file in inputs.files)
+    csv = Csv(inputs.root, paths, tuple(header.names), header.how, tuple(new))
+    if new:
         say(f"looking at all values of {len(new)} columns, to find types that keep them")
-        guesses = {name: guess(texts[name], inputs.how) for name in new}
-        for line in lines_of(guesses):
-            say(line)
-        fields = [field_of(n, guesses[n]) if n in guesses else one
-                  for n, one in zip(names, fields, strict=True)]  # fmt: skip
-    return _valued(texts, fields, np.concatenate(ranks), rejected, inputs.how)
+    pieces = pieces_of(csv, [file.bytes for file in inputs.files], most, run)
+    pieces, looked = looked_at(csv, pieces, run)
+    for file, path in enumerate(paths):
+        wrong = [one.finding for piece, one in zip(pieces, looked, strict=True)
+                 if piece.file == file and one.finding is not None]  # fmt: skip
+        if wrong:
+            check_text_of(path, sum(wrong[1:], wrong[0]))
+    guesses = {
+        name: guess(sum((one.columns[i] for one in looked), Look()), csv.how)
+        for i, name in enumerate(new)
+    }
+    for line in lines_of(guesses):
+        say(line)
+    fields = [
+        field_of(one["name"], guesses[one["name"]]) if one["name"] in guesses else one
+        for one in fields
+    ]
+    return CsvValues(csv, pieces, fields)
 
 
-def _text(inputs: Inputs, path: str, before: int) -> bytes:
-    """Return the text of a file in UTF-8, from its header line on."""
-    pieces = []
-    size = before
-    with text_of(inputs.root, path) as source:
-        while piece := source.read(_PIECE):
-            size += len(piece)
-            check_size(size)
-            pieces.append(piece)
-    raw = b"".join(pieces)
-    if inputs.how.encoding != "utf-8":
-        check_encoding(inputs, path)
-    text = encoded(raw, inputs.how)
-    check_bytes(path, text)
-    return text
-
-
-def _rows(path: str, text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
-    try:
-        return read_csv(text, names, how)
-    except NotClosed as error:
-        raise not_closed(path, error.line + how.skip_lines, how) from None
-    except NotRegular:
-        raise needs_spark(
-            f"the quotes of {path!r}, or its comments, are not those of RFC 4180, and "
-            f"one process reads at most {MOST_IRREGULAR:,} bytes of such a file"
-        ) from None
-
-
-def _valued(
-    texts: pa.Table,
-    fields: list[Field],
-    ranks: np.ndarray,
-    rejected: list[Rejected],
-    how: TextOptions,
-) -> Rows:
+def _valued(found: CsvRows, file: int, fields: Sequence[Field], how: TextOptions) -> pa.Table:
     """Return rows of texts as values of their columns' types. A row with a text that its type does
-    not keep is rejected, with the first of these."""
-    columns = []
-    faults = np.full(len(ranks), -1)
+    not keep is marked with the first of these."""
+    columns, texts = [], found.table
+    faults = np.full(len(found.numbers), -1)
     for i, one in reversed(list(enumerate(fields))):
         text, kind = texts.column(i), one["type"]
-        if kind == "string":
-            columns.append(text)
-            continue
         if kind == VOID:
             columns.append(pa.chunked_array([pa.nulls(len(text))]))
-            continue
-        guessed = bool((one.get("metadata") or {}).get(GUESSED))
-        found = value(text, show(kind), how, guessed=guessed)
-        columns.append(found)
-        lost = pc.and_(pc.is_null(found), pc.fill_null(pc.not_equal(text, ""), False))
-        faults[np.flatnonzero(lost.to_numpy())] = i
-    names = [one["name"] for one in fields]
-    table = pa.table(dict(zip(reversed(names), columns, strict=True))).select(names)
+        elif kind == "string":
+            columns.append(text)
+        else:
+            guessed = bool((one.get("metadata") or {}).get(GUESSED))
+            columns.append(value(text, show(kind), how, guessed=guessed))
+            lost = pc.and_(pc.is_null(columns[-1]), pc.fill_null(pc.not_equal(text, ""), False))
+            faults[np.flatnonzero(lost.to_numpy())] = i
     bad = np.flatnonzero(faults >= 0)
-    if len(bad):
-        of = texts.take(pa.array(bad))
-        for place, row in zip(bad.tolist(), zip(*(c.to_pylist() for c in of.columns), strict=True),
-                              strict=True):  # fmt: skip
-            which = int(faults[place])
-            fault = names[which], row[which], show(fields[which]["type"])
-            rejected.append(malformed(_written(row, how), int(ranks[place]), fault))
-        kept = faults < 0
-        table, ranks = table.filter(pa.array(kept)), ranks[kept]
-    return Rows(fields, table, ranks, rejected)
+    marks: list[_Bad] = []
+    for row, column in zip(texts.take(pa.array(bad)).to_pylist(), faults[bad], strict=True):
+        one = fields[int(column)]
+        text = _written(list(row.values()), how)
+        marks.append((text, one["name"], row[one["name"]], show(one["type"])))
+    of = np.zeros(len(faults), np.int64)
+    of[bad] = np.arange(len(bad))
+    mark = _marks(marks).take(pa.array(of, mask=faults < 0))
+    names = [one["name"] for one in fields]
+    ranks = pa.array(ranks_of(file, found.numbers))
+    table = pa.table([*reversed(columns), ranks, mark], names=[*names, SEQ, MALFORMED])
+    if not found.malformed:
+        return table
+    numbers, rows = zip(*found.malformed, strict=True)
+    count = len(numbers)
+    nothing = [pa.nulls(count, one.type) for one in table.schema][: len(names)]
+    more = pa.table(
+        [
+            *nothing,
+            ranks_of(file, np.array(numbers)),
+            _marks([(r, None, None, None) for r in rows]),
+        ],
+        schema=table.schema,
+    )
+    return pa.concat_tables([table, more])
+
+
+def _marks(rows: Sequence[_Bad]) -> pa.Array:
+    return pa.array([dict(zip((ROW, *FAULT), one, strict=True)) for one in rows], _MARK)
 
 
 def _written(row: Sequence[str | None], how: TextOptions) -> str:

@@ -8,9 +8,9 @@ from weir.inputs.files import Inputs
 from weir.inputs.parquet_columns import parquet_fields
 from weir.inputs.parquet_types import NANOSECONDS, UUID
 from weir.inputs.rows import Rows, check_size, needs_spark, ranks_of
-from weir.inputs.unreadable import UnreadableFile, damage_of, damaged, one_line
+from weir.inputs.unreadable import damage_of, damaged, one_line, unreadable_now
 from weir.kernel.schema import to_arrow
-from weir.model.schema import VOID, Field, is_open, simple_types
+from weir.model.schema import SEQ, VOID, Field, is_open, simple_types
 from weir.warehouse.filesystem import filesystem
 
 _SPECIAL = {UUID, *NANOSECONDS}
@@ -33,18 +33,14 @@ def parquet_rows(inputs: Inputs) -> Rows:
         except (OSError, pa.ArrowException) as error:
             if (damage := damage_of(inputs.root, file.path, "parquet")) is not None:
                 raise damaged(file.path, damage) from None
-            raise UnreadableFile(
-                "file_unreadable",
-                f"the input file {file.path!r} can't be read now ({one_line(str(error))}), so "
-                "nothing was appended; try again when its storage is available.",
-            ) from None
+            raise unreadable_now(file.path, error) from None
         tables.append(table)
     ranks = [ranks_of(i, np.arange(table.num_rows)) for i, table in enumerate(tables)]
     try:
         whole = pa.concat_tables(tables)
     except pa.ArrowInvalid:
         raise needs_spark("the files have columns that differ within their types") from None
-    return Rows(found.fields, whole, np.concatenate(ranks), [])
+    return Rows(found.fields, [whole.append_column(SEQ, pa.array(np.concatenate(ranks)))])
 
 
 def _read(root: str, path: str, fields: list[Field], before: int) -> tuple[pa.Table, int]:

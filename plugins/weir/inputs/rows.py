@@ -1,5 +1,6 @@
 """The rows of input files in this process, each with its rank."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,6 @@ import pyarrow as pa
 from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.files import BLOCK_BITS, ROW_BITS
-from weir.kernel.rejected import Rejected
 from weir.model.schema import Field
 
 # Bytes of files that one process reads, and of what they have when they are not compressed.
@@ -18,12 +18,11 @@ MOST_BYTES, MOST_PLAIN = 256 << 20, 1 << 30
 @dataclass(frozen=True)
 class Rows:
     """The rows of files, in the order of their ranks. `fields`: their columns, of which some may
-    have no type yet; `rejected`: rows that do not fit them (`weir.kernel.rejected.malformed`)."""
+    have no type yet; `tables`: the rows with their ranks (`_weir_seq`), and marks of those that do
+    not fit (`_weir_malformed`)."""
 
     fields: list[Field]
-    table: pa.Table
-    ranks: np.ndarray
-    rejected: list[Rejected]
+    tables: Iterable[pa.Table]
 
 
 def ranks_of(file: int, numbers: np.ndarray) -> np.ndarray:

@@ -84,3 +84,12 @@ def damaged(path: str, damage: str) -> InvalidInput:
         f"the input file {path!r} is damaged ({damage}), so nothing was appended; check that it "
         "was copied completely, or write it again.",
     )
+
+
+def unreadable_now(path: str, error: Exception) -> UnreadableFile:
+    """Return the error for a file that its storage does not give."""
+    return UnreadableFile(
+        "file_unreadable",
+        f"the input file {path!r} can't be read now ({one_line(str(error))}), so nothing was "
+        "appended; try again when its storage is available.",
+    )

@@ -5,24 +5,20 @@ others, and those with comments or an escape, are taken apart here, field by fie
 that `field_pattern` has.
 """
 
-import codecs
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from weir.kernel.csv_quotes import BLANKS, NotRegular, regular
 from weir.kernel.text_options import TextOptions
 
-# A line of nothing else is no row, as Spark trims it, also where one of these separates values.
-BLANKS = "".join(map(chr, range(33)))
-_BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b\x0c\x0e-\x20]+\r?$", re.MULTILINE)
-_PIECE = 16 << 20
-_LINE_ENDS = (10, 13)
-MOST_IRREGULAR = 16 << 20  # bytes: each takes 25 of memory, and ten seconds go by
+LONGEST_ROW = 256 << 20  # bytes
+_LINE = re.compile(r"\r\n?|\n")
 
 
 class NotClosed(Exception):
@@ -33,58 +29,60 @@ class NotClosed(Exception):
         self.line = line
 
 
-class NotRegular(Exception):
-    """A file is too large to be taken apart field by field."""
-
-
 @dataclass(frozen=True)
 class CsvRows:
-    """The rows of a csv file as texts, null where nothing stands. `numbers`: of the rows among all
-    rows of the file, from 0; `malformed`: the number and the text of each row that has more or
-    fewer values than there are columns."""
+    """Rows of a csv file as texts, null where nothing stands. `count`: how many rows there are;
+    `numbers`: which of them are in the table; `malformed`: the number and the text of each of the
+    others, which has more or fewer values than there are columns."""
 
     table: pa.Table
     numbers: np.ndarray
     malformed: list[tuple[int, str]]
+    count: int
+
+    def without_first(self) -> "CsvRows":
+        """Return the rows after the first, which is in the table."""
+        malformed = [(number - 1, row) for number, row in self.malformed]
+        return CsvRows(self.table.slice(1), self.numbers[1:] - 1, malformed, self.count - 1)
 
 
 def read_csv(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
-    """Return the rows of a text in UTF-8 that begins with a csv file's header line, if it has one.
-    Raises NotClosed, and NotRegular."""
-    plain = not (how.comment or how.escape not in ("", how.quote))
-    ascii_ = (how.separator + how.quote).isascii()
-    regular = plain and ascii_ and _is_regular(text, how)
-    # Of as many values as there are columns, pyarrow takes a line of blanks for a row.
-    if regular and (len(names) == 1 or how.separator in BLANKS) and _BLANK_LINE.search(text):
-        regular = False
-    if not regular and len(text) > MOST_IRREGULAR:
-        raise NotRegular
-    found = _by_pyarrow(text, names, how) if regular else _by_fields(text, names, how)
+    """Return the rows of a text in UTF-8, of which a header line is one. Raises NotRegular if only
+    its fields, one after another, say what it means."""
+    plain = regular(text, len(names), how)
+    found = _by_pyarrow(plain, names, how)
+    if found.malformed and plain != text:
+        raise NotRegular  # each is kept as the file has it
+    return _with_nulls(found, how)
+
+
+def read_fields(
+    texts: Iterable[bytes], names: Sequence[str], how: TextOptions
+) -> Iterator[CsvRows]:
+    """Yield the rows of texts in UTF-8, which follow one another and end where lines do. They are
+    taken apart field by field. Raises NotClosed."""
+    rest, lines = "", 0
+    for text in texts:
+        rest += text.decode()
+        found, done, _ = _by_fields(rest, names, how)
+        if done:
+            yield _with_nulls(found, how)
+            lines, rest = lines + len(_LINE.findall(rest, 0, done)), rest[done:]
+        elif len(rest) > LONGEST_ROW:
+            break
+    if rest:
+        _, _, place = _by_fields(rest, names, how)
+        raise NotClosed(lines + len(_LINE.findall(rest, 0, place)) + 1)
+
+
+def _with_nulls(found: CsvRows, how: TextOptions) -> CsvRows:
     if not how.null_value:
         return found
     columns = [
         pc.if_else(pc.equal(one, how.null_value), pa.scalar(None, pa.string()), one)
         for one in found.table.columns
     ]
-    return CsvRows(pa.table(columns, names=list(names)), found.numbers, found.malformed)
-
-
-def encoded(raw: bytes, how: TextOptions) -> bytes:
-    """Return a file's bytes in UTF-8, without a mark of the byte order and the lines to skip.
-    Raises UnicodeDecodeError for bytes that the encoding does not have; UTF-8 is not checked."""
-    if how.encoding == "utf-8":
-        text = raw.removeprefix(codecs.BOM_UTF8)
-    else:
-        text = raw.decode(how.encoding).removeprefix("\ufeff").encode()
-    place = 0
-    for _ in range(how.skip_lines):
-        match = _LINE_END.search(text, place)
-        place = match.end() if match else len(text)
-    return text[place:]
-
-
-_LINE_END = re.compile(rb"\r\n?|\n")
-_LINE = re.compile(_LINE_END.pattern.decode())
+    return replace(found, table=pa.table(columns, names=found.table.column_names))
 
 
 def is_utf8(text: bytes) -> bool:
@@ -98,28 +96,6 @@ def is_utf8(text: bytes) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _is_regular(text: bytes, how: TextOptions) -> bool:
-    """Return whether each quote opens a field, closes one, or is doubled within one."""
-    if not how.quote:
-        return True
-    quote, whole = ord(how.quote), np.frombuffer(text, np.uint8)
-    outside = np.zeros(256, bool)
-    outside[[ord(how.separator), *_LINE_ENDS]] = True
-    beside = outside.copy()
-    beside[quote] = True
-    count = 0
-    for start in range(0, len(whole), _PIECE):
-        places = np.flatnonzero(whole[start : start + _PIECE] == quote) + start
-        opens, closes = places[count % 2 :: 2], places[1 - count % 2 :: 2]
-        count += len(places)
-        # What opens after a quote is the second of a doubled one: the first has closed.
-        if opens.size and not beside[whole[opens[opens > 0] - 1]].all():
-            return False
-        if closes.size and not beside[whole[closes[closes + 1 < len(whole)] + 1]].all():
-            return False
-    return count % 2 == 0
 
 
 def _by_pyarrow(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
@@ -153,7 +129,7 @@ def _by_pyarrow(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
         )  # fmt: skip
 
     if not text.strip(b"\r\n"):
-        return CsvRows(_empty(names), np.arange(0), [])
+        return CsvRows(_empty(names), np.arange(0), [], 0)
     try:
         table = read(strict=True)
     except pa.ArrowInvalid:
@@ -165,36 +141,36 @@ def _by_pyarrow(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
     rows[blank] = False
     numbers = np.cumsum(rows) - 1  # of all lines that are rows
     malformed = [(int(numbers[number]), row) for number, row in found]
-    return _without_header(table.rename_columns(list(names)), numbers[kept], malformed, how)
-
-
-def _without_header(
-    table: pa.Table, numbers: np.ndarray, malformed: list[tuple[int, str]], how: TextOptions
-) -> CsvRows:
-    if not how.header:
-        return CsvRows(table, numbers, malformed)
-    return CsvRows(
-        table.slice(1), numbers[1:] - 1, [(number - 1, row) for number, row in malformed]
-    )
+    table = table.rename_columns(list(names))
+    return CsvRows(table, numbers[kept], malformed, total - len(blank))
 
 
 def _empty(names: Sequence[str]) -> pa.Table:
     return pa.table([pa.nulls(0, pa.string())] * len(names), names=list(names))
 
 
-def _by_fields(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
-    whole = text.decode()
+def _by_fields(whole: str, names: Sequence[str], how: TextOptions) -> tuple[CsvRows, int, int]:
+    """Return the rows of a text, the place where the last of them ends, and the place of a field
+    whose quotes do not close."""
     columns: list[list[str | None]] = [[] for _ in names]
-    numbers, malformed = [], []
-    for number, (begin, end, values) in enumerate(_rows(whole, how)):
+    numbers, malformed = list[int](), list[tuple[int, str]]()
+    number = done = place = 0
+    for begin, end, after, values in _rows(whole, how):
+        place = end
+        if values is None:
+            break
+        done = after
+        if not whole[begin:end].strip(BLANKS):
+            continue
         if len(values) != len(names):
             malformed.append((number, whole[begin:end]))
-            continue
-        numbers.append(number)
-        for column, value in zip(columns, values, strict=True):
-            column.append(value)
+        else:
+            numbers.append(number)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+        number += 1
     table = pa.table([pa.array(one, pa.string()) for one in columns], names=list(names))
-    return _without_header(table, np.array(numbers, np.int64), malformed, how)
+    return CsvRows(table, np.array(numbers, np.int64), malformed, number), done, place
 
 
 def field_pattern(how: TextOptions) -> str:
@@ -212,19 +188,22 @@ def field_pattern(how: TextOptions) -> str:
     return rf"(?:{q}(?P<inside>{inside}){q}(?P<after>[^{sep}\r\n]*+)|(?!{q}){bare})"
 
 
-def _rows(whole: str, how: TextOptions) -> Iterator[tuple[int, int, list[str | None]]]:
-    """Yield for each row where it begins and ends, and its values."""
+def _rows(whole: str, how: TextOptions) -> Iterator[tuple[int, int, int, list[str | None] | None]]:
+    """Yield for each row where it begins and ends, and the next one begins, and its values; None
+    for one with a field whose quotes do not close, and where that is."""
     field = re.compile(field_pattern(how))
     place = 0
     while place < len(whole):
         begin, values = place, list[str | None]()
         if how.comment and whole.startswith(how.comment, place):
             place = _next_line(whole, place)
+            yield begin, begin, place, []
             continue
         while True:
             match = field.match(whole, place)
             if match is None:
-                raise NotClosed(len(_LINE.findall(whole, 0, place)) + 1)
+                yield begin, place, place, None
+                return
             values.append(_value(match, how))
             place = match.end()
             if whole[place : place + 1] != how.separator:
@@ -232,8 +211,7 @@ def _rows(whole: str, how: TextOptions) -> Iterator[tuple[int, int, list[str | N
             place += 1
         end = place
         place = _next_line(whole, place)
-        if whole[begin:end].strip(BLANKS):
-            yield begin, end, values
+        yield begin, end, place, values
 
 
 def _next_line(whole: str, place: int) -> int:

@@ -2,7 +2,7 @@
 quarantines them where an append is committed)."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -34,25 +34,6 @@ SCHEMA = pa.schema(
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
-
-
-Rejected = tuple[str, str, str | None, str | None, str | None, int]  # as in `SCHEMA`
-
-
-def malformed(row: str, rank: int, fault: tuple[str, str, str] | None = None) -> Rejected:
-    """Return a row that does not fit the schema. `fault`: the column, the text and the type of its
-    first value that does not."""
-    column, text, kind = fault or (None, None, None)
-    return row, BAD_ROW, column, text, kind, rank
-
-
-def as_rows(rejected: Sequence[Rejected]) -> pa.Table:
-    """Return rejected rows as a table."""
-    columns = zip(*rejected, strict=True) if rejected else ([] for _ in SCHEMA)
-    return pa.table(
-        [pa.array(list(one), kind.type) for one, kind in zip(columns, SCHEMA, strict=True)],
-        schema=SCHEMA,
-    )
 
 
 class RejectedFiles:

@@ -2,8 +2,8 @@
 (docs/decisions/0049). One pass over all rows takes the facts, and these decide."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ ZONED, WITHOUT_ZONE, WITH_T, BLANK, SECONDS, MINUTES, ENDS_IN_ZERO = (
     1 << bit for bit in range(40, 47)
 )
 SCALES = 38
+SURE = 15  # so many digits every double keeps
 _LINES = 40  # the most columns whose types are said
 
 
@@ -38,6 +39,13 @@ class Facts:
     longest: int
     example: str | None
 
+    def __add__(self, other: "Facts") -> "Facts":
+        examples = [one.example for one in (self, other) if one.example is not None]
+        return Facts(
+            self.every & other.every, self.some | other.some, max(self.longest, other.longest),
+            min(examples, default=None),
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Guess:
@@ -45,11 +53,6 @@ class Guess:
 
     kind: str | None
     why: str = ""
-
-
-def may_be(kind: str, seen: Sequence[str], how: TextOptions) -> bool:
-    """Return whether a kind may fit the values that were seen first."""
-    return all(_looks(kind, text, how) for text in seen)
 
 
 def _looks(kind: str, text: str, how: TextOptions) -> bool:
@@ -75,41 +78,84 @@ def _is_plain(text: str) -> bool:
     return bool(re.fullmatch(PLAIN, text)) and not re.fullmatch(MINUS_ZERO, text)
 
 
-def guess(texts: pa.ChunkedArray, how: TextOptions) -> Guess:
-    """Return a guess for a column of texts."""
-    if len(texts) == 0:
-        return Guess("string", "no rows")
+@dataclass(frozen=True)
+class Look:
+    """What the texts of some rows show. Looks at the parts of a column, in their order, add up to a
+    look at the whole. `texts`: how many are no null; `values`: of them, how many are not empty;
+    `facts`: of each kind; `kinds`: those that may fit the first values, and `why` none of them
+    does; `twice`: a time that the clocks of the zone show twice."""
+
+    rows: int = 0
+    texts: int = 0
+    values: int = 0
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()
+    why: str = ""
+    twice: str = ""
+
+    def __add__(self, other: "Look") -> "Look":
+        first = self if self.values or not other.values else other
+        facts = {kind: self.facts[kind] + other.facts[kind]
+                 for kind in self.facts if kind in other.facts} or first.facts  # fmt: skip
+        return Look(
+            self.rows + other.rows, self.texts + other.texts, self.values + other.values, facts,
+            first.kinds, first.why, self.twice or other.twice,
+        )  # fmt: skip
+
+
+def look(texts: pa.ChunkedArray, how: TextOptions) -> Look:
+    """Return what texts of a column show."""
     given = texts.drop_null()
     there = given.filter(pc.not_equal(given, ""))
     if len(there) == 0:
-        return Guess("string" if len(given) else None)
+        return Look(len(texts), len(given))
     seen = there.slice(0, SAMPLE).to_pylist()
-    kinds = [kind for kind in KINDS if may_be(kind, seen, how)]
-    found = Guess("string", "" if kinds else reason(seen, how))
-    for kind in kinds:
+    facts, kinds = {}, []
+    for kind in KINDS:
+        against = next((text for text in seen if not _looks(kind, text, how)), None)
+        if against is None:
+            kinds.append(kind)
+            facts[kind] = _facts(there, kind, how)
+        else:
+            facts[kind] = Facts(0, 0, 0, against[:SHOWN])
+    repeated = ""
+    if kinds == [TIME] and how.time_zone != "UTC" and not facts[TIME].every:
+        found = there.filter(twice(there, how))
+        repeated = found[0].as_py()[:SHOWN] if len(found) else ""
+    why = "" if kinds else reason(seen, how)
+    return Look(len(texts), len(given), len(there), facts, tuple(kinds), why, repeated)
+
+
+def guess(seen: Look, how: TextOptions) -> Guess:
+    """Return a guess for a column by all its texts."""
+    if not seen.values:
+        if not seen.rows:
+            return Guess("string", "no rows")
+        return Guess("string" if seen.texts else None)
+    found = Guess("string", seen.why)
+    for kind in seen.kinds:
         if found.kind == "string":
-            found = decided(kind, _facts(there, kind, how), how)
-    if found.kind == "string" and kinds == [TIME] and how.time_zone != "UTC":
-        repeated = there.filter(twice(there, how))
-        if len(repeated):
-            why = f"{repeated[0].as_py()[:SHOWN]} is twice in {how.time_zone}"
-            return Guess("string", f"{why}, as its clocks are put back")
+            found = decided(kind, seen.facts[kind], how)
+    if found.kind == "string" and seen.kinds == (TIME,) and seen.twice:
+        why = f"{seen.twice} is twice in {how.time_zone}, as its clocks are put back"
+        return Guess("string", why)
     return found
 
 
 def _facts(texts: pa.ChunkedArray, kind: str, how: TextOptions) -> Facts:
     """Return the facts about values that are there."""
+    longest = pc.max(pc.utf8_length(texts)).as_py()
     every, some, kept = 0, 0, pa.chunked_array([[]], pa.bool_())
     if kind == NUMBER:
         whole = pc.is_valid(value(texts, "long", how, guessed=True))
-        if _all(whole):
-            return Facts(LONG | DECIMAL | DOUBLE, WHOLE | 1, 0, None)
+        if _all(whole) and longest <= SURE:
+            return Facts(LONG | DECIMAL | DOUBLE, WHOLE | 1, longest, None)
         double = pc.is_valid(value(texts, "double", how, guessed=True))
         plain = number(texts, how)
         decimal = pc.and_(
             matches(plain, f"^{PLAIN}$"), pc.invert(matches(plain, f"^{MINUS_ZERO}$"))
         )
-        every = DOUBLE * _all(double) | DECIMAL * _all(pc.or_(whole, decimal))
+        every = LONG * _all(whole) | DOUBLE * _all(double) | DECIMAL * _all(pc.or_(whole, decimal))
         fractions = pc.utf8_length(pc.replace_substring_regex(plain, r"^[^.]*\.?", ""))
         for size in pc.unique(pc.if_else(whole, 0, fractions).drop_null()).to_pylist():
             some |= 1 << min(size, SCALES)
@@ -123,7 +169,7 @@ def _facts(texts: pa.ChunkedArray, kind: str, how: TextOptions) -> Facts:
         some = _shapes(texts) if kind == TIME else 0
     against = texts.filter(pc.invert(pc.fill_null(kept, False)))
     least = pc.min(pc.utf8_slice_codeunits(against, 0, SHOWN)).as_py()
-    return Facts(every, some, pc.max(pc.utf8_length(texts)).as_py(), least)
+    return Facts(every, some, longest, least)
 
 
 def _shapes(texts: pa.ChunkedArray) -> int:

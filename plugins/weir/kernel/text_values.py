@@ -1,8 +1,8 @@
 """Values of columns of texts: each says exactly what its text says, or there is none (semantics
 12.3).
 
-The expressions of Spark in `weir.spark.inputs.text_values` follow the same rules. Of a column whose
-type was guessed, the text itself must come back from the value.
+Of a column whose type was guessed, the text itself must come back from the value. The expressions
+of Spark in `weir.spark.inputs.text_values`, for json, follow the same rules.
 """
 
 import re
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.kernel.schema import to_arrow
-from weir.kernel.text_formats import iso_parts
+from weir.kernel.text_formats import parts_of, shown_offsets, weekdays
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, INFINITE, MINUS_ZERO, NUMBER, SPECIAL
 
@@ -32,10 +32,7 @@ _TEXT, _MINUTE, _DAY_LENGTH = pa.string(), 60_000_000, 86_400_000_000
 
 def value(texts: Texts, kind: str, how: TextOptions, *, guessed: bool = False) -> Texts:
     """Return the values of texts in a type of Spark, null for a text that the type can't keep.
-
-    `guessed`: the text itself must come back. Raises InvalidInput for a format of times that only
-    Spark reads.
-    """
+    `guessed`: the text itself must come back."""
     if kind in INTEGERS:
         return _integers(number(texts, how), kind)
     if kind in ("double", "float"):
@@ -47,7 +44,7 @@ def value(texts: Texts, kind: str, how: TextOptions, *, guessed: bool = False) -
         true = pc.equal(shown, "true")
         return _where(pc.or_(true, pc.equal(shown, "false")), true)
     if kind == "date":
-        return _dates(iso_parts(texts, how.date_format)[0] if how.date_format else texts)
+        return _days(texts, how.date_format) if how.date_format else _dates(texts)
     if kind == "timestamp":
         return _times(texts, how, guessed)[0]
     if kind == "timestamp_ntz":
@@ -184,6 +181,15 @@ def _date(text: str) -> date | None:
         return None
 
 
+def _days(texts: Texts, written: str) -> pa.ChunkedArray:
+    """Return the days of texts in a format. A time of day, or a zone, would not come back."""
+    parts = parts_of(texts, written)
+    days = _where(matches(parts.clock, "^[0:.]*$"), _dates(parts.day))
+    if parts.weekday is not None:
+        days = _where(pc.equal(weekdays(days, parts.weekday), parts.weekday), days)
+    return days if parts.zone is None else _where(pc.is_null(texts), days)
+
+
 def _parts(texts: Texts) -> tuple[Texts, Texts, Texts]:
     """Return the texts of day, clock and zone; null in all where they are no time."""
     shorter = pc.replace_substring_regex(texts, r"(\.[0-9]{6})0+", r"\1")
@@ -205,25 +211,13 @@ def _times(
     """Return the instants of texts, and which of them are of an hour that is twice; null where the
     text is none."""
     if how.timestamp_format:
-        day, clock = iso_parts(texts, how.timestamp_format)
-        zone = pc.if_else(pc.is_valid(day), "", pa.scalar(None, _TEXT))
-    else:
-        day, clock, zone = _parts(texts)
-        if guessed:  # a day alone is no time
-            day = _where(pc.not_equal(clock, ""), day)
+        return _formatted(texts, how)
+    day, clock, zone = _parts(texts)
+    if guessed:  # a day alone is no time
+        day = _where(pc.not_equal(clock, ""), day)
     local, bare = _local(day, clock), pc.equal(zone, "")
-    if how.time_zone == "UTC":
-        here = local.cast(pa.timestamp("us", "UTC"))
-        repeated = pc.fill_null(pc.and_(bare, False), False)
-    else:
-        first, last = (
-            pc.assume_timezone(local, how.time_zone, ambiguous=which, nonexistent=which)
-            for which in ("earliest", "latest")
-        )
-        there = pc.equal(pc.local_timestamp(first), local)  # not left out by the clocks
-        repeated = pc.fill_null(pc.and_(pc.and_(bare, there), pc.not_equal(first, last)), False)
-        here = _where(pc.and_(there, pc.equal(first, last)), first)
-        here = here.cast(pa.timestamp("us", "UTC"))
+    here, repeated = _instants(local, how.time_zone)
+    repeated = pc.and_(repeated, pc.fill_null(bare, False))
     if pc.all(pc.fill_null(bare, True)).as_py():
         return here, repeated
     instants = pc.subtract(local.cast(pa.int64()), _offsets(zone)).cast(pa.timestamp("us", "UTC"))
@@ -234,6 +228,37 @@ def _times(
         )
         instants = _where(pc.and_(full, pc.equal(shown, local)), instants)
     return pc.if_else(bare, here, instants), repeated
+
+
+def _instants(local: pa.ChunkedArray, time_zone: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the instants at which the clocks of a zone show times, null for a time that they leave
+    out or show twice; and which are shown twice."""
+    utc = pa.timestamp("us", "UTC")
+    if time_zone == "UTC":
+        return local.cast(utc), pc.fill_null(pc.not_equal(local, local), False)
+    first, last = (
+        pc.assume_timezone(local, time_zone, ambiguous=which, nonexistent=which)
+        for which in ("earliest", "latest")
+    )
+    there = pc.equal(pc.local_timestamp(first), local)  # not left out by the clocks
+    repeated = pc.fill_null(pc.and_(there, pc.not_equal(first, last)), False)
+    return _where(pc.and_(there, pc.equal(first, last)), first).cast(utc), repeated
+
+
+def _formatted(texts: Texts, how: TextOptions) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return what `_times` does of texts in a format. A weekday must be that of the day, and an
+    offset the one that the zone has at the time."""
+    parts = parts_of(texts, how.timestamp_format)
+    local = _local(parts.day, parts.clock)
+    if parts.weekday is not None:
+        days = local.cast(pa.date32(), safe=False)
+        local = _where(pc.equal(weekdays(days, parts.weekday), parts.weekday), local)
+    found, repeated = _instants(local, how.time_zone)
+    if parts.zone is None:
+        return found, repeated
+    offsets = pc.subtract(local.cast(pa.int64()), found.cast(pa.int64()))
+    shown = shown_offsets(offsets, parts.zone, zulu=parts.zulu)
+    return _where(pc.equal(shown, parts.zone), found), repeated
 
 
 def _offsets(zone: Texts) -> pa.ChunkedArray:
@@ -250,7 +275,8 @@ def _offsets(zone: Texts) -> pa.ChunkedArray:
 
 def _local_times(texts: Texts, how: TextOptions) -> pa.ChunkedArray:
     if how.timestamp_format:
-        return _local(*iso_parts(texts, how.timestamp_format))
+        found = _formatted(texts, how)[0].cast(pa.timestamp("us", how.time_zone))
+        return pc.local_timestamp(found)
     day, clock, zone = _parts(texts)
     blank = pc.or_(pc.not_equal(zone, ""), pc.ends_with(texts, " "))
     return _where(pc.invert(blank), _local(day, clock))

@@ -79,13 +79,9 @@ class RowWriter:
             keys, table = keys.filter(there), table.filter(there)
             rows, ranks = self._without(lost, some, rows, ranks, found)
         if any(one.num_rows for one in found):
-            self.set_aside(pa.concat_tables(found))
+            self._rejected.add(pa.concat_tables(found))
         if rows.num_rows and not self._has_erased(keys):
             self._write(self._timed(table, rows), keys, ranks)
-
-    def set_aside(self, rows: pa.Table) -> None:
-        """Write rows that are rejected already (`weir.kernel.rejected.SCHEMA`)."""
-        self._rejected.add(rows)
 
     def end(self) -> Written:
         """Return what was written, when all rows have come."""
@@ -205,13 +201,10 @@ def write_batches(
     task: int = 0,
     *,
     by_segment: bool = False,
-    rejected: pa.Table | None = None,
 ) -> Written:
     """Write the rows of a task. Their ranks are in column SEQ, or the order in which they come, of
-    this task after those of lower numbers. `rejected`: rows of it that are set aside already."""
+    this task after those of lower numbers."""
     writer, rank = RowWriter(layout, task, by_segment=by_segment), task << TASK_BITS
-    if rejected is not None and rejected.num_rows:
-        writer.set_aside(rejected)
     for table in slabs(batches):
         if SEQ in table.column_names:
             ranks = table[SEQ].to_numpy()

@@ -74,6 +74,12 @@ def replaces(system: fs.FileSystem) -> bool:
     return system.type_name in ("s3", "gcs")
 
 
+def only_by_jvm(root: str) -> bool:
+    """Return whether pyarrow does not reach a root, but Hadoop's file system does in this
+    process."""
+    return str(filesystem(root)[0].type_name).startswith("py::")
+
+
 def _by_pyarrow(root: str) -> tuple[fs.FileSystem, str]:
     if is_s3(root):
         login = frozenset((k, v) for k, v in os.environ.items() if k.startswith("AWS_"))

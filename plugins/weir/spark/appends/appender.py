@@ -24,6 +24,7 @@ from weir.spark.base.session import check_classic
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
+from weir.spark.inputs.csv_tasks import FromTasks
 from weir.spark.inputs.queries import queried
 from weir.spark.inputs.rows import read_inputs, reading_session
 
@@ -62,13 +63,13 @@ class Appender:
         app, [opened] = self.installation, attempts
         quarantine = opened.on_bad_rows == "quarantine"
 
-        def rows() -> DataFrame:
+        def rows() -> DataFrame | FromTasks:
             check_classic(app.spark)
             spark = reading_session(app.spark, inputs)
             return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
 
-        # Spark's tasks number the rows of text files, and a task may read several files.
-        row = "row" if inputs.format == "parquet" else "about row"
+        # Spark's tasks number the rows of json files, and a task may read several files.
+        row = "about row" if inputs.format == "json" else "row"
         with (
             saying_why(app.database, app.settings),
             naming_files(inputs.root, [file.path for file in inputs.files], inputs.format),

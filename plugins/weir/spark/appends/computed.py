@@ -105,8 +105,7 @@ def computed_of(attempt: Attempt, frame: DataFrame, given: list[Field], say: Say
     fields = fitting(
         str(attempt.stream), attempt.fields, given, attempt.on_new_column, attempt.dropped
     ).fields
-    has_key = not _kernel_knows(attempt.routing_key, [*fields, *given])
-    has_time = attempt.event_time is not None and plain_column(attempt.event_time) is None
+    has_key, has_time = _left_to_spark(attempt, [*fields, *given])
     if not (has_key or has_time):
         return Computed(frame)
     names = [one["name"] for one in given]
@@ -131,6 +130,17 @@ def computed_of(attempt: Attempt, frame: DataFrame, given: list[Field], say: Say
         added.append(TIME)
     rows = moved(rows.drop(*(one["name"] for one in defaults)), writing)
     return Computed(rows, frozenset(added), key, texts)
+
+
+def needs_spark(attempt: Attempt, given: Sequence[Field]) -> bool:
+    """Return whether only Spark computes the routing keys or event times of rows that have the
+    columns `given`."""
+    return any(_left_to_spark(attempt, [*(attempt.fields or ()), *given]))
+
+
+def _left_to_spark(attempt: Attempt, fields: Sequence[Field]) -> tuple[bool, bool]:
+    has_time = attempt.event_time is not None and plain_column(attempt.event_time) is None
+    return not _kernel_knows(attempt.routing_key, fields), has_time
 
 
 def _kernel_knows(text: str, fields: Sequence[Field]) -> bool:

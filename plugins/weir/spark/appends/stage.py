@@ -20,14 +20,15 @@ from weir.kernel.rejected import MALFORMED
 from weir.kernel.stage import Layout
 from weir.model.names import check_user_columns
 from weir.model.schema import SEQ
-from weir.spark.appends.computed import Computed, computed_of
+from weir.spark.appends.computed import Computed, computed_of, needs_spark
 from weir.spark.appends.left_over import delete_left_over
-from weir.spark.appends.tasks import written_by_tasks
+from weir.spark.appends.tasks import read_and_written, written_by_tasks
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import active, is_connect
 from weir.spark.failures.causes import of_worker
+from weir.spark.inputs.csv_tasks import FromTasks
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
@@ -44,11 +45,11 @@ _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothin
 def stage(
     app: Installation,
     opened: list[Attempt],
-    frame: DataFrame,
+    rows: DataFrame | FromTasks,
     origin: Origin = of_rows,
     row: str = "row",
 ) -> list[Staged]:
-    """Write the rows of a DataFrame for the last of the open attempts. Return the appends to commit
+    """Write rows for the last of the open attempts. Return the appends to commit
     together: that of the events, and that of the rejected rows, whose attempt is added to the open
     ones.
 
@@ -59,11 +60,15 @@ def stage(
     time that is no plain column.
     """
     attempt, warehouse = opened[-1], app.settings.warehouse
+    frame, read = _frame(rows, attempt)
     known = {SEQ, MALFORMED}
-    fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
-    if SEQ not in frame.columns:
-        check_user_columns(frame.columns)  # the rank would replace a column of that name
-    if is_connect(frame):
+    if read is not None:
+        fields = read.fields
+    else:
+        fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
+        if SEQ not in frame.columns:
+            check_user_columns(frame.columns)  # the rank would replace a column of that name
+    if read is not None or is_connect(frame):
         computed = Computed(frame)
     else:
         computed = computed_of(attempt, frame, fields, app.say)
@@ -71,10 +76,13 @@ def stage(
     layout.fit.announce(app.say)
     frame, by_segment = computed.frame, False
     with _computing(app, frame, attempt), computed.explaining():
-        if not is_connect(frame):
+        if read is None and not is_connect(frame):
             frame, by_segment = _in_order(frame, layout)
         with with_own_code(frame.sparkSession):
-            answers = written_by_tasks(frame, layout, by_segment=by_segment)
+            if read is not None:
+                answers = read_and_written(frame, read.read, layout)
+            else:
+                answers = written_by_tasks(frame, layout, by_segment=by_segment)
         try:
             written = answers.collect()
         except PythonException as error:
@@ -85,6 +93,17 @@ def stage(
     delete_left_over(warehouse, staged)
     computed.check(warehouse, attempt, layout.fit.fields, staged.files)
     return staged_rejected(app, staged, opened, origin, row)
+
+
+def _frame(rows: DataFrame | FromTasks, attempt: Attempt) -> tuple[DataFrame, FromTasks | None]:
+    """Return a DataFrame of the rows, or of the tasks that read them as they write them: that is
+    done if nothing of the rows is left to Spark."""
+    if isinstance(rows, DataFrame):
+        return rows, None
+    few = len(attempt.segments) <= MANY_SEGMENTS
+    if few and rows.rows_by_driver is None and not needs_spark(attempt, rows.fields):
+        return rows.tasks, rows
+    return rows.frame(), None
 
 
 @contextmanager

@@ -20,14 +20,14 @@ from weir.errors import InvalidInput
 from weir.kernel.attempt import StagedFile
 from weir.kernel.stage import Layout, Written
 from weir.kernel.writer import write_batches
-from weir.warehouse.filesystem import filesystem, make_folder, not_writable
+from weir.warehouse.filesystem import filesystem, make_folder, not_writable, only_by_jvm
 
 # What a task answers: the paths and contents of files that it hands over, then what it wrote.
 _ANSWER = pa.schema([("path", pa.string()), ("content", pa.binary()), ("written", pa.string())])
 _TYPES = "path string, content binary, written string"
 _PIECE = 8 << 20  # bytes of a file that are handed over at once
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def write_task(
@@ -47,7 +47,20 @@ def written_by_tasks(frame: DataFrame, layout: Layout, *, by_segment: bool) -> "
     """Return what writes the rows of a DataFrame in its tasks, when it is asked."""
     # As one column: PySpark asks the JVM for each, and takes a dot in a name for one of a field.
     rows = frame.selectExpr("struct(*) AS row")
-    return Answers(rows.mapInArrow(_task(layout, frame.columns, by_segment), _TYPES), layout)
+    names = frame.columns
+
+    def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in batches:
+            yield pa.RecordBatch.from_arrays(one.column(0).flatten(), names)
+
+    return read_and_written(rows, named, layout, by_segment=by_segment)
+
+
+def read_and_written(
+    tasks: DataFrame, read: Rows, layout: Layout, *, by_segment: bool = False
+) -> "Answers":
+    """Return what reads the rows of each task, and writes them, when it is asked."""
+    return Answers(tasks.mapInArrow(_task(layout, read, by_segment), _TYPES), layout)
 
 
 class Answers:
@@ -59,7 +72,7 @@ class Answers:
     def collect(self) -> list[Written]:
         """Run the tasks. Return, of each, what the try wrote that Spark counts."""
         root = self._layout.warehouse
-        if not _by_driver(root):
+        if not only_by_jvm(root):
             return [_written(row.written) for row in self._frame.select("written").collect()]
         found = list[Written]()
         with ExitStack() as open_file:  # at most one
@@ -83,14 +96,9 @@ def _new_file(root: str, path: str) -> pa.NativeFile:
     return system.open_output_stream(f"{base}/{path}")
 
 
-def _by_driver(root: str) -> bool:
-    """Return whether the files of a root may come to the driver: only a JVM reaches it."""
-    return str(filesystem(root)[0].type_name).startswith("py::")
-
-
-def _task(layout: Layout, names: list[str], by_segment: bool) -> Task:
+def _task(layout: Layout, read: Rows, by_segment: bool) -> Rows:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = (pa.RecordBatch.from_arrays(one.column(0).flatten(), names) for one in batches)
+        named = read(batches)
         try:
             filesystem(layout.warehouse)
         except InvalidInput:  # only a JVM reaches it

@@ -16,7 +16,6 @@ from weir.kernel.text_options import TextOptions
 from weir.model.schema import Field
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.session import COMPLETE
-from weir.spark.inputs.csv_columns import Csv, csv_columns
 from weir.spark.inputs.json_columns import Json, json_columns
 from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
 from weir.spark.inputs.places import FILE, file_names, one_slash
@@ -31,8 +30,6 @@ class Parquet:
 
     inputs: Inputs
     columns: ParquetColumns
-
-    apart = False  # one task may read several files
 
     def scan(self, spark: SparkSession, group: Sequence[int]) -> DataFrame:
         """Return the rows of some files, with their places."""
@@ -52,7 +49,7 @@ class Parquet:
         return self.columns.parsed(frame, MALFORMED)
 
 
-Columns = Parquet | Csv | Json
+Columns = Parquet | Json
 
 
 def columns_of(
@@ -66,10 +63,8 @@ def columns_of(
 
     Raises InvalidInput that names what cannot be read, or not unchanged.
     """
-    _check_formats(spark, inputs.how)
-    if inputs.format == "csv":
-        return csv_columns(spark, inputs, known, say)
     if inputs.format == "json":
+        _check_formats(spark, inputs.how)
         return json_columns(spark, inputs, known, quarantine, say)
     found = parquet_columns(inputs)
     if found.by_row:

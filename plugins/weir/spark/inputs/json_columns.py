@@ -26,6 +26,15 @@ from weir.model.schema import GUESSED, VOID, Field, plain, show
 from weir.spark.base.exact import exact
 from weir.spark.base.malformed import malformed
 from weir.spark.base.session import COMPLETE
+from weir.spark.inputs.json_lines import (
+    LONGEST_LINE,
+    either,
+    gained,
+    has_gained,
+    look,
+    numbers_as_text,
+    unfit,
+)
 from weir.spark.inputs.json_texts import (
     LONG_NUMBER,
     Texts,
@@ -37,15 +46,6 @@ from weir.spark.inputs.json_texts import (
     pieces,
 )
 from weir.spark.inputs.places import BLOCK, FILE
-from weir.spark.inputs.text_files import (
-    LONGEST_LINE,
-    either,
-    gained,
-    has_gained,
-    look,
-    numbers_as_text,
-    unfit,
-)
 from weir.warehouse.paths import spark_path
 
 _PIECE = "_weir_piece"
@@ -61,8 +61,6 @@ class Json:
     fields: list[Field]  # of type `void` where no value shows a type
     guard: str  # a text that is in no file
     more: list[tuple[Field, Any]] = field(default_factory=list)  # columns with fields that are new
-
-    apart = False  # one task may read several files
 
     def scan(self, spark: SparkSession, group: list[int]) -> DataFrame:
         """Return the lines of some files, with their places."""
@@ -268,7 +266,7 @@ def _nothing_found(spark: SparkSession, inputs: Inputs) -> InvalidInput:
     """Return the error for json files in which there is no column."""
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
     lines = spark.read.text(paths).select(F.col("_metadata.file_path").alias("file"), "value")
-    for name, wrong in look(lines, None).items():
+    for name, wrong in look(lines).items():
         check_text_of(name.rpartition("/")[2], wrong)
     longest = lines.select(F.max(F.octet_length("value"))).first()
     if longest is not None and (longest[0] or 0) > LONGEST_LINE:

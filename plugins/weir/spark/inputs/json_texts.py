@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from weir.kernel.text_options import TextOptions
 from weir.model.schema import Field, show, without_metadata
 from weir.spark.base.malformed import fault
-from weir.spark.inputs.text_files import LONGEST_LINE, either, unfit
+from weir.spark.inputs.json_lines import LONGEST_LINE, either, unfit
 from weir.spark.inputs.text_values import INTEGERS, keeps_digits, value
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'

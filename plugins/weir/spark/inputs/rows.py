@@ -19,6 +19,7 @@ from weir.spark.base.nanoseconds import AS_LONG
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import private_session
 from weir.spark.inputs.columns import ROW, Columns, columns_of
+from weir.spark.inputs.csv_tasks import FromTasks, csv_tasks
 from weir.spark.inputs.partition_columns import with_partitions
 from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
 from weir.warehouse.paths import spark_path
@@ -39,7 +40,7 @@ def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
     return private_session(
         spark,
         {
-            **(zone if inputs.format in ("csv", "json") else {}),
+            **(zone if inputs.format == "json" else {}),
             "spark.sql.legacy.javaCharsets": "true",  # all encodings of `text_options`
             # Java does not compile methods of more bytes, which is twenty times as slow.
             "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -57,7 +58,7 @@ def read_inputs(
     *,
     quarantine: bool = False,
     say: Callable[[str], None] = log.info,
-) -> DataFrame:
+) -> DataFrame | FromTasks:
     """Return the rows of the files with their rank (`_weir_seq`), one contiguous range of ranks
     per task.
 
@@ -66,21 +67,28 @@ def read_inputs(
     whole input would be refused before it is read. Raises InvalidInput naming a file that cannot be
     read unchanged.
     """
+    partitions = partitions_of([one.path for one in inputs.files])
+    if partitions:
+        say(f"columns from the names of folders: {', '.join(partitions)}")
+    if inputs.format == "csv":
+        found = csv_tasks(spark, inputs, known, say, spark.sparkContext.defaultParallelism)
+        if not partitions:
+            return found
+        return with_partitions(found.frame(), partitions, known, BLOCK_BITS + ROW_BITS)
     columns = columns_of(spark, inputs, known, quarantine, say)
     weights = [file.bytes + _OPENING for file in inputs.files]
     target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
     groups: list[list[int]] = []
     size = 0
     for i, weight in enumerate(weights):
-        if not groups or columns.apart or size + weight > target or weight >= target:
+        if not groups or size + weight > target or weight >= target:
             groups.append([])
             size = 0
         groups[-1].append(i)
         size += weight
     parts = [_read_group(spark, inputs, group, columns) for group in groups]
-    rows, partitions = one_after_another(parts), partitions_of([one.path for one in inputs.files])
+    rows = one_after_another(parts)
     if partitions:
-        say(f"columns from the names of folders: {', '.join(partitions)}")
         rows = with_partitions(rows, partitions, known, BLOCK_BITS + ROW_BITS)
     return rows
 

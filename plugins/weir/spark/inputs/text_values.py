@@ -1,28 +1,11 @@
-"""The one rule by which a text becomes a value: exactly, or not at all (semantics 12.3).
-
-A value is kept if it says what the text says: the same digits, the same day, the same instant. Of a
-column whose type was guessed, the text itself must come back from the value.
-"""
-
-import re
-from typing import Any
+"""The rule of `weir.kernel.text_values` as expressions of Spark, for texts in json files: a value
+is kept if it says what the text says, the same digits, the same day, the same instant."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from weir.kernel.text_options import TextOptions
-from weir.kernel.text_patterns import (
-    CANONICAL,
-    DAY,
-    INFINITE,
-    INSTANT,
-    INTEGER,
-    LOCAL,
-    NUMBER,
-    SPECIAL,
-    TIMESTAMP,
-    ZONE,
-)
+from weir.kernel.text_patterns import DAY, INFINITE, INSTANT, INTEGER, LOCAL, NUMBER
 
 INTEGERS = ("byte", "short", "integer", "long")
 # The end of a text. `$` is also before a newline at the end, which a cast would drop.
@@ -30,28 +13,24 @@ END = r"(?![\s\S])"
 _SURE = 15  # so many digits every double keeps
 
 
-def value(text: Column, kind: str, how: TextOptions, guessed: bool = False) -> Column:
-    """Return the value of a text in a type of Spark, null if the type can't keep it.
-
-    `guessed`: the text itself must come back.
-    """
+def value(text: Column, kind: str, how: TextOptions) -> Column:
+    """Return the value of a text in a type of Spark, null if the type can't keep it."""
     if kind in INTEGERS:
-        plain = number(text, how)
-        return _cast(plain, _whole(INTEGER), kind)
+        return _cast(text, _whole(INTEGER), kind)
     if kind in ("double", "float"):
-        return _approximate(number(text, how), kind, guessed)
+        return _approximate(text, kind)
     if kind.startswith("decimal"):
-        return _decimal(number(text, how), kind, guessed)
+        return _decimal(text, kind)
     if kind == "boolean":
-        shown = text if guessed else F.lower(text)
+        shown = F.lower(text)
         return F.when(shown == "true", F.lit(True)).when(shown == "false", F.lit(False))
     if kind == "date":
         return _date(text, how)
     if kind == "timestamp":
-        return _timestamp(text, how, guessed)
+        return _timestamp(text, how)
     if kind == "timestamp_ntz":
         if how.timestamp_format:
-            return _timestamp(text, how, guessed).cast(kind)
+            return _timestamp(text, how).cast(kind)
         return _cast(text, _whole(LOCAL), kind)
     if kind == "binary":
         return text.cast("binary")
@@ -67,18 +46,6 @@ def _cast(text: Column, pattern: str, kind: str) -> Column:
     """Return the value of a text that matches a pattern, null for others. Spark makes an exception
     of each text that it can't cast, which takes longer than all else."""
     return F.when(text.rlike(pattern), text.try_cast(kind))
-
-
-def number(text: Column, how: TextOptions) -> Column:
-    """Return a number's text with a decimal point and without separators of thousands, null if it
-    is not written in that way."""
-    if how.decimal == "." and not how.thousands:
-        return text
-    point, group = re.escape(how.decimal), re.escape(how.thousands)
-    whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
-    written = rf"^-?{whole}(?:{point}[0-9]+)?(?:[eE][+-]?[0-9]+)?{END}"
-    plain = F.translate(text, how.decimal + how.thousands, ".")
-    return F.when(text.rlike(written), plain).when(text.rlike(_whole(INFINITE)), text)
 
 
 def digits(text: Column) -> Column:
@@ -98,24 +65,21 @@ def keeps_digits(text: Column, found: Column, sure: int = _SURE) -> Column:
     return ((F.length(given) <= sure) & common) | (given == digits(found.cast("string")))
 
 
-def _approximate(plain: Column, kind: str, guessed: bool) -> Column:
-    found = _cast(plain, _whole(CANONICAL if guessed else NUMBER), kind)
+def _approximate(plain: Column, kind: str) -> Column:
+    found = _cast(plain, _whole(NUMBER), kind)
     sure = _SURE if kind == "double" else 6
     short = (F.length(plain) <= sure) & ~plain.contains("e") & ~plain.contains("E")
     kept = found.isNotNull() & (short | keeps_digits(plain, found, sure))
-    special = _whole(SPECIAL if guessed else INFINITE)
     return F.when(kept, found).when(
-        plain.rlike(special), F.regexp_replace(plain, "(?i)inf$", "Infinity").try_cast(kind)
+        plain.rlike(_whole(INFINITE)),
+        F.regexp_replace(plain, "(?i)inf$", "Infinity").try_cast(kind),
     )
 
 
-def _decimal(plain: Column, kind: str, guessed: bool) -> Column:
+def _decimal(plain: Column, kind: str) -> Column:
     found = _cast(plain, _whole(NUMBER), kind)
-    kept = found.cast("string") == plain
-    if not guessed:
-        same = digits(plain) == digits(found.cast("string"))
-        kept = kept | same
-    return F.when(kept, found)
+    shown = found.cast("string")
+    return F.when((shown == plain) | (digits(plain) == digits(shown)), found)
 
 
 def _date(text: Column, how: TextOptions) -> Column:
@@ -128,25 +92,22 @@ def _date(text: Column, how: TextOptions) -> Column:
     return F.when((back == text) & (F.year(found).between(1, 9999)), found)
 
 
-def _timestamp(text: Column, how: TextOptions, guessed: bool) -> Column:
+def _timestamp(text: Column, how: TextOptions) -> Column:
     if how.timestamp_format:
         found = F.try_to_timestamp(text, F.lit(how.timestamp_format))
         back = F.date_format(found, how.timestamp_format)
         kept = (back == text) & F.year(found).between(1, 9999)
         return F.when(kept & _is_once(found) if how.time_zone != "UTC" else kept, found)
-    found = _cast(text, _whole(TIMESTAMP if guessed else INSTANT), "timestamp")
+    found = _cast(text, _whole(INSTANT), "timestamp")
     kept = ~text.startswith("0000")
-    # Of a text of this pattern; a minus of the day is before the eleventh character.
-    with_zone = text.endswith("Z") | F.contains(text, F.lit("+")) | (F.locate("-", text, 11) > 0)
     if how.time_zone != "UTC":  # a time that a change of the clocks leaves out does not come back
+        # Of a text of this pattern; a minus of the day is before the eleventh character.
+        with_zone = (
+            text.endswith("Z") | F.contains(text, F.lit("+")) | (F.locate("-", text, 11) > 0)
+        )
         local = F.translate(F.left(text, F.lit(16)), "T", " ")
         shown = F.left(found.cast("string"), F.length(local))
         kept = kept & (with_zone | ((shown == local) & _is_once(found)))
-    if guessed:
-        there = F.translate(F.regexp_extract(text, ZONE + "$", 0), ":", "")
-        shown = F.translate(F.date_format(found, "xxx"), ":", "")
-        utc = (there == "Z") & (shown == "+0000")
-        kept = kept & (~with_zone | utc | (there == shown))
     return F.when(kept, found)
 
 
@@ -157,8 +118,3 @@ def _is_once(found: Column) -> Column:
     return (F.timestamp_add("MINUTE", F.lit(30), found).cast("string") != shown) & (
         F.timestamp_add("MINUTE", F.lit(60), found).cast("string") != shown
     )
-
-
-def leaves(kind: Any) -> bool:
-    """Return whether a type in Spark's JSON form is no struct, list or map."""
-    return isinstance(kind, str)

@@ -1,12 +1,9 @@
-"""Find content of csv and json files that Spark would change or drop silently.
+"""Find content of json files that Spark would change or drop silently.
 
-Spark reads a byte that is not UTF-8 as U+FFFD, and a quoted newline of a csv file as the end of a
-row. It rounds numbers of json files that a double cannot represent, and drops fields of objects
-that the stream's column does not have.
+Spark reads a byte that is not UTF-8 as U+FFFD. It rounds numbers that a double cannot represent,
+and drops fields of objects that the stream's column does not have.
 """
 
-import io
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,83 +11,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weir.inputs.csv_header import Finding
-from weir.kernel.text_options import TextOptions
-from weir.warehouse.filesystem import filesystem
 
 LONGEST_LINE = 16 << 20  # bytes
 
 
-def look(lines: DataFrame, how: TextOptions | None) -> dict[str, Finding]:
+def look(lines: DataFrame) -> dict[str, Finding]:
     """Return what is wrong with lines (columns `file` and `value`), by file. Most files have no
-    entry.
-
-    `how`: the options of csv files, in which a line may end inside quotes.
-    """
+    entry."""
     value = F.col("value")
-    utf8 = how is None or how.encoding == "utf-8"  # of other encodings, all bytes were looked at
-    not_utf8 = ~F.is_valid_utf8(value) if utf8 else F.lit(False)
-    nul = F.contains(value, F.lit("\0"))
-    quoted = F.lit(False)
-    if how is not None and how.quote:
-        quoted = F.contains(value, F.lit(how.quote)) & ~value.rlike(rf"\A{_fields(how)}\z")
-        if how.comment:
-            quoted = quoted & ~value.startswith(how.comment)
+    not_utf8, nul = ~F.is_valid_utf8(value), F.contains(value, F.lit("\0"))
     found = (
-        lines.select("file", value, not_utf8.alias("a"), nul.alias("b"), quoted.alias("c"))
-        .where("a or b or c")
+        lines.select("file", value, not_utf8.alias("a"), nul.alias("b"))
+        .where("a or b")
         .groupBy("file")
         .agg(
-            F.count_if("a"),
-            F.count_if("b"),
-            F.min(F.when(F.col("a") | F.col("b"), F.make_valid_utf8(F.left("value", F.lit(80))))),
+            F.count_if("a"), F.count_if("b"), F.min(F.make_valid_utf8(F.left("value", F.lit(80)))),
         )
         .collect()
-    )
+    )  # fmt: skip
     return {file: Finding(a, b, example or "") for file, a, b, example in found}
-
-
-def _field(how: TextOptions) -> str:
-    """Return a regular expression that matches a field of a csv file, from its first character on.
-
-    It follows Spark's parser: quotes count only at the beginning of a field, and text after the
-    closing quote belongs to the field.
-    """
-    sep, q = re.escape(how.separator), re.escape(how.quote)
-    return rf"(?:{q}{_inside(how)}{q}[^{sep}]*+|[^{q}{sep}][^{sep}]*+|)"
-
-
-def _inside(how: TextOptions) -> str:
-    """Return a regular expression for what stands between quotes, where a quote is doubled or has
-    the escape before it."""
-    q, e = re.escape(how.quote), re.escape(how.escape or how.quote)
-    if e == q:
-        return rf"[^{q}]*+(?:{q}{q}[^{q}]*+)*+"
-    return rf"[^{q}{e}]*+(?:{e}.[^{q}{e}]*+)*+"
-
-
-def _fields(how: TextOptions) -> str:
-    """Return a regular expression that matches lines that begin and end outside quotes."""
-    return rf"{_field(how)}(?:{re.escape(how.separator)}{_field(how)})*+"
-
-
-def unclosed_quote(root: str, path: str, how: TextOptions) -> int:
-    """Return the line of a csv file with a quote that is never closed; 0 if there is none."""
-    sep, q = re.escape(how.separator), re.escape(how.quote)
-    whole = re.compile(_fields(how))
-    ends = re.compile(rf"{_inside(how)}{q}[^{sep}]*+(?:{sep}{_field(how)})*+")
-    began = 0
-    system, base = filesystem(root)
-    with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-        lines = io.TextIOWrapper(io.BufferedReader(source, 1 << 20), "latin-1", newline="\n")
-        for number, line in enumerate(lines, 1):
-            if how.quote not in line or (how.comment and line.startswith(how.comment)):
-                continue
-            if began == 0:
-                if whole.fullmatch(line.rstrip("\r\n")) is None:
-                    began = number
-            elif ends.fullmatch(line.rstrip("\r\n")) is not None:
-                began = 0
-    return began
 
 
 def unfit(value: Column) -> Column:

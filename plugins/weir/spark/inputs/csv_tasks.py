@@ -1,0 +1,139 @@
+"""Csv files that Spark's tasks read with the kernel, each some pieces of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from weir.errors import InvalidInput
+from weir.inputs.csv_pieces import Piece
+from weir.inputs.csv_rows import csv_values
+from weir.inputs.files import Inputs
+from weir.inputs.rows import MOST_BYTES
+from weir.kernel.rejected import FAULT, MALFORMED, ROW
+from weir.model.schema import SEQ, Field
+from weir.spark.base.python_workers import with_own_code
+from weir.spark.failures.causes import of_worker
+from weir.warehouse.filesystem import only_by_jvm
+
+LEAST, MOST = 8 << 20, 128 << 20  # about so many bytes are read by one task
+_OPENING = 8 << 10  # the cost of opening a file, in bytes
+
+
+@dataclass(frozen=True)
+class FromTasks:
+    """Rows that tasks of Spark read: `tasks` has a row for each, and `read` makes the rows with
+    their ranks (`_weir_seq`) and marks (`_weir_malformed`) of these. `fields`: the other columns;
+    `rows_by_driver`: the rows, if only the driver reaches the files."""
+
+    tasks: DataFrame
+    read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    fields: list[Field]
+    rows_by_driver: DataFrame | None = None
+
+    def frame(self) -> DataFrame:
+        """Return the rows as a DataFrame, each task's in their order."""
+        if self.rows_by_driver is not None:
+            return self.rows_by_driver
+        with with_own_code(self.tasks.sparkSession):
+            return self.tasks.mapInArrow(self.read, _struct(self.fields))
+
+
+def csv_tasks(
+    spark: SparkSession,
+    inputs: Inputs,
+    known: list[Field] | None,
+    say: Callable[[str], None],
+    parallel: int,
+) -> FromTasks:
+    """Return the rows of csv files. Columns that the stream has (`known`) keep its types.
+    `parallel`: how many tasks may run at once. Raises InvalidInput as `csv_values`."""
+    sizes = [file.bytes for file in inputs.files]
+    most = max(LEAST, min(MOST, sum(sizes) // parallel))
+    if only_by_jvm(inputs.root):
+        return _by_driver(spark, inputs, known, say)
+
+    def run(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
+        return _run(spark, function, _groups(pieces, sizes, most)) if pieces else []
+
+    values = csv_values(inputs, known, say, run, most)
+    groups = _groups(values.pieces, sizes, most)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for task in _ids(batches):
+            for piece in groups[task]:
+                for table in values.tables(piece):
+                    yield from table.to_batches()
+
+    return FromTasks(spark.range(0, len(groups), 1, len(groups)), read, values.fields)
+
+
+def _by_driver(
+    spark: SparkSession, inputs: Inputs, known: list[Field] | None, say: Callable[[str], None]
+) -> FromTasks:
+    if sum(file.bytes for file in inputs.files) > MOST_BYTES:
+        raise InvalidInput(
+            "location_not_usable",
+            f"{inputs.root!r} can't be opened by Python on Spark's executors, and the driver reads "
+            f"at most {MOST_BYTES:,} bytes of csv files; install Hadoop's libhdfs there.",
+        )
+    values = csv_values(inputs, known, say, lambda f, pieces: list(map(f, pieces)), MOST_BYTES)
+    tables = [table for piece in values.pieces for table in values.tables(piece)]
+    struct = _struct(values.fields)
+    rows = spark.createDataFrame(pa.concat_tables(tables), struct) if tables else None
+    if rows is None:
+        rows = spark.createDataFrame([], struct)
+    return FromTasks(rows, iter, values.fields, rows)
+
+
+def _groups(pieces: Sequence[Piece], sizes: Sequence[int], most: int) -> list[list[Piece]]:
+    """Return the pieces of each task, which follow one another."""
+    groups, left = list[list[Piece]](), 0
+    for piece in pieces:
+        size = (sizes[piece.file] if piece.end is None else piece.end) - piece.start + _OPENING
+        if left < size:
+            groups.append([])
+            left = most
+        groups[-1].append(piece)
+        left -= size
+    return groups
+
+
+def _run(
+    spark: SparkSession, function: Callable[[Piece], str], groups: list[list[Piece]]
+) -> list[str]:
+    """Call a function with each piece in tasks of Spark. Return the answers."""
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in _ids(batches):
+            answers = [function(piece) for piece in groups[one]]
+            yield pa.RecordBatch.from_pydict({"task": [one] * len(answers), "answer": answers})
+
+    with with_own_code(spark):
+        found = spark.range(0, len(groups), 1, len(groups)).mapInArrow(
+            task, "task long, answer string"
+        )
+    try:
+        rows = found.collect()
+    except PythonException as error:
+        if own := of_worker(error):
+            raise own from error
+        raise
+    return [row.answer for row in sorted(rows, key=lambda row: row.task)]
+
+
+def _ids(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _struct(fields: Sequence[Field]) -> StructType:
+    marks = [{"name": name, "type": "string", "nullable": True, "metadata": {}}
+             for name in (ROW, *FAULT)]  # fmt: skip
+    more = [(SEQ, "long"), (MALFORMED, {"type": "struct", "fields": marks})]
+    return StructType.fromJson({"type": "struct", "fields": [
+        *fields, *({"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in more),
+    ]})  # fmt: skip
