@@ -45,7 +45,7 @@ def append_csv(setting: Setting) -> Figure:
         "beside Spark's inference and write of the same file",
         ours,
         reference,
-        limit=1.5,
+        limit=1.2,
     )
 
 

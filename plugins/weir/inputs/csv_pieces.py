@@ -167,7 +167,7 @@ class _Looks:
             for found in _parsed(csv, piece, findings):
                 rows += found.count
                 columns = [
-                    column + look(found.table[name], csv.how)
+                    column + look(found.table[name], csv.how, column)
                     for name, column in zip(csv.new, columns, strict=True)
                 ]
         except NotRegular:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.kernel.text_options import TextOptions
-from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, TIMESTAMP, ZONE
+from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, SPECIAL, TIMESTAMP, ZONE
 from weir.kernel.text_values import matches, number, twice, value
 from weir.model.names import shortened
 from weir.model.schema import GUESSED, VOID, Field
@@ -55,27 +55,24 @@ class Guess:
     why: str = ""
 
 
-def _looks(kind: str, text: str, how: TextOptions) -> bool:
+_NUMBERS = rf"^(?:{PLAIN}|{CANONICAL}|{SPECIAL})$"
+# What the first values of a column must look like, if it may be of a kind.
+_LOOKS = {DATE: f"^{DAY}$", TIME: f"^{TIMESTAMP}$", BOOLEAN: "^(?:true|false)$"}
+# A text without such a beginning has no reason why it is none of these.
+_MAY_BE = re.compile(r"\s*[+-]?(?:[0-9.]|inf|nan)", re.IGNORECASE)
+
+
+def _looks(kind: str, seen: pa.ChunkedArray, how: TextOptions) -> pa.ChunkedArray:
+    """Return which of the first values may be of a kind."""
     if kind == NUMBER:
-        plain = text
+        plain = seen
         if how.decimal != "." or how.thousands:
-            plain = text.replace(how.thousands or "\0", "").replace(how.decimal, ".")
-        return bool(_is_plain(plain) or re.fullmatch(CANONICAL, plain)) or plain in (
-            "NaN", "Infinity", "-Infinity",
-        )  # fmt: skip
-    if kind == DATE:
-        if how.date_format:
-            return any(c.isdigit() for c in text)
-        return bool(re.fullmatch(DAY, text))
-    if kind == TIME:
-        if how.timestamp_format:
-            return any(c.isdigit() for c in text)
-        return bool(re.fullmatch(TIMESTAMP, text))
-    return text in ("true", "false")
-
-
-def _is_plain(text: str) -> bool:
-    return bool(re.fullmatch(PLAIN, text)) and not re.fullmatch(MINUS_ZERO, text)
+            plain = pc.replace_substring(seen, how.thousands, "") if how.thousands else seen
+            plain = pc.replace_substring(plain, how.decimal, ".")
+        minus_zero = matches(plain, f"^{MINUS_ZERO}$")
+        return pc.and_(matches(plain, _NUMBERS), pc.invert(minus_zero))
+    formatted = how.date_format if kind == DATE else how.timestamp_format if kind == TIME else ""
+    return matches(seen, "[0-9]" if formatted else _LOOKS[kind])
 
 
 @dataclass(frozen=True)
@@ -103,26 +100,31 @@ class Look:
         )  # fmt: skip
 
 
-def look(texts: pa.ChunkedArray, how: TextOptions) -> Look:
-    """Return what texts of a column show."""
+def look(texts: pa.ChunkedArray, how: TextOptions, before: Look | None = None) -> Look:
+    """Return what texts of a column show. `before`: what those before them do, which may already
+    say that they are not of a kind."""
     given = texts.drop_null()
     there = given.filter(pc.not_equal(given, ""))
     if len(there) == 0:
         return Look(len(texts), len(given))
-    seen = there.slice(0, SAMPLE).to_pylist()
+    seen = there.slice(0, SAMPLE)
     facts, kinds = {}, []
     for kind in KINDS:
-        against = next((text for text in seen if not _looks(kind, text, how)), None)
-        if against is None:
+        if before is not None and before.values and kind not in before.kinds:
+            facts[kind] = Facts(0, 0, 0, None)
+            continue
+        against = seen.filter(pc.invert(_looks(kind, seen, how)))
+        if len(against):
+            facts[kind] = Facts(0, 0, 0, against[0].as_py()[:SHOWN])
+        else:
             kinds.append(kind)
             facts[kind] = _facts(there, kind, how)
-        else:
-            facts[kind] = Facts(0, 0, 0, against[:SHOWN])
     repeated = ""
     if kinds == [TIME] and how.time_zone != "UTC" and not facts[TIME].every:
         found = there.filter(twice(there, how))
         repeated = found[0].as_py()[:SHOWN] if len(found) else ""
-    why = "" if kinds else reason(seen, how)
+    first = before is None or not before.values
+    why = reason(seen.to_pylist(), how) if first and not kinds else ""
     return Look(len(texts), len(given), len(there), facts, tuple(kinds), why, repeated)
 
 
@@ -147,21 +149,29 @@ def _facts(texts: pa.ChunkedArray, kind: str, how: TextOptions) -> Facts:
     longest = pc.max(pc.utf8_length(texts)).as_py()
     every, some, kept = 0, 0, pa.chunked_array([[]], pa.bool_())
     if kind == NUMBER:
-        whole = pc.is_valid(value(texts, "long", how, guessed=True))
+        written = number(texts, how)
+        other = pc.fill_null(matches(written, "[.eEN]"), True)  # as a whole number never is
+        whole = pc.invert(other)
+        if _any(whole):
+            long = pc.is_valid(value(texts.filter(whole), "long", how, guessed=True))
+            whole = pc.replace_with_mask(
+                whole.combine_chunks(), whole.combine_chunks(), long.combine_chunks()
+            )
         if _all(whole) and longest <= SURE:
             return Facts(LONG | DECIMAL | DOUBLE, WHOLE | 1, longest, None)
         double = pc.is_valid(value(texts, "double", how, guessed=True))
-        plain = number(texts, how)
         decimal = pc.and_(
-            matches(plain, f"^{PLAIN}$"), pc.invert(matches(plain, f"^{MINUS_ZERO}$"))
+            matches(written, f"^{PLAIN}$"), pc.invert(matches(written, f"^{MINUS_ZERO}$"))
         )
         every = LONG * _all(whole) | DOUBLE * _all(double) | DECIMAL * _all(pc.or_(whole, decimal))
-        fractions = pc.utf8_length(pc.replace_substring_regex(plain, r"^[^.]*\.?", ""))
-        for size in pc.unique(pc.if_else(whole, 0, fractions).drop_null()).to_pylist():
+        point = pc.find_substring(written, ".")
+        digits = pc.subtract(pc.binary_length(written), pc.add(point, 1))
+        fractions = pc.if_else(pc.or_(whole, pc.less(point, 0)), 0, digits)
+        for size in pc.unique(fractions.drop_null()).to_pylist():
             some |= 1 << min(size, SCALES)
-        rest = plain.filter(pc.invert(whole))
+        rest = written.filter(pc.invert(whole))
         some |= WHOLE * _any(whole) | POINT_ZERO * _any(pc.ends_with(rest, ".0"))
-        some |= FRACTION * _any(matches(rest, "[.eEN]"))
+        some |= FRACTION * _any(pc.and_(other, pc.is_valid(written)))
         kept = pc.or_(whole, double)
     else:
         kept = pc.is_valid(value(texts, kind, how, guessed=True))
@@ -174,15 +184,20 @@ def _facts(texts: pa.ChunkedArray, kind: str, how: TextOptions) -> Facts:
 
 def _shapes(texts: pa.ChunkedArray) -> int:
     """Return the bits of the ways in which times are written."""
-    fraction = pc.struct_field(pc.extract_regex(texts, r"\.(?P<digits>[0-9]+)"), "digits")
+    zoned = matches(texts, ZONE + "$")
+    local = pc.replace_substring_regex(texts, f" ?{ZONE}$", "") if _any(zoned) else texts
+    point = pc.find_substring(local, ".")
+    fractions = pc.if_else(
+        pc.less(point, 0), 0, pc.subtract(pc.binary_length(local), pc.add(point, 1))
+    )
     some = 0
-    for size in pc.unique(pc.fill_null(pc.utf8_length(fraction), 0)).to_pylist():
-        some |= 1 << size
+    for size in pc.unique(fractions.drop_null()).to_pylist():
+        some |= 1 << min(size, SCALES)
     tests = (
-        (matches(texts, ZONE + "$"), ZONED, WITHOUT_ZONE),
+        (zoned, ZONED, WITHOUT_ZONE),
         (pc.match_substring(texts, "T"), WITH_T, BLANK),
-        (matches(texts, "^.{10}.[0-9]{2}:[0-9]{2}:"), SECONDS, MINUTES),
-        (pc.ends_with(pc.fill_null(fraction, ""), "0"), ENDS_IN_ZERO, 0),
+        (pc.greater(pc.count_substring(local, ":"), 1), SECONDS, MINUTES),
+        (pc.and_(pc.greater(fractions, 0), pc.ends_with(local, "0")), ENDS_IN_ZERO, 0),
     )
     for test, yes, no in tests:
         some |= yes * _any(test) | no * (not _all(test))
@@ -242,7 +257,7 @@ def _time(facts: Facts, how: TextOptions) -> Guess:
 def reason(texts: Sequence[str | None], how: TextOptions) -> str:
     """Return what a type would do to one of the texts, if it looks like a value of that type."""
     for text in texts:
-        if text is None:
+        if text is None or not _MAY_BE.match(text):
             continue
         shown = text[:SHOWN]
         if re.match(r"^\s*[+-]?[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?", text):

@@ -7,7 +7,8 @@ of Spark in `weir.spark.inputs.text_values`, for json, follow the same rules.
 
 import re
 from collections.abc import Callable
-from datetime import date
+from contextlib import suppress
+from datetime import date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
 _ZONE = r"(?:Z|[+-](?:(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|18(?::?00)?))"
 _INSTANT = rf"^(?P<day>{DAY})(?:[ T](?P<clock>{_CLOCK}) ?(?P<zone>{_ZONE})?)?$"
 _TEXT, _MINUTE, _DAY_LENGTH = pa.string(), 60_000_000, 86_400_000_000
+_FIRST = pa.scalar(datetime(1, 1, 1), pa.timestamp("s"))  # there is no year 0
 
 
 def value(texts: Texts, kind: str, how: TextOptions, *, guessed: bool = False) -> Texts:
@@ -108,21 +110,33 @@ def _integers(plain: Texts, kind: str) -> Texts:
 
 
 def _approximate(plain: Texts, kind: str, guessed: bool) -> Texts:
+    wanted = _arrow(kind)
+    try:  # mostly, and in a tenth of the time: whatever pyarrow writes as the same text
+        found = plain.cast(wanted)
+        same = pc.and_(pc.equal(found.cast(_TEXT), plain), pc.is_finite(found))
+        rest = pc.invert(pc.fill_null(same, True))
+        if not pc.any(rest).as_py():
+            return found
+        others = _by_digits(plain.filter(rest), wanted, guessed)
+        return pc.replace_with_mask(
+            found.combine_chunks(), rest.combine_chunks(), others.combine_chunks()
+        )
+    except pa.ArrowInvalid:
+        return _by_digits(plain, wanted, guessed)
+
+
+def _by_digits(plain: Texts, wanted: pa.DataType, guessed: bool) -> Texts:
     special = matches(plain, f"^{SPECIAL if guessed else INFINITE}$")
     written = _where(matches(plain, f"^{CANONICAL if guessed else NUMBER}$"), plain)
     try:
-        found = written.cast(_arrow(kind))
+        found = written.cast(wanted)
     except pa.ArrowInvalid:  # of an exponent that no double has
-        found = _each(written, float, pa.float64()).cast(_arrow(kind))
-    back = found.cast(_TEXT)
-    same = pc.equal(back, written)  # mostly, and in a tenth of the time
-    if not pc.all(pc.fill_null(same, True)).as_py():
-        same = pc.or_(same, pc.equal(digits(back), digits(written)))
-    found = _where(same, found)
+        found = _each(written, float, pa.float64()).cast(wanted)
+    found = _where(pc.equal(digits(found.cast(_TEXT)), digits(written)), found)
     if not pc.any(special).as_py():
         return found
     shown = pc.replace_substring_regex(pc.utf8_lower(_where(special, plain)), "inity$", "")
-    return pc.if_else(pc.fill_null(special, False), shown.cast(_arrow(kind)), found)
+    return pc.if_else(pc.fill_null(special, False), shown.cast(wanted), found)
 
 
 def _decimals(plain: Texts, kind: str, guessed: bool) -> Texts:
@@ -212,6 +226,8 @@ def _times(
     text is none."""
     if how.timestamp_format:
         return _formatted(texts, how)
+    if (plain := _plain_times(texts)) is not None:
+        return _instants(plain, how.time_zone)
     day, clock, zone = _parts(texts)
     if guessed:  # a day alone is no time
         day = _where(pc.not_equal(clock, ""), day)
@@ -228,6 +244,18 @@ def _times(
         )
         instants = _where(pc.and_(full, pc.equal(shown, local)), instants)
     return pc.if_else(bare, here, instants), repeated
+
+
+def _plain_times(texts: Texts) -> pa.ChunkedArray | None:
+    """Return the times of texts that pyarrow writes in the same way; None if one is another text.
+    That takes a fifth of the time of a pattern."""
+    for unit in ("s", "ms", "us"):
+        with suppress(pa.ArrowInvalid):
+            found = texts.cast(pa.timestamp(unit))
+            same = pc.and_(pc.equal(found.cast(_TEXT), texts), pc.greater(found, _FIRST))
+            if pc.all(pc.fill_null(same, True)).as_py():
+                return found.cast(pa.timestamp("us"))
+    return None
 
 
 def _instants(local: pa.ChunkedArray, time_zone: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
