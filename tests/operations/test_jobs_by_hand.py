@@ -10,7 +10,7 @@ from tests.crash.jobs import process, write_config
 from tests.rooms import JOBS
 from weir.database.connection import Database
 from weir.operations import runner
-from weir.operations.jobs import ACTIONS, find_jobs
+from weir.operations.jobs import ACTIONS, Jobs
 from weir.reader_groups.groups.readers import join
 from weir.settings import Settings
 
@@ -80,7 +80,8 @@ def test_a_job_that_cannot_be_imported_is_named_and_the_others_are_there(tmp_pat
     (tmp_path / "process.py").write_text("def (\n")
     (tmp_path / "verify.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "scale.py").write_text("ACTIONS = 1\n")
-    found, broken = find_jobs(tmp_path)
+    found = Jobs(tmp_path)
+    broken = found.broken()
     assert list(found) == ["seal_stream", "upkeep"]
     assert sorted(broken) == ["ingest", "process", "scale", "verify"]
     assert f"job {tmp_path}/ingest.py can't be imported (ModuleNotFoundError" in broken["ingest"]

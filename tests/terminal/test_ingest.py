@@ -2,6 +2,9 @@
 
 import bz2
 import gzip
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import weir as weir_package
 from tests.terminal.conftest import Done
 from weir.operations.action import Job
 
@@ -157,3 +161,28 @@ def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
         done = ingest(name, content, "--engine", "pyarrow", *words)
         assert (done.status, f"[{code}]" in done.err) == (2, True), done.err
         assert "--engine spark" in done.err
+
+
+def test_a_process_that_ingests_imports_neither_pandas_nor_pyspark_nor_other_jobs(
+    ingest: Ingest, tmp_path: Path
+) -> None:
+    assert ingest("first.csv", "k,n\na,1\n").status == 0
+    (tmp_path / "next.csv").write_text("k,n\nb,2\n")
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, "ingest", "next.csv", "--stream", "s/events"],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(weir_package.__file__).parents[1])},
+    )  # fmt: skip
+    assert "1 event appended (transaction 2)" in done.stdout
+    modules = done.stdout.splitlines()[-1].split()
+    jobs = [name for name in modules if name.startswith("weir.spark_jobs.")]
+    assert jobs == ["weir.spark_jobs.ingest"]
+    assert not {"pandas", "pyspark", "polars", "airflow", "duckdb"} & set(modules)
+
+
+_PROGRAM = """
+import sys
+from weir.terminal.__main__ import program
+assert program() == 0
+print(*sys.modules)
+"""

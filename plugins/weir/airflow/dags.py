@@ -11,7 +11,7 @@ from weir.airflow.forms import IRREVERSIBLE, form, manual, periodic
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
 from weir.airflow.suggestions import suggested_names
-from weir.operations.jobs import ACTIONS, BROKEN
+from weir.operations.jobs import ACTIONS
 from weir.source_tree import beside
 
 FILES = ("weir_periodic", "weir_by_hand")
@@ -61,12 +61,12 @@ def weir_dags() -> dict[str, DAG]:
 def check_jobs() -> None:
     """Raise ImportError if a job can't be imported: a DAG file that calls it shows that among
     Airflow's import errors, while the DAGs of all other jobs run."""
-    if BROKEN:
-        raise ImportError("; ".join(BROKEN.values()))
+    if broken := ACTIONS.broken():
+        raise ImportError("; ".join(broken.values()))
 
 
 def _dag(job: str, tasks: Callable[[], None], schedule: str | None) -> DAG | None:
-    if job in BROKEN or not _wanted(f"weir_{job}"):
+    if job not in ACTIONS or not _wanted(f"weir_{job}"):
         return None
     action = ACTIONS[job]
     tags = [action.subject, *([IRREVERSIBLE] if action.irreversible else [])]

@@ -8,7 +8,7 @@ of Spark in `weir.spark.inputs.text_values`, for json, follow the same rules.
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
 _ZONE = r"(?:Z|[+-](?:(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|18(?::?00)?))"
 _INSTANT = rf"^(?P<day>{DAY})(?:[ T](?P<clock>{_CLOCK}) ?(?P<zone>{_ZONE})?)?$"
 _TEXT, _MINUTE, _DAY_LENGTH = pa.string(), 60_000_000, 86_400_000_000
-_FIRST = pa.scalar(datetime(1, 1, 1), pa.timestamp("s"))  # there is no year 0
+_YEAR_1 = -62_135_596_800_000_000  # in microseconds; there is no year 0
 
 
 def value(texts: Texts, kind: str, how: TextOptions, *, guessed: bool = False) -> Texts:
@@ -252,9 +252,11 @@ def _plain_times(texts: Texts) -> pa.ChunkedArray | None:
     for unit in ("s", "ms", "us"):
         with suppress(pa.ArrowInvalid):
             found = texts.cast(pa.timestamp(unit))
-            same = pc.and_(pc.equal(found.cast(_TEXT), texts), pc.greater(found, _FIRST))
+            local = found.cast(pa.timestamp("us"))
+            same = pc.equal(found.cast(_TEXT), texts)
+            same = pc.and_(same, pc.greater_equal(local.cast(pa.int64()), _YEAR_1))
             if pc.all(pc.fill_null(same, True)).as_py():
-                return found.cast(pa.timestamp("us"))
+                return local
     return None
 
 

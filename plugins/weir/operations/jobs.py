@@ -6,7 +6,7 @@ command, a method of the opened installation, an operator, and a job that spark-
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,22 +32,68 @@ def _load(file: Path) -> ModuleType:
     return module
 
 
-def find_jobs(folder: Path) -> tuple[dict[str, Action[Any]], dict[str, str]]:
-    """Return the actions of the jobs in a folder by their names, in the order of their subjects;
-    and of each job that can't be imported, why."""
-    found: dict[str, Action[Any]] = {}
-    broken: dict[str, str] = {}
-    for file in sorted(folder.glob("[a-z]*.py")):
-        try:
-            found[file.stem] = _load(file).ACTION
-        except (Exception, SystemExit) as error:  # one job hides itself alone
-            broken[file.stem] = (
-                f"job {file} can't be imported ({type(error).__name__}: {error}), so its DAG, "
-                "command and method are missing; correct it."
-            )
-    ordered = sorted(found, key=lambda name: (_SUBJECTS.index(found[name].subject), name))
-    return {name: found[name] for name in ordered}, broken
+class Jobs(Mapping[str, Action[Any]]):
+    """The actions of the jobs in a folder, by their names, in the order of their subjects. A job is
+    imported when somebody asks for it, so a command pays for its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {file.stem: file for file in sorted(folder.glob("[a-z]*.py"))}
+        self._found: dict[str, Action[Any]] = {}
+        self._broken: dict[str, str] = {}
+
+    @property
+    def names(self) -> Collection[str]:
+        """Return the names of all jobs, also of those that can't be imported."""
+        return self._files.keys()
+
+    def __getitem__(self, name: str) -> Action[Any]:
+        """Return an action. Raises KeyError for one that is not there, or can't be imported."""
+        if name not in self._found and name not in self._broken:
+            file = self._files[name]
+            try:
+                self._found[name] = _load(file).ACTION
+            except (Exception, SystemExit) as error:  # one job hides itself alone
+                self._broken[name] = (
+                    f"job {file} can't be imported ({type(error).__name__}: {error}), so its DAG, "
+                    "command and method are missing; correct it."
+                )
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        found = [name for name in self._files if name in self]
+        subjects = {name: _SUBJECTS.index(self[name].subject) for name in found}
+        return iter(sorted(found, key=lambda name: (subjects[name], name)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def broken(self) -> dict[str, str]:
+        """Return of each job that can't be imported why."""
+        list(self)
+        return dict(self._broken)
 
 
-ACTIONS, BROKEN = find_jobs(beside("spark_jobs"))
-FORMS: Mapping[str, type[Any]] = {name: action.form for name, action in ACTIONS.items()}
+class Forms(Mapping[str, type[Any]]):
+    """The forms of actions, by the names of these."""
+
+    def __init__(self, actions: Jobs) -> None:
+        self._actions = actions
+
+    @property
+    def names(self) -> Collection[str]:
+        """Return the names of all jobs, which need not be imported for that."""
+        return self._actions.names
+
+    def __getitem__(self, name: str) -> type[Any]:
+        form: type[Any] = self._actions[name].form
+        return form
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._actions)
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+
+ACTIONS = Jobs(beside("spark_jobs"))
+FORMS = Forms(ACTIONS)

@@ -25,6 +25,7 @@ from weir.terminal.look import Terminal
 from weir.terminal.options import Parser, add_arguments, options
 from weir.terminal.picture import picture
 from weir.terminal.printing import complain, print_json
+from weir.terminal.quick_start import without_pandas
 from weir.terminal.top import top
 from weir.terminal.ui import ui
 
@@ -44,12 +45,16 @@ COMMANDS: dict[str, Command] = {
 }  # fmt: skip
 
 
+_OF_FILES = ("ingest", "read", "tail")  # read files, and call nothing of a user
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM has come; what Ctrl-C ends ends for it, too."""
 
 
-def parser() -> Parser:
-    """Return the parser of the whole command line."""
+def parser(only: str = "") -> Parser:
+    """Return the parser of the whole command line; `only`: of this command, if it is that of a job,
+    without the others, which need not be imported then."""
     made = Parser(
         prog="weir",
         description="Look at streams, and run jobs, from a terminal.",
@@ -117,27 +122,34 @@ def parser() -> Parser:
     add("doctor", doctor)
 
     jobs: dict[str, Parser] = {}
-    for job in dict.fromkeys(["create_stream", *COMMANDS, *FORMS]):
+    one_job = next((job for job in FORMS.names if command(job) == only), None)
+    for job in [one_job] if one_job else dict.fromkeys(["create_stream", *COMMANDS, *FORMS]):
         does = COMMANDS.get(job)
         described = does.__doc__ if does else FORMS[job].__doc__
         jobs[job] = add(command(job), does or work.job, described, job=job)
         add_arguments(jobs[job], job)
-    one = jobs["ingest"]
-    one.add_argument(
+    if "ingest" in jobs:
+        _add_creation(jobs["ingest"])
+    if "process" in jobs:
+        jobs["process"].add_argument(
+            "--stream", dest="create_from", action="append", metavar="STREAM",
+            help="create the reader group on this stream, if there is none",
+        )  # fmt: skip
+    return made
+
+
+def _add_creation(ingest: Parser) -> None:
+    """Add the options for a stream that is to be created."""
+    ingest.add_argument(
         *options("ingest", "routing_key"), dest="routing_key", default=argparse.SUPPRESS,
         help="the routing key of the stream, if it is to be created",
     )  # fmt: skip
     for name in ("segments", "schema", "on_new_column", "on_missing_key", "on_bad_rows"):
         meaning = next(o.metadata for o in fields(CreateStream) if o.name == name)["description"]
-        one.add_argument(
+        ingest.add_argument(
             *options("create_stream", name), dest=name, default=argparse.SUPPRESS,
             help=f"If the stream is to be created: {meaning}",
         )  # fmt: skip
-    jobs["process"].add_argument(
-        "--stream", dest="create_from", action="append", metavar="STREAM",
-        help="create the reader group on this stream, if there is none",
-    )  # fmt: skip
-    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -153,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words:
             parser().print_help()
             return 2
-        given = parser().parse_args(words)
+        given = parser(words[0]).parse_args(words)
         return _run(given)
     except KeyboardInterrupt as error:
         complain("interrupted")
@@ -197,5 +209,12 @@ def _local(words: Sequence[str]) -> int:
     return local.main(words, local.by_weir)
 
 
+def program() -> int:
+    """Run the command line as a process of its own."""
+    if sys.argv[1:2] and sys.argv[1] in _OF_FILES:
+        without_pandas()
+    return main()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.examination import Check, examine, not_writable, wrong
-from weir.operations.jobs import BROKEN
+from weir.operations.jobs import ACTIONS
 from weir.settings import Settings
 from weir.spark.base.java import find_java
 from weir.terminal.find_installation import open_database
@@ -62,7 +62,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield from _folders(settings)
     yield from _packages(settings)
     yield _package("apache-airflow", "Airflow", "schedule the jobs and show forms")
-    for job, why in BROKEN.items():
+    for job, why in ACTIONS.broken().items():
         yield Check(job, False, *why.split("; ", 1))
 
 

@@ -5,9 +5,10 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, say_age, say_size
@@ -15,14 +16,20 @@ from weir.operations.jobs import FORMS
 
 _WIDEST = 60  # characters of a cell that people see
 _NUMBERS = (int, float)
+
+
 # Settings that people write with a unit, and programs get as seconds and bytes.
-_AMOUNTS = {
-    one.name: say
-    for form in FORMS.values()
-    for one in fields(form)
-    for pattern, say in ((AGE_PATTERN, say_age), (SIZE_PATTERN, say_size))
-    if one.metadata["schema"].get("pattern") == pattern
-}
+@cache
+def _amounts() -> dict[str, Callable[[int], str]]:
+    return {
+        one.name: say
+        for form in FORMS.values()
+        for one in fields(form)
+        for pattern, say in ((AGE_PATTERN, say_age), (SIZE_PATTERN, say_size))
+        if one.metadata["schema"].get("pattern") == pattern
+    }
+
+
 # Characters with which an event could move the cursor, hide text, or change the terminal itself.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -116,9 +123,9 @@ def records(values: Mapping[str, Any]) -> str:
         elif _are_sentences(value):
             lines += [f"{name}:", *("  " + visible(one) for one in value)]
         else:
-            if name in _AMOUNTS and isinstance(value, int):
+            if name in _amounts() and isinstance(value, int):
                 # As it can be given again.
-                value = _AMOUNTS[name](value).replace(",", "") if value else NONE
+                value = _amounts()[name](value).replace(",", "") if value else NONE
             lines.append(f"{name.ljust(longest)}  {_text(value)}")
     return "\n".join(lines)
 
