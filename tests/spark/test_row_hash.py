@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from tests.chance import cases, random_for
 from tests.digests import rows_of_every_type
+from tests.spark.spark_hashes import row_hash
 from weir.kernel.row_hash import row_hashes
 from weir.kernel.schema import from_arrow
 from weir.model.schema import SEQ
-from weir.spark.base.row_hash import row_hash
 from weir.spark.base.session import active, resolving_session
 
 pytestmark = pytest.mark.jvm

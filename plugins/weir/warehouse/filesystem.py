@@ -75,9 +75,12 @@ def replaces(system: fs.FileSystem) -> bool:
 
 
 def only_by_jvm(root: str) -> bool:
-    """Return whether pyarrow does not reach a root, but Hadoop's file system does in this
-    process."""
-    return str(filesystem(root)[0].type_name).startswith("py::")
+    """Return whether only a process with a JVM reaches the files below a root. Of a root that can't
+    be opened nothing is known: the same error is raised for each of its files."""
+    try:
+        return isinstance(filesystem(root)[0], fs.PyFileSystem)
+    except InvalidInput:
+        return False
 
 
 def _by_pyarrow(root: str) -> tuple[fs.FileSystem, str]:

@@ -1,13 +1,13 @@
-"""Delete many files at once: their paths become rows, and executors delete them."""
+"""Delete many files at once, in tasks of Spark."""
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Sequence
 
-from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from weir.errors import InvalidInput
+from weir.spark.base.calls import called_in_tasks, divided
 from weir.warehouse.file_deletion import Delete, Files, delete_here
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import only_by_jvm
 
 FEW = 5_000  # deleting so many files here takes no longer than starting executors
 
@@ -21,28 +21,21 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
     """
 
     def delete(files: Files) -> dict[int, str]:
-        if len(files) < FEW or any(map(only_here, {root for root, _ in files})):
+        if len(files) < FEW or any(map(only_by_jvm, {root for root, _ in files})):
             return delete_here(files)
-        context = spark().sparkContext
-        partitions = min(context.defaultParallelism, len(files) // FEW + 1)
-        # Sorted, so that the files of one folder are in one partition.
-        failed = context.parallelize(list(enumerate(files)), partitions).mapPartitions(_delete)
-        return dict(failed.collect())
+        # They come sorted, so that the files of one folder are in one task.
+        parts = divided(spark(), files, FEW)
+        answers = called_in_tasks(spark(), _deleted, [[part] for part in parts])
+        failed, before = dict[int, str](), 0
+        for part, answer in zip(parts, answers, strict=True):
+            failed |= {before + place: reason for place, reason in json.loads(answer)}
+            before += len(part)
+        return failed
 
     return delete
 
 
-def only_here(root: str) -> bool:
-    """Return whether only a process with a JVM can reach the files below a root."""
-    try:
-        return isinstance(filesystem(root)[0], fs.PyFileSystem)
-    except InvalidInput:  # the same error is reported for each of its files
-        return False
-
-
-def _delete(files: Iterable[tuple[int, tuple[str, str]]]) -> Iterator[tuple[int, str]]:
-    """Delete the files of one partition with a few threads, because most of the time is waiting for
-    the file system."""
-    numbered = list(files)
-    for i, reason in delete_here([file for _, file in numbered]).items():
-        yield numbered[i][0], reason
+def _deleted(files: Sequence[tuple[str, str]]) -> str:
+    """Delete files with a few threads, because most of the time is waiting for the file system.
+    Return the places of those that can't be deleted, and why, as JSON."""
+    return json.dumps(list(delete_here(list(files)).items()))

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -15,8 +14,8 @@ from weir.inputs.files import Inputs
 from weir.inputs.rows import MOST_BYTES
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
 from weir.model.schema import SEQ, Field
+from weir.spark.base.calls import called_in_tasks, numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.failures.causes import of_worker
 from weir.warehouse.filesystem import only_by_jvm
 
 LEAST, MOST = 8 << 20, 128 << 20  # about so many bytes are read by one task
@@ -57,18 +56,18 @@ def csv_tasks(
         return _by_driver(spark, inputs, known, say)
 
     def run(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
-        return _run(spark, function, _groups(pieces, sizes, most)) if pieces else []
+        return called_in_tasks(spark, function, _groups(pieces, sizes, most))
 
     values = csv_values(inputs, known, say, run, most)
     groups = _groups(values.pieces, sizes, most)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in _ids(batches):
+        for task in numbers(batches):
             for piece in groups[task]:
                 for table in values.tables(piece):
                     yield from table.to_batches()
 
-    return FromTasks(spark.range(0, len(groups), 1, len(groups)), read, values.fields)
+    return FromTasks(tasks_of(spark, len(groups)), read, values.fields)
 
 
 def _by_driver(
@@ -100,34 +99,6 @@ def _groups(pieces: Sequence[Piece], sizes: Sequence[int], most: int) -> list[li
         groups[-1].append(piece)
         left -= size
     return groups
-
-
-def _run(
-    spark: SparkSession, function: Callable[[Piece], str], groups: list[list[Piece]]
-) -> list[str]:
-    """Call a function with each piece in tasks of Spark. Return the answers."""
-
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for one in _ids(batches):
-            answers = [function(piece) for piece in groups[one]]
-            yield pa.RecordBatch.from_pydict({"task": [one] * len(answers), "answer": answers})
-
-    with with_own_code(spark):
-        found = spark.range(0, len(groups), 1, len(groups)).mapInArrow(
-            task, "task long, answer string"
-        )
-    try:
-        rows = found.collect()
-    except PythonException as error:
-        if own := of_worker(error):
-            raise own from error
-        raise
-    return [row.answer for row in sorted(rows, key=lambda row: row.task)]
-
-
-def _ids(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
 
 
 def _struct(fields: Sequence[Field]) -> StructType:

@@ -1,16 +1,16 @@
-"""Compare the footers of files with what was recorded: their paths become rows, and executors read
-the footers with pyarrow."""
+"""Compare the footers of files with what was recorded, in tasks of Spark."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+import json
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
-from weir.spark.base.delete import only_here
+from weir.spark.base.calls import called_in_tasks, divided
 from weir.verification.footers import Look, Wrong, look_here
 from weir.verification.recorded import Recorded
+from weir.warehouse.filesystem import only_by_jvm
 
-_SHARE = 500  # files of a partition, at least: a task costs as much as to read the ends of some
+_SHARE = 500  # files of a task, at least: it costs as much as to read the ends of some
 
 
 def looker(spark: Callable[[], SparkSession], *, few: int = 1) -> Look:
@@ -22,21 +22,15 @@ def looker(spark: Callable[[], SparkSession], *, few: int = 1) -> Look:
     """
 
     def look(warehouse: str, files: Sequence[Recorded]) -> list[Wrong]:
-        if len(files) < few or only_here(warehouse):
+        if len(files) < few or only_by_jvm(warehouse):
             return look_here(warehouse, files)
-        context = spark().sparkContext
-        partitions = min(context.defaultParallelism, -(-len(files) // _SHARE))
-        rows = context.parallelize(list(enumerate(files)), partitions)
-        found = dict(rows.mapPartitions(partial(_look_at_part, warehouse)).collect())
-        return [found.get(i, []) for i in range(len(files))]
+
+        def look_at_part(part: Sequence[Recorded]) -> str:
+            return json.dumps(look_here(warehouse, part))
+
+        parts = [[part] for part in divided(spark(), files, _SHARE)]
+        answers = called_in_tasks(spark(), look_at_part, parts)
+        return [[(kind, words) for kind, words in wrong]
+                for answer in answers for wrong in json.loads(answer)]  # fmt: skip
 
     return look
-
-
-def _look_at_part(
-    warehouse: str, numbered: Iterable[tuple[int, Recorded]]
-) -> Iterator[tuple[int, Wrong]]:
-    """Look at the files of one partition; yield what is wrong with those that are not right."""
-    part = list(numbered)
-    of_part = look_here(warehouse, [file for _, file in part])
-    return ((i, wrong) for (i, _), wrong in zip(part, of_part, strict=True) if wrong)

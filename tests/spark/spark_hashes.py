@@ -1,7 +1,5 @@
-"""The hash of a row, of which digests are made, with native expressions (semantics 18.1).
-
-`weir.kernel.row_hash` computes the same numbers without a JVM.
-"""
+"""The hash of a row (semantics 18.1) with expressions of Spark, whose `xxhash64` nobody here wrote:
+a model of `weir.kernel.row_hash`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,39 +9,18 @@ from pyspark.sql import functions as F
 
 from weir.model.digest import is_hashed, presence_of
 from weir.model.schema import SEQ, Field
-from weir.spark.base.java import java_class
 
 
 def row_hash(fields: Sequence[Field]) -> Column:
     """Return the hash of a row: of its rank and of columns (Spark's JSON form), whose order does
     not matter.
 
-    It is given to Spark as one text, because a call per node would take longer than it saves. A
-    session that Weir has made must resolve it.
+    A session that Weir has made must resolve it.
     """
     columns = sorted((f["name"], f["type"]) for f in fields if is_hashed(f["type"]))
     presence = _xor([f"if({_quoted(n)} IS NULL, 0L, {_long(presence_of(n))})" for n, _ in columns])
     values = [_value(_quoted(name), kind) for name, kind in columns]
     return F.expr(f"xxhash64({', '.join([SEQ, presence, *values])})")
-
-
-def sums_modulo(jvm: Any, columns: Sequence[Column]) -> list[Column]:
-    """Return the sums of columns of longs, modulo 2^64.
-
-    They are Spark's sums of a session without ANSI arithmetic, in which a sum of longs wraps
-    around: a sum keeps the arithmetic of the session that is active when it is made.
-    """
-    sessions = java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
-    utils = java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
-    made = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.aggregate.Sum")
-    before = sessions.active()
-    wrapping = before.newSession()
-    wrapping.conf().set("spark.sql.ansi.enabled", "false")
-    sessions.setActiveSession(wrapping)
-    try:
-        return [Column(utils.column(made(utils.expression(one._jc)))) for one in columns]
-    finally:
-        sessions.setActiveSession(before)
 
 
 def _value(it: str, kind: Any, depth: int = 0) -> str:

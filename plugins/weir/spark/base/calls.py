@@ -1,0 +1,60 @@
+"""Call a function of Weir in tasks of Spark: what only its files are needed for needs no row of
+Spark's."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from weir.spark.base.python_workers import with_own_code
+from weir.spark.failures.causes import of_worker
+
+T = TypeVar("T")
+
+
+def tasks_of(spark: SparkSession, count: int) -> DataFrame:
+    """Return a row for each of so many tasks, with its number."""
+    return spark.range(0, count, 1, count)
+
+
+def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    """Yield the numbers of the tasks whose rows these are."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def divided(spark: SparkSession, items: Sequence[T], least: int) -> list[Sequence[T]]:
+    """Return items in parts that follow one another: one for each task that may run at once, of at
+    least so many."""
+    parts = max(1, min(spark.sparkContext.defaultParallelism, -(-len(items) // least)))
+    size = -(-len(items) // parts)
+    return [items[first : first + size] for first in range(0, len(items), size)]
+
+
+def called_in_tasks(
+    spark: SparkSession, function: Callable[[T], str], groups: Sequence[Sequence[T]]
+) -> list[str]:
+    """Call a function with each item of groups, of which each is a task. Return the answers, in the
+    order of the items. Raises what the function raised, if that is an error of Weir's."""
+    if not groups:
+        return []
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in numbers(batches):
+            for place, item in enumerate(groups[one]):
+                answer = {"task": [one], "place": [place], "answer": [function(item)]}
+                yield pa.RecordBatch.from_pydict(answer)
+
+    with with_own_code(spark):
+        found = tasks_of(spark, len(groups)).mapInArrow(
+            task, "task long, place long, answer string"
+        )
+    try:
+        rows = found.collect()
+    except PythonException as error:
+        if own := of_worker(error):
+            raise own from error
+        raise
+    return [row.answer for row in sorted(rows, key=lambda row: (row.task, row.place))]
