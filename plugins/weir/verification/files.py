@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -129,7 +129,8 @@ def _read(
     # A file before it may have events of several commits, of which this one continues the last.
     alone = next((commit.clock for commit in commits if commit.end > file.start_offset), 0)
     for found in parquet.iter_batches(_ROWS, columns=[*names, SEQ, *several]):
-        hashes = row_hashes(found, names)
+        known = {} if key is None else key.texts(found, names)
+        hashes = row_hashes(found, names, known)
         ranks = found[SEQ].to_numpy()
         if several:
             clocks = found[CLOCK].to_numpy()
@@ -141,7 +142,7 @@ def _read(
             sums[alone] += int(hashes.sum())
             order.add(ranks, None)
         if key is not None:
-            misplaced += _misplaced(key(found), file)
+            misplaced += _misplaced(key.steps(found, known), file)
     seen.sums, seen.keys = dict(sums), key is not None
     seen.wrong += order.wrong
     if misplaced:
@@ -170,32 +171,50 @@ class _Order:
         self._last = int(clocks[-1]), int(ranks[-1])
 
 
-def _key_of(columns: Columns, schema: pa.Schema) -> Callable[[pa.RecordBatch], U64] | None:
-    """Return what computes the routing positions of rows in steps (semantics 1.6); None if only
-    Spark can."""
+@dataclass(frozen=True)
+class _Key:
+    """The routing keys of rows: the column that has them; None if no row of the file has one."""
+
+    name: str | None
+
+    def texts(self, batch: pa.RecordBatch, hashed: Sequence[str]) -> dict[str, U64]:
+        """Return the hashes of keys that are texts: they are those of a column of the row, too."""
+        if (
+            self.name is None
+            or self.name not in hashed
+            or not pa.types.is_string(batch[self.name].type)
+        ):
+            return {}
+        return {self.name: hashes_of_texts(batch[self.name])}
+
+    def steps(self, batch: pa.RecordBatch, known: dict[str, U64]) -> U64:
+        """Return the routing positions of rows in steps (semantics 1.6)."""
+        if self.name is None:
+            return hashes_of_longs(batch[SEQ]) >> np.uint64(11)
+        keys = batch[self.name]
+        hashes = known.get(self.name)
+        if hashes is None:
+            hashes = hashes_of_texts(keys.cast(pa.string()))
+        if keys.null_count:  # rows without a key are spread
+            there = keys.is_valid().to_numpy(zero_copy_only=False)
+            hashes = np.where(there, hashes, hashes_of_longs(batch[SEQ]))
+        return hashes >> np.uint64(11)
+
+
+def _key_of(columns: Columns, schema: pa.Schema) -> _Key | None:
+    """Return the routing keys of rows; None if only Spark computes them."""
     column = plain_column(columns.routing_key)
     if column is None:
         return None
     stored = {one["name"].lower(): stored_name(one) for one in columns.fields}
     name = stored.get(column.lower())
     if name not in schema.names:
-        name = None
-    else:
-        kind = schema.field(name).type
-        if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-                or pa.types.is_date32(kind)):  # fmt: skip
-            return None
-
-    def steps(batch: pa.RecordBatch) -> U64:
-        spread = hashes_of_longs(batch[SEQ])  # of rows without a key
-        if name is None:
-            return spread >> np.uint64(11)
-        keys = batch[name]
-        hashes = hashes_of_texts(keys.cast(pa.string()))
-        there = keys.is_valid().to_numpy(zero_copy_only=False)
-        return np.where(there, hashes, spread) >> np.uint64(11)
-
-    return steps
+        return _Key(None)
+    kind = schema.field(name).type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+            or pa.types.is_date32(kind)):  # fmt: skip
+        return None
+    return _Key(name)
 
 
 def _misplaced(steps: U64, file: File) -> int:
