@@ -31,7 +31,7 @@ from weir.model.stream_configuration import Configuration
 from weir.operations.action import DATA, Action, Job
 from weir.operations.approval import Loss, check_approved, things
 from weir.operations.consumers import check_consumer
-from weir.operations.expressions import check_time, key_columns
+from weir.operations.expressions import check_time, checked_columns, key_columns
 from weir.operations.form import (
     argument,
     dry_run_argument,
@@ -131,15 +131,11 @@ def _checks(job: Job) -> Checks:
     """Return checks by Spark's parser, which is loaded when one of them first needs it."""
 
     def columns(text: str, key: str | None) -> list[Field] | None:
-        used = [] if key is None else key_columns(key)
-        if not text:
-            return None
-        from weir.spark.users.expressions import check_key, parse_columns
-
-        fields = parse_columns(job.spark, text, used)
+        if text:
+            return checked_columns(text, key, lambda: job.spark)
         if key is not None:
-            check_key(job.spark, key, fields)
-        return fields
+            key_columns(key)
+        return None
 
     def event_time(name: StreamName, text: str, fields: list[Field] | None) -> None:
         check_time(name, text, fields, lambda: job.spark)

@@ -14,21 +14,20 @@ from weir.controller.streams import create_stream
 from weir.errors import counted
 from weir.model.names import stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.expressions import check_time, key_columns
+from weir.operations.expressions import check_time, checked_columns, key_columns
 from weir.operations.runner import main
 from weir.operations.stream_forms import CreateStream
 
 
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
-    """Check the routing key and the event time, then create the stream. Only expressions and
-    columns need Spark, whose own parser reads them."""
+    """Check the columns, the routing key and the event time, then create the stream. Only
+    expressions need Spark, whose own parser reads them."""
     name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
-    used, fields = key_columns(wanted.routing_key), None
     if arguments.schema.strip():
-        from weir.spark.users.expressions import check_key, parse_columns
-
-        fields = parse_columns(job.spark, arguments.schema, used)
-        check_key(job.spark, wanted.routing_key, fields)
+        fields = checked_columns(arguments.schema, wanted.routing_key, lambda: job.spark)
+    else:
+        key_columns(wanted.routing_key)
+        fields = None
     if wanted.event_time:
         check_time(name, wanted.event_time, fields, lambda: job.spark)
     made = create_stream(

@@ -20,8 +20,8 @@ from weir.controller.update import update_stream
 from weir.errors import InvalidInput
 from weir.front_ends import called
 from weir.model.column_changes import ColumnChanges
+from weir.model.declared_columns import declared_columns
 from weir.model.names import stream_name
-from weir.model.schema import Field
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.column_settings import renames, with_defaults
 from weir.operations.expressions import check_time
@@ -36,7 +36,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     name, changes = stream_name(arguments.stream), arguments.changes
     fields = None
     if arguments.more_columns.strip():
-        fields = _parsed(job, arguments.more_columns)
+        fields = declared_columns(arguments.more_columns)
         fields = with_defaults(fields, arguments.defaults)
     elif arguments.defaults:
         raise InvalidInput(
@@ -47,7 +47,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     columns = ColumnChanges(
         rename=renames(arguments.rename_columns),
         drop=arguments.drop_columns,
-        widen=_parsed(job, arguments.widen_columns) if arguments.widen_columns.strip() else [],
+        widen=declared_columns(arguments.widen_columns) if arguments.widen_columns.strip() else [],
     )
     back = arguments.complete_until.strip()
     if not changes and fields is None and not columns and not back:
@@ -78,12 +78,6 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     if fields is not None and not done["added"]:
         job.say(f"stream {name} has these columns already")
     return done | ({"dry_run": True} if arguments.dry_run else {})
-
-
-def _parsed(job: Job, columns: str) -> list[Field]:
-    from weir.spark.users.expressions import parse_columns
-
-    return parse_columns(job.spark, columns, [])
 
 
 def said(arguments: UpdateStream, report: dict[str, Any]) -> str:

@@ -5,17 +5,18 @@ import sys
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
-from tests.chance import some
+from tests.chance import cases, random_for, some
 from tests.raises import raises
 from weir.errors import InvalidInput
+from weir.model.declared_columns import declared_columns
 from weir.model.plain_column import plain_column
 from weir.spark.adjuncts.changes import parse_types
 from weir.spark.base.session import private_session
 from weir.spark.users.expressions import (
     FUNCTIONS,
     check_expression,
-    parse_columns,
     with_expression,
     with_outcome,
     with_value,
@@ -159,11 +160,34 @@ except InvalidInput as error:
     assert sentence.startswith("the routing key 'a b c' is not a SQL expression: ")
 
 
-def test_columns_are_parsed_as_spark_sql(spark: SparkSession) -> None:
-    fields = parse_columns(spark, "k STRING, `a.b` BIGINT, xs ARRAY<DOUBLE>", ["k", "a.b"])
-    assert [(field["name"], field["nullable"]) for field in fields] == [
-        ("k", True), ("a.b", True), ("xs", True),
-    ]  # fmt: skip
+@pytest.mark.random
+def test_declared_columns_are_what_sparks_parser_makes_of_them(spark: SparkSession) -> None:
+    random = random_for("declared columns")
+    names = ["BOOLEAN", "tinyint", "SmallInt", "INT", "integer", "BIGINT", "long", "FLOAT", "real",
+             "DOUBLE", "DATE", "TIMESTAMP", "timestamp_ntz", "timestamp_ltz", "STRING", "binary",
+             "VARIANT", "DECIMAL", "dec(7)", "numeric( 38 , 10 )", "decimal(3,3)"]  # fmt: skip
+
+    def kind(depth: int) -> str:
+        choice = random.randrange(8 if depth < 3 else 5)
+        if choice < 5:
+            return random.choice(names)
+        if choice == 5:
+            return f"ARRAY<{kind(depth + 1)}>"
+        if choice == 6:
+            return f"map < STRING,{kind(depth + 1)} >"
+        return "STRUCT<" + ", ".join(field(i, depth + 1) for i in range(3)) + ">"
+
+    def field(number: int, depth: int) -> str:
+        name = random.choice([f"c{number}", f"`c.{number} ``x`", f"{number}x", f"date{number}"])
+        colon = random.choice([" ", ": ", ":"]) if depth else " "
+        comment = random.choice(["", "", " COMMENT 'it\\'s \\\\ \\n so'", ' comment "a b"'])
+        return f"{name}{colon}{kind(depth)}{comment}"
+
+    for _ in range(cases(400)):
+        text = ",\n".join(field(i, 0) for i in range(1, 4))
+        expected = StructType.fromDDL(text)
+        assert isinstance(expected, StructType)
+        assert declared_columns(text) == expected.jsonValue()["fields"], text
 
 
 def test_what_is_executed_is_the_tree_that_was_checked(spark: SparkSession) -> None:
@@ -204,25 +228,6 @@ def test_a_text_that_only_looks_like_a_moment_is_accepted(spark: SparkSession) -
     assert [row.value for row in found] == ["x", "now"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "says"),
-    [
-        ("k STRING COMMENT '${env:HOME}'", "columns_invalid '${'"),
-        ("k STRING n LONG", "columns_invalid read 'n'"),
-        ("k NUMBERS", "columns_invalid read NUMBERS"),
-        ("n LONG", "routing_key_column_missing 'k'"),
-        ("STRUCT<k: STRING", "columns_invalid read"),
-        ("k STRING NOT NULL", "columns_invalid 'k' NOT NULL"),
-    ],
-)
-def test_columns_that_cannot_be_parsed_are_refused_in_one_sentence(
-    spark: SparkSession, columns: str, says: str
-) -> None:
-    with raises(says) as refused:
-        parse_columns(spark, columns, ["k"])
-    assert "\n" not in str(refused.value)
-
-
 NO_COLUMNS = ["user", "session_user", "current_date", "current_time", "localtimestamp", "USER",
               "current_catalog", "current_schema", "current_database", "grouping__id"]  # fmt: skip
 
@@ -261,9 +266,6 @@ def test_a_column_may_have_the_name_of_a_function(spark: SparkSession) -> None:
 def test_types_that_files_do_not_have_are_refused_at_creation(
     spark: SparkSession, kind: str
 ) -> None:
-    with raises("column_type_unsupported 'v'") as refused:
-        parse_columns(spark, f"k STRING, v {kind}", ["k"])
-    assert "\n" not in str(refused.value)
     with raises("column_type_unsupported 'v'"):
         parse_types(f"v {kind}", "value_columns")
 

@@ -4,6 +4,9 @@ with Spark's own parser."""
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from weir.errors import InvalidInput
+from weir.kernel.stage import KEY_TYPES
+from weir.model.declared_columns import declared_columns
 from weir.model.names import StreamName, check_user_columns
 from weir.model.plain_column import plain_column
 from weir.model.schema import Field
@@ -22,6 +25,28 @@ def key_columns(text: str) -> list[str]:
         return check_expression(text, "routing key").columns
     check_user_columns([column])
     return [column]
+
+
+def checked_columns(text: str, key: str | None, spark: "Callable[[], SparkSession]") -> list[Field]:
+    """Return declared columns, among which are those of a routing key, if one is given; Spark is
+    asked about one that the kernel does not make texts of. Raises InvalidInput if they can't be
+    read, or do not fit the key."""
+    used = [] if key is None else key_columns(key)
+    fields = declared_columns(text)
+    types = {field["name"].lower(): field["type"] for field in fields}
+    for name in used:
+        if name.lower() not in types:
+            raise InvalidInput(
+                "routing_key_column_missing",
+                f"the routing key uses {name!r}, which is not among the columns; declare it, or "
+                "choose another routing key.",
+            )
+    column = None if key is None else plain_column(key)
+    if key is not None and (column is None or types[column.lower()] not in KEY_TYPES):
+        from weir.spark.users.expressions import check_key
+
+        check_key(spark(), key, fields)
+    return fields
 
 
 def check_time(

@@ -13,7 +13,6 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -36,6 +35,7 @@ from pyspark.sql.types import (
 from weir.consumers.user_functions import load_function
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.declared_columns import declared_columns
 from weir.model.names import check_user_columns
 from weir.model.schema import PLACES, SEQ, Field, stored_name, without_metadata
 from weir.settings import Settings
@@ -270,20 +270,7 @@ def _check_condition(outcome: Any, text: str, what: str) -> None:
 
 def parse_types(ddl: str, what: str) -> StructType:
     """Return declared columns. Raises InvalidInput if they can't be read."""
-    try:
-        found = StructType.fromDDL(ddl)
-    except Exception as error:  # Spark's parser raises several kinds
-        if not isinstance(error, ParseException) and "py4j" not in type(error).__module__:
-            raise
-        found = None
-    if not isinstance(found, StructType) or "${" in ddl or not found.fields:
-        raise InvalidInput(
-            "columns_invalid",
-            f"{what} {ddl!r} can't be read as columns; write, for example, model STRING, seats "
-            "INT.",
-        )
-    check_types(found, f" of {what}")
-    return found
+    return StructType.fromJson({"type": "struct", "fields": declared_columns(ddl, what)})
 
 
 def parse_type(ddl: str) -> DataType:

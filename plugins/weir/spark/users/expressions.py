@@ -23,7 +23,7 @@ from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
 from weir.spark.base.java import java_class
 from weir.spark.base.session import active, moved, private_session, start_jvm
-from weir.spark.users.declared_types import check_type, check_types
+from weir.spark.users.declared_types import check_type
 from weir.spark.users.expression_growth import check_growth
 
 DEEPEST = 50  # parentheses within each other; hundreds may exceed the stack of Spark's parser
@@ -349,49 +349,3 @@ def check_key(spark: SparkSession, text: str, fields: list[dict[str, Any]]) -> N
     with_expression(
         session.createDataFrame([], struct), key, "_weir_key", "routing key", session, new=True
     )
-
-
-def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
-    """Return the columns that a user wrote as SQL, in Spark's JSON form. `used` must be among them.
-
-    Raises InvalidInput if the text cannot be read, or if a column of `used` is missing.
-    """
-    if "${" in ddl:
-        raise InvalidInput(
-            "columns_invalid",
-            f"the columns {ddl!r} contain '${{', which Spark might replace; leave it out.",
-        )
-    try:
-        struct = StructType.fromDDL(ddl)
-        if not isinstance(struct, StructType):
-            raise InvalidInput(
-                "columns_invalid",
-                f"{ddl!r} is one type, not a list of columns; write, for example, id BIGINT, name "
-                "STRING.",
-            )
-    except (ParseException, Py4JJavaError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise InvalidInput(
-            "columns_invalid",
-            f"the columns {ddl!r} can't be read ({first}); write, for example, id BIGINT, name "
-            "STRING.",
-        ) from None
-    check_user_columns(struct.fieldNames())
-    check_types(struct, "")
-    for field in struct.fields:
-        if not field.nullable:
-            raise InvalidInput(
-                "columns_invalid",
-                f"column {field.name!r} is declared NOT NULL, which a stream does not check; "
-                "leave NOT NULL out (on_missing_key says what happens to rows without a routing "
-                "key).",
-            )
-    names = {name.lower() for name in struct.fieldNames()}
-    for name in used:
-        if name.lower() not in names:
-            raise InvalidInput(
-                "routing_key_column_missing",
-                f"the routing key uses {name!r}, which is not among the columns; declare it, or "
-                "choose another routing key.",
-            )
-    return list(struct.jsonValue()["fields"])

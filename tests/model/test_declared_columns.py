@@ -1,0 +1,64 @@
+"""Columns that people declare are read, or refused in one sentence."""
+
+import pytest
+
+from tests.raises import raises
+from weir.model.declared_columns import declared_columns
+
+
+def test_columns_are_read_with_their_types_at_any_depth() -> None:
+    found = declared_columns(
+        "k STRING, `a.b` bigint COMMENT 'it''s', xs ARRAY<MAP<STRING, STRUCT<a: INT, b DEC(10,2)>>>"
+    )
+    inner = [
+        {"name": "a", "type": "integer", "nullable": True, "metadata": {}},
+        {"name": "b", "type": "decimal(10,2)", "nullable": True, "metadata": {}},
+    ]
+    of = {"type": "map", "keyType": "string", "valueContainsNull": True,
+          "valueType": {"type": "struct", "fields": inner}}  # fmt: skip
+    assert found == [
+        {"name": "k", "type": "string", "nullable": True, "metadata": {}},
+        {"name": "a.b", "type": "long", "nullable": True, "metadata": {"comment": "it's"}},
+        {"name": "xs", "type": {"type": "array", "elementType": of, "containsNull": True},
+         "nullable": True, "metadata": {}},
+    ]  # fmt: skip
+    assert declared_columns("STRUCT<k: STRING>") == found[:1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("k STRING COMMENT '${env:HOME}'", "columns_invalid '${'"),
+        ("k STRING n LONG", "columns_invalid read 'n'"),
+        ("k NUMBERS", "columns_invalid read NUMBERS"),
+        ("STRUCT<k: STRING", "columns_invalid read"),
+        ("k STRING NOT NULL", "columns_invalid 'k' NOT NULL"),
+        ("k STRING DEFAULT 'x'", "columns_invalid read default"),
+        ("INT", "columns_invalid read type"),
+        ("k DECIMAL(39)", "columns_invalid read digits"),
+        ("k DECIMAL(2,3)", "columns_invalid read digits"),
+        ("k STRING,", "columns_invalid read end"),
+        ("))(", "columns_invalid read"),
+        ("k STRING COMMENT 'x", "columns_invalid read"),
+        ("k " + "ARRAY<" * 5_000, "columns_invalid read"),
+        ("k STRING, K INT", "column_named_twice 'K'"),
+        ("k STRING COMMENT 'a\\0b'", "text_invalid NUL"),
+    ],
+)
+def test_columns_that_cannot_be_read_are_refused_in_one_sentence(columns: str, says: str) -> None:
+    with raises(says) as refused:
+        declared_columns(columns)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["STRING COLLATE UNICODE_CI", "STRING COLLATE UTF8_LCASE", "CHAR(3)", "VARCHAR(3)", "INTERVAL",
+     "INTERVAL DAY TO SECOND", "INTERVAL YEAR TO MONTH", "VOID", "GEOMETRY(4326)", "TIME",
+     "GEOGRAPHY(4326)", "ARRAY<CHAR(3)>", "MAP<STRING COLLATE UNICODE_CI, INT>",
+     "STRUCT<a: STRUCT<b: VOID>>", "TIME(6)", "STRUCT<>"],
+)  # fmt: skip
+def test_types_that_files_do_not_have_are_refused_by_name(kind: str) -> None:
+    with raises("column_type_unsupported 'v'") as refused:
+        declared_columns(f"k STRING, v {kind}")
+    assert "\n" not in str(refused.value)
