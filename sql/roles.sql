@@ -32,7 +32,9 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_team, weir_read
 
 GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs, weir_team;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs, weir_team;
-REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version FROM weir_jobs, weir_team;
+REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version, weir_internal.hidden_stream,
+    weir_internal.hidden_group, weir_internal.hidden_store
+FROM weir_jobs, weir_team;
 GRANT UPDATE (sweep_count, incarnation, warehouse, batches_pruned) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
@@ -74,10 +76,10 @@ BEGIN
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
     END LOOP;
-    -- And those that change nothing, with the rights of whoever calls them; and what these ask of packed commits.
+    -- And those that change nothing, with the rights of whoever calls them.
     FOR called IN
         SELECT f.oid FROM pg_proc f WHERE f.pronamespace = 'weir_internal'::regnamespace
-            AND f.provolatile <> 'v' AND f.prokind = 'f' AND (NOT f.prosecdef OR f.proname LIKE 'packed\_%')
+            AND f.provolatile <> 'v' AND f.prokind = 'f' AND NOT f.prosecdef
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
     END LOOP;
@@ -97,11 +99,13 @@ BEGIN
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM weir_jobs, weir_team, weir_reader', called);
     END LOOP;
 END $$;
+-- Whoever lists what is hidden need not hide it.
+REVOKE EXECUTE ON FUNCTION weir_internal.hidden_names FROM weir_jobs, weir_team, weir_reader;
 
 -- What is about a stream, a reader group or an adjunct store is seen by whoever sees that. Policies of one role are
 -- joined by OR: for weir_jobs they are true, which costs nothing.
 GRANT EXECUTE ON FUNCTION weir_internal.hidden_streams, weir_internal.hidden_groups, weir_internal.groups_of_others,
-    weir_internal.hidden_stores, weir_internal.hidden_names, weir_internal.may_act_for, weir_internal.sees_all,
+    weir_internal.hidden_stores, weir_internal.tells_hidden, weir_internal.may_act_for, weir_internal.sees_all,
     weir_internal.time_clock, weir_internal.clock_time, weir_internal.epoch_at
 TO weir_reader;
 CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.stream
@@ -121,6 +125,8 @@ CREATE OR REPLACE TRIGGER drop_ducklake_deletes AFTER UPDATE OF state ON weir_in
 DO $$
 DECLARE
     one record;
+    by_stream text;
+    by_group text;
     seen text;
     changed text;
 BEGIN
@@ -131,28 +137,30 @@ BEGIN
         GROUP BY c.oid, c.relname
         HAVING array_agg(a.attname::text) && '{stream_id, group_id, store_id}' OR c.relname IN ('job_run', 'request', 'watch')
     LOOP
-        seen := concat_ws(' OR ',
-            CASE WHEN 'store_id' = ANY (one.columns) AND one.relname <> 'adjunct_store'
-                 THEN 'store_id NOT IN (SELECT weir_internal.hidden_stores(current_user))'
-            ELSE concat_ws(' OR ',
-                CASE WHEN 'stream_id' = ANY (one.columns)
-                     THEN 'stream_id IS NULL OR stream_id NOT IN (SELECT weir_internal.hidden_streams(current_user))' END,
-                CASE WHEN 'group_id' = ANY (one.columns) AND one.relname <> 'adjunct_store'
-                     THEN 'group_id NOT IN (SELECT weir_internal.hidden_groups(current_user))' END) END);
+        by_stream := format('NOT EXISTS (SELECT FROM weir_internal.hidden_stream h WHERE h.stream_id = %s.stream_id)', one.relname);
+        by_group := format('NOT EXISTS (SELECT FROM weir_internal.hidden_group h WHERE h.group_id = %s.group_id)', one.relname);
+        seen := CASE WHEN 'store_id' = ANY (one.columns) AND one.relname <> 'adjunct_store'
+                THEN format('NOT EXISTS (SELECT FROM weir_internal.hidden_store h WHERE h.store_id = %s.store_id)', one.relname)
+            ELSE concat_ws(' OR ', CASE WHEN 'stream_id' = ANY (one.columns) THEN by_stream END,
+                           CASE WHEN 'group_id' = ANY (one.columns) AND one.relname <> 'adjunct_store' THEN by_group END) END;
         seen := CASE one.relname
-            WHEN 'stream' THEN 'owner IS NULL OR weir_internal.may_act_for(current_user, owner)'
-            WHEN 'watch' THEN 'stream_name NOT IN (SELECT weir_internal.hidden_names(current_user))'
-            WHEN 'counter_example' THEN  -- it names both
-                '(stream_id IS NULL OR stream_id NOT IN (SELECT weir_internal.hidden_streams(current_user)))
-                 AND (group_id IS NULL OR group_id NOT IN (SELECT weir_internal.hidden_groups(current_user)))'
-            WHEN 'request' THEN 'object NOT IN (SELECT weir_internal.hidden_names(current_user))'
-            WHEN 'job_run' THEN 'login = current_user OR NOT EXISTS (
-                SELECT FROM weir_internal.hidden_names(current_user) AS h (name)
-                WHERE position(to_json(h.name)::text IN concat(arguments::text, report::text)) > 0)'
+            WHEN 'stream' THEN 'owner IS NULL OR owner IN (SELECT weir_internal.own_roles())'
+            WHEN 'watch' THEN 'EXISTS (SELECT FROM weir_internal.stream s WHERE s.stream_name = watch.stream_name AND s.state <> ''deleted'')
+                OR weir_internal.hides_nothing(current_user)'
+            WHEN 'garbage' THEN  -- the folder of an output has its name
+                by_stream || ' AND (stream_id IS NOT NULL OR root = '''' OR weir_internal.hides_nothing(current_user))'
+            WHEN 'counter_example' THEN by_stream || ' AND ' || by_group  -- it names both
+            -- What others did to something that is seen may have been told names that are not.
+            WHEN 'request' THEN 'login IN (SELECT weir_internal.logins_of_teams()) OR weir_internal.hides_nothing(current_user)
+                OR object IN (SELECT weir_internal.seen_names()) AND NOT weir_internal.tells_hidden(result::text)'
+            WHEN 'job_run' THEN 'login IN (SELECT weir_internal.logins_of_teams()) OR weir_internal.hides_nothing(current_user)
+                OR weir_internal.names_in(arguments) <@ ARRAY(SELECT weir_internal.seen_names())
+                   AND NOT weir_internal.tells_hidden(concat_ws('' '', arguments, report, progress, error))'
             ELSE seen END;
         changed := CASE WHEN one.relname IN ('reader', 'checkpoint')
             THEN 'group_id NOT IN (SELECT weir_internal.groups_of_others(current_user))'
-            WHEN one.relname IN ('job_run', 'request') THEN 'true' ELSE seen END;
+            WHEN one.relname IN ('job_run', 'request') THEN 'login = current_user'
+            WHEN one.relname = 'garbage' THEN by_stream ELSE seen END;
         EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', one.name);
         EXECUTE format('DROP POLICY IF EXISTS everything ON %s', one.name);
         EXECUTE format('DROP POLICY IF EXISTS of_teams ON %s', one.name);

@@ -29,7 +29,7 @@ COMMENT ON FUNCTION weir_internal.unpacked(weir_internal.packed_commits, integer
 CREATE OR REPLACE FUNCTION weir_internal.packed_commit_at(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS TABLE (start_offset bigint, events bigint, start_byte bigint, bytes bigint, clock bigint,
                transaction_number bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT p.offsets[w.n], coalesce(p.offsets[w.n + 1], p.past) - p.offsets[w.n], p.bytes_before[w.n],
            coalesce(p.bytes_before[w.n + 1], p.past_byte) - p.bytes_before[w.n], p.clocks[w.n],
@@ -62,7 +62,7 @@ COMMENT ON FUNCTION weir_internal.commit_at(bigint, bigint, bigint) IS 'The comm
 
 CREATE OR REPLACE FUNCTION weir_internal.packed_commit_by(in_stream_id bigint, in_segment_id bigint, in_clock bigint)
 RETURNS TABLE (start_offset bigint, events bigint, clock bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT p.offsets[w.n], coalesce(p.offsets[w.n + 1], p.past) - p.offsets[w.n], p.clocks[w.n]
     FROM (SELECT o.past, o.offsets || '{}' AS offsets, o.clocks || '{}' AS clocks
@@ -213,7 +213,7 @@ COMMENT ON FUNCTION weir_internal.newest_commits(bigint, bigint, bigint) IS 'The
 
 -- As a function with rights of its own, because views ask it.
 CREATE OR REPLACE FUNCTION weir_internal.newest_clock(in_stream_id bigint) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT greatest(
         (SELECT max(i.clock) FROM weir_internal.time_index i WHERE i.stream_id = in_stream_id),

@@ -36,7 +36,7 @@ COMMENT ON FUNCTION weir_internal.small_files(bigint[], bigint, bigint, bigint, 
 CREATE OR REPLACE FUNCTION weir_internal.count_small_files(in_stream_id bigint, in_among bigint)
 RETURNS TABLE (files bigint, small_files bigint, segments bigint, small_bytes bigint, small_events bigint,
                last_compacted timestamptz, apart text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT f.files, f.small_files, f.segments, f.small_bytes, f.small_events, c.ended_at,
            CASE WHEN l.apart AND s.last_clock <= weir_internal.time_clock(l.begun_at)

@@ -114,6 +114,7 @@ AS $$
                weir_internal.partition_begin(w.kind, s.complete_until) AS back
         FROM weir_internal.stream s JOIN weir_internal.watch w USING (stream_name)
         WHERE s.stream_id = in_stream_id AND s.state <> 'deleted' AND w.announced_until IS NOT NULL
+          AND s.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
     )
     UPDATE weir_internal.watch w SET announced_until = t.back
     FROM told t

@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION weir_internal.cut_segments(in_stream_id bigint, cut j
 RETURNS TABLE (segment_id bigint, event_offset bigint, key_low double precision,
                key_high double precision, creation_epoch integer, sealed_epoch integer,
                events bigint, bytes bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 32
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 32
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -87,7 +87,7 @@ COMMENT ON FUNCTION weir_internal.front(bigint[], double precision[], double pre
 -- offsets: at each key the offset up to which its owner is read; 0 for a future segment.
 CREATE OR REPLACE FUNCTION weir_internal.front(in_stream_id bigint, cut jsonb)
 RETURNS TABLE (keys double precision[], owners bigint[], offsets bigint[])
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT f.keys, f.owners,
            array(SELECT coalesce(c.event_offset, 0)
@@ -121,7 +121,7 @@ RETURN CASE WHEN owners[width_bucket(key_low, keys)] > segment_id THEN 922337203
 COMMENT ON FUNCTION weir_internal.passed_until(double precision[], bigint[], bigint[], double precision, bigint) IS 'The offset up to which a cut, given by its front, has passed a segment; 9223372036854775807 if it has passed all of it.';
 
 CREATE OR REPLACE FUNCTION weir_internal.first_behind(in_stream_id bigint, cut jsonb, other jsonb) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT min(e.segment_id)
     FROM weir_internal.front(in_stream_id, cut) f
@@ -132,7 +132,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.first_behind(bigint, jsonb, jsonb) IS 'The first segment of the second cut of which the first cut has read more; null if the first cut is at or before the second.';
 
 CREATE OR REPLACE FUNCTION weir_internal.at_or_before(in_stream_id bigint, cut jsonb, other jsonb) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT weir_internal.first_behind(in_stream_id, cut, other) IS NULL $$;
 COMMENT ON FUNCTION weir_internal.at_or_before(bigint, jsonb, jsonb) IS 'Whether the second cut has passed everything that the first cut has passed.';
 
@@ -141,7 +141,7 @@ COMMENT ON FUNCTION weir_internal.at_or_before(bigint, jsonb, jsonb) IS 'Whether
 -- segments, so that two cuts of thousands of segments do not take quadratic time. Most pairs of cuts have the same
 -- segments: then the fronts are equal, and only the offsets differ.
 CREATE OR REPLACE FUNCTION weir_internal.join_cuts(in_stream_id bigint, cut jsonb, other jsonb) RETURNS jsonb
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     same boolean;
@@ -193,7 +193,7 @@ COMMENT ON FUNCTION weir_internal.join_cuts(bigint, jsonb, jsonb) IS 'The cut th
 -- Of valid cuts. The front of the meet is the front of all their segments together. A segment that is the front
 -- over only a part of its range is future.
 CREATE OR REPLACE FUNCTION weir_internal.meet_cuts(in_stream_id bigint, cuts jsonb[]) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     WITH entry AS MATERIALIZED (
         SELECT c.segment_id, min(c.event_offset) AS event_offset, s.key_low, s.key_high
@@ -224,7 +224,7 @@ COMMENT ON FUNCTION weir_internal.meet_cuts(bigint, jsonb[]) IS 'The cut that ha
 -- The later of a cut and the head, at every key. Usually every segment of the head is older than those of the cut:
 -- then the cut is later everywhere.
 CREATE OR REPLACE FUNCTION weir_internal.readable_cut(in_stream_id bigint, in_cut jsonb, in_head jsonb) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE
         WHEN (SELECT max(h.segment_id) FROM weir_internal.cut_entries(in_head) h)
@@ -237,7 +237,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.readable_cut(bigint, jsonb, jsonb) IS 'The join of a cut and the head: the cut, or the head where that is later.';
 
 CREATE OR REPLACE FUNCTION weir_internal.tail_cut(in_stream_id bigint) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT jsonb_object_agg(weir_internal.segment_name(t.segment_id), t.tail_offset ORDER BY t.segment_id)
     FROM weir_internal.segment_tail t WHERE t.stream_id = in_stream_id
@@ -247,7 +247,7 @@ COMMENT ON FUNCTION weir_internal.tail_cut(bigint) IS 'The tail of a stream as a
 -- The rules of weir.model.stream_cut.check_valid for cuts that a person gives in SQL; a test compares the two. Cuts
 -- that Weir recorded are valid, and are not checked again.
 CREATE OR REPLACE FUNCTION weir_internal.valid_cut(in_stream_id bigint, cut jsonb) RETURNS jsonb
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE

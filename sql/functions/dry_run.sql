@@ -1,6 +1,6 @@
 -- What retention decides, by the tables of semantics 11.5 and 11.6: for the run, and for those who look before it.
 CREATE OR REPLACE FUNCTION weir_internal.beyond_limit(in_stream weir_internal.stream, in_limit text) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN l.of_age THEN 'older than the ' ELSE 'beyond the ' END
            || CASE WHEN in_limit LIKE 'min%' THEN 'minimum ' ELSE 'maximum ' END
@@ -21,7 +21,7 @@ COMMENT ON FUNCTION weir_internal.beyond_limit(weir_internal.stream, text) IS 'W
 -- all are compared at once, key by key, because the lower bound of the others, subscriber by subscriber, takes a
 -- hundred times as long for a hundred of them.
 CREATE OR REPLACE FUNCTION weir_internal.holding(in_stream_id bigint, in_released jsonb, in_bound jsonb) RETURNS text[]
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     WITH c AS MATERIALIZED (
         SELECT r.value AS cut, array_agg(r.key) AS names, row_number() OVER () AS n
@@ -73,7 +73,7 @@ COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'The subscrib
 CREATE OR REPLACE FUNCTION weir_internal.decide_retention(in_stream_id bigint)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
                held_by text[], truncated_past text[], timed_out text[], next_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -259,7 +259,7 @@ COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would d
 
 -- The one place that says about which streams a run decides.
 CREATE OR REPLACE FUNCTION weir_internal.retention_due() RETURNS TABLE (stream_id bigint, stream text, due_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
     SELECT s.stream_id, s.stream_name, greatest(q.due_at, w.at)
     FROM (SELECT u.stream_id, min(u.due_at) AS due_at FROM weir_internal.retention_queue u

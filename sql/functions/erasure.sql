@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE FUNCTION weir_internal.holes_in(in_stream_id bigint, in_segment_id bigint, in_from bigint, in_past bigint)
 RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(sum(CASE WHEN h.chunk * 65536 >= in_from AND h.chunk * 65536 + 65536 <= in_past THEN h.events
         ELSE (SELECT sum(upper(r) - lower(r)) FROM unnest(h.offsets * int4multirange(int4range(
@@ -30,7 +30,7 @@ COMMENT ON FUNCTION weir_internal.holes_of(jsonb) IS 'How many events within the
 
 -- What is no segment any more was pruned, so every cut has passed it.
 CREATE OR REPLACE FUNCTION weir_internal.holes_till(in_stream_id bigint, in_cut jsonb) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM weir_internal.hole h WHERE h.stream_id = in_stream_id) THEN

@@ -9,7 +9,7 @@ COMMENT ON FUNCTION weir_internal.stated_time(bigint) IS 'The time that a writer
 -- What a batch is about to read counts as read; what the group has passed without reading it never does.
 CREATE OR REPLACE FUNCTION weir_internal.unread_clock(in_group_id bigint, in_stream_id bigint, in_bounds jsonb)
 RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT least(weir_internal.clock_from(in_stream_id, array_agg(f.segment_id), array_agg(f.next_offset)), (
         SELECT gs.passed_clock FROM weir_internal.reader_group_stream gs
@@ -28,7 +28,7 @@ COMMENT ON FUNCTION weir_internal.unread_clock(bigint, bigint, jsonb) IS 'The cl
 -- unless they were truncated since.
 CREATE OR REPLACE FUNCTION weir_internal.passed_before(gs weir_internal.reader_group_stream, in_cut jsonb)
 RETURNS bigint
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT least(
         weir_internal.clock_between(gs.stream_id, weir_internal.group_cut(gs.group_id, gs.stream_id), in_cut),
@@ -44,7 +44,7 @@ COMMENT ON FUNCTION weir_internal.passed_before(weir_internal.reader_group_strea
 -- Finds the last commit before the clock in an index, so the cost does not grow with history.
 CREATE OR REPLACE FUNCTION weir_internal.complete_before(s weir_internal.stream, in_clock bigint)
 RETURNS TABLE (complete_until bigint, newest_event_time bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT s.complete_until, s.newest_event_time WHERE in_clock IS NULL
     UNION ALL
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION weir_internal.complete_before(weir_internal.stream, bigint) 
 -- The smallest time over the streams whose writers state one. A sealed stream that is read to its end is left out; if
 -- all are, the largest.
 CREATE OR REPLACE FUNCTION weir_internal.batch_complete_until(in_group_id bigint, in_bounds jsonb) RETURNS bigint
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN bool_and(r.complete_until IS NOT NULL) THEN
         coalesce(min(r.complete_until) FILTER (WHERE s.state = 'active' OR u.clock IS NOT NULL), max(r.complete_until))

@@ -171,7 +171,7 @@ $$;
 COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each file) is still there: which subscriber has not released it, which minimum keeps it, or what it waits for. The path of a file or a folder is given as in data_files or in full; with it the stream may be null.';
 
 CREATE OR REPLACE FUNCTION weir_internal.warning_time(in_stream_id bigint) RETURNS interval
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT greatest(interval '1 day', interval '1 second' / 5 * s.retain_max_age)
     FROM weir_internal.stream s WHERE s.stream_id = in_stream_id
@@ -180,7 +180,7 @@ COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before reten
 
 CREATE OR REPLACE FUNCTION weir_internal.alerts_of(in_stream_id bigint)
 RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     WITH s AS MATERIALIZED (
         SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now, o.retention

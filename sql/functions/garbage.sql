@@ -3,7 +3,7 @@
 -- them. A lease that expired while Postgres was down counts from the start of the server: no reader could renew it.
 CREATE OR REPLACE FUNCTION weir_internal.batches_protecting_files(in_grace double precision)
 RETURNS TABLE (stream_id bigint, batch_id bigint, reader_group text, opened_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT gs.stream_id, b.batch_id, g.name, b.opened_at
     FROM weir_internal.reader_batch b

@@ -1,6 +1,6 @@
 -- The position in a completed segment (the end of a sealed stream) is the end of the segment, its next_offset.
 CREATE OR REPLACE FUNCTION weir_internal.group_cut(in_group_id bigint, in_stream_id bigint) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT jsonb_object_agg(
                weir_internal.segment_name(p.segment_id), coalesce(to_jsonb(p.next_offset), '"future"'::jsonb)
@@ -27,7 +27,7 @@ COMMENT ON FUNCTION weir_internal.held_segments(bigint) IS 'The segments that th
 -- The newest by creation: a checkpoint that waited may become complete after a later one.
 CREATE OR REPLACE FUNCTION weir_internal.last_checkpoint(in_group_id bigint)
 RETURNS TABLE (name text, created_at timestamptz, cuts jsonb)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT c.name, c.created_at, c.cuts FROM weir_internal.checkpoint c
     WHERE c.group_id = in_group_id AND c.state = 'complete'
@@ -40,7 +40,7 @@ COMMENT ON FUNCTION weir_internal.last_checkpoint(bigint) IS 'The newest complet
 -- with the whole, so times are united.
 CREATE OR REPLACE FUNCTION weir_internal.read_rates(in_group_name text)
 RETURNS TABLE (reader_id text, rate double precision)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 8
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 8
 AS $$
     SELECT b.reader_id, b.events / s.seconds
     FROM (
@@ -64,7 +64,7 @@ COMMENT ON FUNCTION weir_internal.read_rates(text) IS 'Events per second of each
 -- number.) What follows a sealed segment is later than the scale that sealed it.
 CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_group_id bigint)
 RETURNS TABLE (stream_id bigint, segment_id bigint, reader_id text, clock bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT p.stream_id, p.segment_id, p.reader_id, coalesce(i.clock, s.sealed_clock)
     FROM weir_internal.reader_group_segment p

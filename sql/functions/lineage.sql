@@ -5,7 +5,7 @@
 -- The unit that committed a transaction. Rejected rows belong to the append or the batch that rejected them.
 CREATE OR REPLACE FUNCTION weir_internal.unit_of(in_stream_id bigint, in_number bigint)
 RETURNS TABLE (is_batch boolean, a bigint, b bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT r.batch_id IS NOT NULL, coalesce(r.group_id, m.stream_id, in_stream_id),
            coalesce(r.batch_id, m.transaction_number, in_number)
@@ -37,7 +37,7 @@ COMMENT ON FUNCTION weir_internal.inputs_of(jsonb) IS 'The rows of batch_input f
 
 CREATE OR REPLACE FUNCTION weir_internal.appends_of(is_batch boolean, a bigint, b bigint)
 RETURNS TABLE (stream_id bigint, transaction_number bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
     SELECT (o ->> 'stream_id')::bigint, (o ->> 'transaction_number')::bigint
     FROM weir_internal.reader_batch r CROSS JOIN LATERAL jsonb_array_elements(r.outputs) o
@@ -60,7 +60,7 @@ COMMENT ON FUNCTION weir_internal.appends_of(boolean, bigint, bigint) IS 'The tr
 
 CREATE OR REPLACE FUNCTION weir_internal.writers_of(in_stream_id bigint, in_segment_id bigint, first bigint, past bigint)
 RETURNS TABLE (is_batch boolean, a bigint, b bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
     SELECT u.* FROM weir_internal.commits_in(in_stream_id, in_segment_id, first, past) i
     CROSS JOIN LATERAL weir_internal.unit_of(in_stream_id, i.transaction_number) u
@@ -69,7 +69,7 @@ COMMENT ON FUNCTION weir_internal.writers_of(bigint, bigint, bigint, bigint) IS 
 
 CREATE OR REPLACE FUNCTION weir_internal.readers_of(in_stream_id bigint, in_segment_id bigint, first bigint, past bigint)
 RETURNS TABLE (is_batch boolean, a bigint, b bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
     -- One class more than needed, as a class may be off by one.
     SELECT true, i.group_id, i.batch_id
@@ -84,7 +84,7 @@ COMMENT ON FUNCTION weir_internal.readers_of(bigint, bigint, bigint, bigint) IS 
 
 CREATE OR REPLACE FUNCTION weir_internal.next_units(is_batch boolean, a bigint, b bigint, up boolean)
 RETURNS TABLE (next_is_batch boolean, next_a bigint, next_b bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
     SELECT w.* FROM weir_internal.reader_batch r
     CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
@@ -102,7 +102,7 @@ COMMENT ON FUNCTION weir_internal.next_units(boolean, bigint, bigint, boolean) I
 
 CREATE OR REPLACE FUNCTION weir_internal.units_of_run(run text)
 RETURNS TABLE (is_batch boolean, a bigint, b bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
     SELECT true, r.group_id, r.batch_id FROM weir_internal.reader_batch r
     WHERE r.reader_id = run AND r.state = 'committed'
@@ -119,7 +119,7 @@ COMMENT ON FUNCTION weir_internal.units_of_run(text) IS 'The units of lineage th
 
 CREATE OR REPLACE FUNCTION weir_internal.things_of(is_batch boolean, a bigint, b bigint)
 RETURNS TABLE (side text, kind text, name text, segment text, from_offset bigint, to_offset bigint, version bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 8
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 8
 AS $$
     SELECT 'read', 'stream', s.stream_name, weir_internal.segment_name(i.segment_id), i.from_offset, i.to_offset,
            NULL::bigint

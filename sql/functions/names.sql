@@ -21,7 +21,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.stream_id(text) IS 'The id of the stream that has this name now.';
 
 CREATE OR REPLACE FUNCTION weir_internal.segment_of(in_stream_id bigint, segment text) RETURNS weir_internal.segment
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     found weir_internal.segment;

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION weir_internal.segments_between(in_stream_id bigint, "from" jsonb, "to" jsonb)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                from_offset bigint, to_offset bigint, segment_id bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 64
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 64
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -91,7 +91,7 @@ COMMENT ON FUNCTION weir.span(text, jsonb) IS 'Per segment of a cut the last epo
 -- soon as one of them waits for no unread predecessor; the others become future. A successor gets the shares of its
 -- predecessors, each divided by the number of their successors.
 CREATE OR REPLACE FUNCTION weir_internal.next_cut(in_stream_id bigint, cut jsonb, distance bigint) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     WITH sid AS MATERIALIZED (
         SELECT s.stream_id, s.stream_name FROM weir_internal.stream s WHERE s.stream_id = in_stream_id

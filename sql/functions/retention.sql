@@ -7,7 +7,7 @@
 -- one was captured much later because nothing was captured for a while.
 CREATE OR REPLACE FUNCTION weir_internal.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
 RETURNS TABLE (which text, recorded_at timestamptz, cut jsonb, bytes bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 5
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 5
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -85,7 +85,7 @@ COMMENT ON FUNCTION weir_internal.retention_limits(bigint, timestamptz, bigint) 
 -- manually begins with its last release (PDP-47), or when there was first something to release, because its readers'
 -- activity releases nothing.
 CREATE OR REPLACE FUNCTION weir_internal.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     g weir_internal.reader_group;
@@ -121,7 +121,7 @@ COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When retentio
 -- only the others. If all subscribers have finished, retention may truncate what at least one has released.
 CREATE OR REPLACE FUNCTION weir_internal.subscribers_to_ask(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
     WITH RECURSIVE h AS MATERIALIZED (
         SELECT g.group_id, g.name, gs.released_cut AS cut, p.readable,
@@ -157,7 +157,7 @@ COMMENT ON FUNCTION weir_internal.subscribers_to_ask(bigint) IS 'The subscribers
 CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint)
 RETURNS TABLE (now timestamptz, tail_events bigint, tail_bytes bigint, head_events bigint,
                head_bytes bigint, subscribers jsonb, limits jsonb, next_at timestamptz)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -197,7 +197,7 @@ COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'What a decision o
 -- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
 -- but not before each minimum allows it.
 CREATE OR REPLACE FUNCTION weir_internal.loses_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     now CONSTANT timestamptz := clock_timestamp();
@@ -285,7 +285,7 @@ COMMENT ON FUNCTION weir_internal.loses_after(bigint, bigint) IS 'When, at the p
 -- Includes unread events that a subscriber released manually, and events of open batches.
 CREATE OR REPLACE FUNCTION weir_internal.unread_events_lost(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)
 RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(jsonb_object_agg(g.name, o.events - n.events), '{}')
     FROM weir_internal.stream s JOIN weir_internal.reader_group_stream gs USING (stream_id)
@@ -301,7 +301,7 @@ COMMENT ON FUNCTION weir_internal.unread_events_lost(bigint, jsonb, boolean) IS 
 -- Of locked streams. Without a bound nothing is released. The cut of a group that reads a stream no more is not passed.
 CREATE OR REPLACE FUNCTION weir_internal.released_by_all(in_stream_ids bigint[], in_group text)
 RETURNS TABLE (stream_id bigint, events bigint, lost jsonb, behind jsonb, passed bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
     SELECT s.stream_id, coalesce(t.events - h.events, 0),
            CASE WHEN b.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(s.stream_id, b.cut)
@@ -332,7 +332,7 @@ COMMENT ON FUNCTION weir_internal.released_by_all(bigint[], text) IS 'Per stream
 -- Usually it is the newest whose size is not larger. If one segment is far behind, testing each record would take
 -- seconds while locks are held.
 CREATE OR REPLACE FUNCTION weir_internal.last_record(in_stream_id bigint, in_cut jsonb) RETURNS timestamptz
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     bytes_before_cut CONSTANT bigint := (SELECT z.bytes FROM weir_internal.size_till(in_stream_id, in_cut) z);

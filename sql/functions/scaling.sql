@@ -4,7 +4,7 @@
 -- The median of the gaps in which the moments 1, 2, 4 ... minutes before the last commit lie, each gap once: a few
 -- probes of an index, however many commits there are.
 CREATE OR REPLACE FUNCTION weir_internal.commit_interval(in_stream_id bigint, in_last bigint) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
         (SELECT (array_agg(g.till - g.since ORDER BY g.till - g.since))[count(*) / 2 + 1]
@@ -25,7 +25,7 @@ CREATE OR REPLACE FUNCTION weir_internal.segment_loads(in_stream_id bigint, in_n
 RETURNS TABLE (segment_id bigint, key_low double precision, key_high double precision,
                created_at bigint, commit_interval bigint, last_commit bigint, measured_until bigint,
                rates double precision[], windows bigint[])
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 10
 AS $$
     WITH RECURSIVE rhythm AS MATERIALIZED (
         SELECT l.clock AS last, g.gap, greatest(l.clock, in_now - 2 * g.gap) AS until,

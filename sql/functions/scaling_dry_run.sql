@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION weir_internal.segment_verdicts(in_stream_id bigint)
 RETURNS TABLE (segment_id bigint, key_low double precision, key_high double precision,
                rates double precision[], windows bigint[], age bigint, split_rate double precision,
                pieces integer, cold boolean, later boolean)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 10
 AS $$
     SELECT l.segment_id, l.key_low, l.key_high, l.rates, l.windows, a.age,
            CASE WHEN v.hot THEN v.rate END,

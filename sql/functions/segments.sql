@@ -4,7 +4,7 @@
 -- segments that begin at one key. So the first probe looks at 256 epochs only; older segments take a second one.
 CREATE OR REPLACE FUNCTION weir_internal.active_segments_at(in_stream_id bigint, in_epoch integer)
 RETURNS TABLE (segment_id bigint, key_low double precision, key_high double precision)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 16
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 16
 AS $$
     WITH RECURSIVE walk AS (
         (SELECT s.segment_id, s.key_low, s.key_high, s.sealed_epoch
@@ -82,7 +82,7 @@ COMMENT ON FUNCTION weir.active_segments(text, timestamptz) IS 'The segments tha
 
 -- For an earlier clock: the first epoch that was not pruned.
 CREATE OR REPLACE FUNCTION weir_internal.epoch_at(in_stream_id bigint, in_clock bigint) RETURNS integer
-LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
         (SELECT e.epoch FROM weir_internal.epoch e

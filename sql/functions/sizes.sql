@@ -1,7 +1,7 @@
 -- Within one commit, bytes are divided in proportion to events.
 CREATE OR REPLACE FUNCTION weir_internal.bytes_before(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
         (SELECT i.start_byte
@@ -16,7 +16,7 @@ COMMENT ON FUNCTION weir_internal.bytes_before(bigint, bigint, bigint) IS 'Bytes
 -- sealed by that epoch.
 CREATE OR REPLACE FUNCTION weir_internal.size_till(in_stream_id bigint, in_cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     WITH RECURSIVE entries AS MATERIALIZED (
         SELECT * FROM weir_internal.cut_segments(in_stream_id, in_cut)
@@ -76,7 +76,7 @@ COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes b
 CREATE OR REPLACE FUNCTION weir_internal.clock_from(
     in_stream_id bigint, in_segments bigint[], in_offsets bigint[], in_end jsonb DEFAULT NULL)
 RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN RETURN (
     WITH RECURSIVE given AS MATERIALIZED (
@@ -105,7 +105,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.clock_from(bigint, bigint[], bigint[], jsonb) IS 'The clock of the oldest event of a stream at or after offsets of segments, or in what follows those segments, and before a cut; null if there is none.';
 
 CREATE OR REPLACE FUNCTION weir_internal.clock_between(in_stream_id bigint, in_from jsonb, in_to jsonb) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT weir_internal.clock_from(in_stream_id, array_agg(c.segment_id), array_agg(coalesce(c.event_offset, 0)), in_to)
     FROM weir_internal.cut_entries(in_from) c
@@ -113,7 +113,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.clock_between(bigint, jsonb, jsonb) IS 'The clock of the oldest event of a stream that lies after one cut and before another; null if there is none.';
 
 CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT weir_internal.clock_from(in_stream_id, array_agg(c.segment_id), array_agg(coalesce(c.event_offset, 0)))
     FROM weir_internal.cut_entries(in_cut) c
@@ -121,7 +121,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.clock_after(bigint, jsonb) IS 'The clock of the oldest event at or after a cut; null if there is none.';
 
 CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_stream_id bigint, in_cut jsonb, in_end jsonb) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF in_end IS NULL THEN
@@ -141,7 +141,7 @@ COMMENT ON FUNCTION weir_internal.oldest_unread(bigint, jsonb, jsonb) IS 'The cl
 -- reads up to its end; nothing is left of what it has passed or what was truncated.
 CREATE OR REPLACE FUNCTION weir_internal.unread_from(in_stream_id bigint, in_cut jsonb, in_head jsonb, in_end jsonb)
 RETURNS TABLE (readable jsonb, events bigint, bytes bigint, oldest bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -19,6 +19,11 @@ RETURN owner IS NULL OR weir_internal.sees_all(login) OR EXISTS (
     SELECT FROM pg_roles WHERE rolname = owner AND pg_has_role(login, oid, 'USAGE'));
 COMMENT ON FUNCTION weir_internal.may_act_for(name, text) IS 'Whether a login is a member of an owner, or there is none.';
 
+CREATE OR REPLACE FUNCTION weir_internal.own_roles() RETURNS SETOF text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$ SELECT r.rolname::text FROM pg_roles r WHERE pg_has_role(r.oid, 'USAGE') $$;
+COMMENT ON FUNCTION weir_internal.own_roles() IS 'The roles that the login is a member of, and itself.';
+
 CREATE OR REPLACE FUNCTION weir_internal.hidden_streams(login name) RETURNS SETOF bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
 AS $$
@@ -69,7 +74,54 @@ AS $$
     UNION ALL
     SELECT g.name FROM weir_internal.hidden_groups(login) AS h (group_id) JOIN weir_internal.reader_group g USING (group_id);
 $$;
-COMMENT ON FUNCTION weir_internal.hidden_names(name) IS 'The names of the streams and reader groups that are hidden from a login.';
+COMMENT ON FUNCTION weir_internal.hidden_names(name) IS 'The names of the streams and reader groups (those of adjunct stores, too) that are hidden from a login. For functions that leave them out: nobody may ask it (roles.sql).';
+
+-- Asked with the rights of the caller, so that row-level security answers.
+CREATE OR REPLACE FUNCTION weir_internal.seen_names() RETURNS SETOF text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 100
+AS $$
+    SELECT s.stream_name FROM weir_internal.stream s
+    UNION ALL SELECT g.name FROM weir_internal.reader_group g
+$$;
+COMMENT ON FUNCTION weir_internal.seen_names() IS 'The names of the streams and reader groups (those of adjunct stores, too) that the caller sees.';
+
+CREATE OR REPLACE FUNCTION weir_internal.logins_of_teams() RETURNS SETOF name
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$
+    SELECT current_user
+    UNION
+    SELECT r.rolname FROM (
+        SELECT s.owner FROM weir_internal.stream s WHERE s.owner IS NOT NULL
+        UNION SELECT g.owner FROM weir_internal.reader_group g WHERE g.owner IS NOT NULL) o
+    JOIN pg_roles t ON t.rolname = o.owner AND pg_has_role(t.oid, 'USAGE')
+    JOIN pg_roles r ON pg_has_role(r.oid, t.oid, 'USAGE') AND NOT weir_internal.sees_all(r.rolname)
+$$;
+COMMENT ON FUNCTION weir_internal.logins_of_teams() IS 'The caller, and the roles that are members of an owner of which the caller is one.';
+
+CREATE OR REPLACE FUNCTION weir_internal.hides_nothing(login name) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+RETURN NOT EXISTS (SELECT weir_internal.hidden_streams(login)) AND NOT EXISTS (SELECT weir_internal.groups_of_others(login));
+COMMENT ON FUNCTION weir_internal.hides_nothing(name) IS 'Whether a login sees all streams and reader groups, as where nothing has an owner.';
+
+-- A name within a longer word, as in a path or in quotes, is found if it is bounded by what no name has.
+CREATE OR REPLACE FUNCTION weir_internal.tells_hidden(told text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (SELECT rtrim(w, '.') FROM regexp_split_to_table(told, '[^a-z0-9_./-]+') w
+                   INTERSECT SELECT weir_internal.hidden_names(weir_internal.asking()))
+$$;
+COMMENT ON FUNCTION weir_internal.tells_hidden(text) IS 'Whether a text names a stream, a reader group or an adjunct store that is hidden from whoever asks.';
+
+-- Of arguments, as forms have them.
+CREATE OR REPLACE FUNCTION weir_internal.names_in(arguments jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT array_agg(DISTINCT n #>> '{}') FROM jsonb_path_query(arguments, '$.keyvalue() ? (
+        @.key == "stream" || @.key == "streams" || @.key == "reader_group" || @.key == "new_reader_group"
+        || @.key == "adjunct_store" || @.key == "adjunct_stores").value[*]') n
+    WHERE n #>> '{}' <> ''
+$$;
+COMMENT ON FUNCTION weir_internal.names_in(jsonb) IS 'The streams, reader groups and adjunct stores that a run was given; null: none.';
 
 -- A trigger of stream and reader_group.
 CREATE OR REPLACE FUNCTION weir_internal.check_owner() RETURNS trigger

@@ -39,7 +39,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.close_streams(bigint[], bigint) IS 'Closes a clock of streams (null: now, or their last clock if that is later) and returns it: no later commit gets a clock at or before it. The streams stay locked until the end of the transaction, unless their last clock was later.';
 
 CREATE OR REPLACE FUNCTION weir_internal.warn_of_truncated(stream text, since timestamptz, until timestamptz) RETURNS void
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     gone CONSTANT record := weir.truncated_between(stream, since, until);

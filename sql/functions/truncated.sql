@@ -2,7 +2,7 @@
 -- gone. Transactions are kept as long as the stream: what was committed after a time, without what can still be read
 -- of it, was truncated. A stream of which nothing was truncated after the time is not counted.
 CREATE OR REPLACE FUNCTION weir_internal.truncated_after(in_stream_id bigint, in_clock bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     -- No event has a clock beyond these, and Postgres no time.
@@ -36,7 +36,7 @@ COMMENT ON FUNCTION weir_internal.truncated_after(bigint, bigint) IS 'How many e
 
 CREATE OR REPLACE FUNCTION weir_internal.truncation_of(in_stream_id bigint, in_number bigint)
 RETURNS TABLE (truncated_at timestamptz, rule text, reason text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -49,7 +49,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.truncation_of(bigint, bigint) IS 'When and why the event of a number was truncated, counted from the first event that was truncated; nothing if that is not recorded any more.';
 
 CREATE OR REPLACE FUNCTION weir_internal.truncated_from(in_stream_id bigint, in_cut jsonb) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT b.events - a.events FROM weir_internal.stream s
     CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, in_cut) a
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION weir_internal.truncated_from(bigint, jsonb) IS 'How many eve
 
 CREATE OR REPLACE FUNCTION weir_internal.truncated_part(in_stream_id bigint, after_start bigint, after_end bigint)
 RETURNS TABLE (events bigint, truncated_at timestamptz, rule text, reason text)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT f.events, t.truncated_at, t.rule, t.reason
     FROM weir_internal.stream s

@@ -5,6 +5,7 @@ CREATE TABLE weir_internal.request (
     arguments text NOT NULL,
     result jsonb NOT NULL,
     ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    login name NOT NULL DEFAULT current_user,
     PRIMARY KEY (request_id, operation, object)
 );
 CREATE INDEX request_by_object ON weir_internal.request (object, ended_at);
@@ -15,6 +16,7 @@ COMMENT ON COLUMN weir_internal.request.object IS 'The name of the stream or gro
 COMMENT ON COLUMN weir_internal.request.arguments IS 'A hash of the arguments.';
 COMMENT ON COLUMN weir_internal.request.result IS 'What the operation returned.';
 COMMENT ON COLUMN weir_internal.request.ended_at IS 'When the change was made.';
+COMMENT ON COLUMN weir_internal.request.login IS 'The role that asked, whose team sees it in any case.';
 
 CREATE TABLE weir_internal.job_run (
     dag_id text NOT NULL,
@@ -56,4 +58,4 @@ COMMENT ON COLUMN weir_internal.job_run.error IS 'Why it failed, in one sentence
 COMMENT ON COLUMN weir_internal.job_run.retryable IS 'Whether another try may succeed.';
 COMMENT ON COLUMN weir_internal.job_run.approved IS 'The facts of the loss that a person has approved, for the job that was submitted then.';
 COMMENT ON COLUMN weir_internal.job_run.begun IS 'Whether the job itself began: false if the task of Airflow failed before.';
-COMMENT ON COLUMN weir_internal.job_run.login IS 'The role that ran it, which sees it in any case.';
+COMMENT ON COLUMN weir_internal.job_run.login IS 'The role that ran it, whose team sees it in any case.';

@@ -215,6 +215,15 @@ def test_what_an_audit_found_is_seen_by_those_who_see_what_it_names_and_changed_
             run(database_of(shop), change)
 
 
+def test_where_nothing_has_an_owner_everybody_sees_all_runs(opened: Opened) -> None:
+    opened("weir_app").create_stream("all/free", "n")
+    opened("weir_app").upkeep()
+    for login in ("shop_app", "weir_app"):
+        asked = database_of(opened(login))
+        assert ("all/free",) in rows(asked, "SELECT object FROM weir.requests")
+        assert ("upkeep",) in rows(asked, "SELECT job FROM weir.job_runs")
+
+
 def test_an_owner_is_a_role_that_the_login_is_a_member_of(opened: Opened) -> None:
     shop, everyone = opened("shop_app"), opened("weir_app")
     with raises("owner_unknown"):
