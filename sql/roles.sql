@@ -40,6 +40,7 @@ GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_job
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 -- What Airflow is told of all streams is no team's.
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.watch FROM weir_team;
+REVOKE INSERT, UPDATE ON weir_internal.announcement FROM weir_team;
 -- An audit is of all streams, and the next one does not look again at what it has proven.
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.audit, weir_internal.audited_stream, weir_internal.counter_example
 FROM weir_team;

@@ -14,27 +14,82 @@ COMMENT ON FUNCTION weir_internal.partition_begin(text, bigint) IS 'When the hou
 
 CREATE OR REPLACE FUNCTION weir_internal.queue_announcements(
     s weir_internal.stream, in_number bigint, in_events boolean, in_until bigint, in_late boolean) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     INSERT INTO weir_internal.announcement (airflow, kind, stream_name, stream_id, transaction_number)
-    SELECT w.airflow, w.kind, s.stream_name, s.stream_id, in_number FROM weir_internal.watch w
-    WHERE w.stream_name = s.stream_name AND CASE w.kind WHEN 'events' THEN in_events
+    SELECT w.airflow, w.kind, o.stream_name, o.stream_id, in_number
+    FROM weir_internal.stream o JOIN weir_internal.watch w USING (stream_name)
+    WHERE o.stream_id = s.stream_id AND (o.owner IS NULL OR weir_internal.may_act_for(weir_internal.asking(), o.owner))
+      AND CASE w.kind WHEN 'events' THEN in_events
         ELSE in_late OR weir_internal.partition_begin(w.kind, in_until)
             IS DISTINCT FROM weir_internal.partition_begin(w.kind, s.complete_until) END
     ON CONFLICT DO NOTHING
 $$;
 COMMENT ON FUNCTION weir_internal.queue_announcements(weir_internal.stream, bigint, boolean, bigint, boolean) IS 'Queues a commit of a stream, as it was before, for each Airflow that watches it: whether it has events, what the stream is complete to from now on, and whether it has late events.';
 
+-- A login of weir_jobs may speak for each Airflow, and what it began is taken over by the first triggerer. So may a login that is
+-- a member of the role that began it.
+CREATE OR REPLACE FUNCTION weir_internal.check_airflow(in_airflow text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    asks CONSTANT name := weir_internal.asking();
+    other name;
+BEGIN
+    SELECT r.rolname INTO other FROM (SELECT DISTINCT o.login FROM weir_internal.watch o WHERE o.airflow = in_airflow) w
+    JOIN pg_roles r ON r.rolname = w.login
+    WHERE NOT pg_has_role(asks, r.oid, 'USAGE') AND NOT weir_internal.sees_all(r.rolname)
+      AND NOT weir_internal.sees_all(asks)
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'login % may not announce to the Airflow %, which is that of login %; give each Airflow a name of its own (airflow_name in weir.toml), or let its owner GRANT % TO %.',
+            asks, quote_literal(left(in_airflow, 100)), other, quote_ident(other), quote_ident(asks)
+            USING ERRCODE = 'WEIR2', DETAIL = 'airflow_of_others';
+    END IF;
+END $$;
+COMMENT ON FUNCTION weir_internal.check_airflow(text) IS 'Refuses an Airflow that another triggerer''s login watches for.';
+
+-- What is committed is queued in a row for each Airflow that watches, so there are not more of them than somebody has.
+CREATE OR REPLACE FUNCTION weir_internal.check_watches(in_airflow text, in_kinds text[], in_streams text[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    asks CONSTANT name := weir_internal.asking();
+    too_many text;
+BEGIN
+    PERFORM weir_internal.check_airflow(in_airflow);
+    IF weir_internal.sees_all(asks) THEN
+        RETURN;
+    END IF;
+    SELECT CASE
+        WHEN octet_length(in_airflow) > 250 OR in_airflow = '' THEN 'an Airflow whose name is empty or longer than 250 bytes'
+        WHEN (SELECT max(octet_length(n)) FROM unnest(in_streams) n) > 250 THEN 'a stream whose name is longer than 250 bytes'
+        WHEN (SELECT count(DISTINCT w.airflow) FROM weir_internal.watch w
+              WHERE w.login = asks AND w.airflow <> in_airflow) >= 8 THEN 'more than 8 Airflows'
+        WHEN (SELECT count(*) FROM weir_internal.watch w WHERE w.login = asks) + (
+            SELECT count(*) FROM unnest(in_kinds, in_streams) AS n (kind, stream) WHERE NOT EXISTS (
+                SELECT FROM weir_internal.watch w
+                WHERE w.stream_name = n.stream AND w.airflow = in_airflow AND w.kind = n.kind)) > 100000
+        THEN 'more than 100,000 streams' END INTO too_many;
+    IF too_many IS NOT NULL THEN
+        RAISE EXCEPTION 'login % can''t watch for %; let a login of weir_jobs delete from weir_internal.watch what nobody needs.',
+            asks, too_many USING ERRCODE = 'WEIR2', DETAIL = 'too_many_watched';
+    END IF;
+END $$;
+COMMENT ON FUNCTION weir_internal.check_watches(text, text[], text[]) IS 'Refuses another login''s Airflow, and more Airflows or streams than a triggerer''s login may watch.';
+
 -- What is complete by then is not announced, as what was committed by then is not.
 CREATE OR REPLACE FUNCTION weir_internal.watch_streams(in_airflow text, in_kinds text[], in_streams text[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    INSERT INTO weir_internal.watch AS w (stream_name, airflow, kind, announced_until)
-    SELECT n.stream, in_airflow, n.kind, weir_internal.partition_begin(n.kind, s.complete_until)
+    SELECT weir_internal.check_watches(in_airflow, in_kinds, in_streams);
+    INSERT INTO weir_internal.watch AS w (stream_name, airflow, kind, announced_until, login)
+    SELECT n.stream, in_airflow, n.kind, weir_internal.partition_begin(n.kind, s.complete_until), weir_internal.asking()
     FROM unnest(in_kinds, in_streams) AS n (kind, stream)
     LEFT JOIN weir_internal.stream s ON s.stream_name = n.stream AND s.state <> 'deleted'
     ORDER BY n.stream, n.kind
-    ON CONFLICT (stream_name, airflow, kind) DO UPDATE SET seen_at = clock_timestamp()
+    ON CONFLICT (stream_name, airflow, kind) DO UPDATE SET seen_at = clock_timestamp(),
+        login = CASE WHEN weir_internal.sees_all(excluded.login) THEN w.login ELSE excluded.login END
 $$;
 COMMENT ON FUNCTION weir_internal.watch_streams(text, text[], text[]) IS 'Begins to announce streams to an Airflow, or says that it still wants that.';
 
@@ -46,6 +101,7 @@ RETURNS TABLE (kind text, stream text, transactions bigint[], events bigint, byt
                runs text[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
+    SELECT weir_internal.check_airflow(in_airflow);
     WITH RECURSIVE moved AS (
         (SELECT a.kind, a.stream_name FROM weir_internal.announcement a WHERE a.airflow = in_airflow
          ORDER BY a.kind, a.stream_name LIMIT 1)
@@ -75,6 +131,7 @@ COMMENT ON FUNCTION weir_internal.to_announce(text, text[]) IS 'What is to be an
 CREATE OR REPLACE FUNCTION weir_internal.announced(in_airflow text, in_streams text[], in_numbers bigint[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+    SELECT weir_internal.check_airflow(in_airflow);
     WITH told AS (
         DELETE FROM weir_internal.announcement a USING unnest(in_streams, in_numbers) AS n (stream, number)
         WHERE a.airflow = in_airflow AND a.kind = 'events' AND a.stream_name = n.stream

@@ -12,6 +12,7 @@ CREATE TABLE weir_internal.watch (
     announced_until bigint,
     left_out text,
     left_out_at timestamptz,
+    login name NOT NULL DEFAULT current_user,
     PRIMARY KEY (stream_name, airflow, kind),
     CONSTRAINT watch_partitions_have_no_clock CHECK (kind <> 'events' OR announced_until IS NULL)
 );
@@ -26,6 +27,9 @@ COMMENT ON COLUMN weir_internal.watch.announced_clock IS 'Of events: the newest 
 COMMENT ON COLUMN weir_internal.watch.announced_until IS 'Of hours and days: all that end by this event time are announced, in microseconds since 1970 UTC; null: none yet.';
 COMMENT ON COLUMN weir_internal.watch.left_out IS 'Which hours or days with events were last not announced, because they are too far back, or too many of one run; null: none.';
 COMMENT ON COLUMN weir_internal.watch.left_out_at IS 'When that was.';
+COMMENT ON COLUMN weir_internal.watch.login IS 'The login of the triggerer, whose Airflow it is: no other triggerer''s login says what it is told.';
+CREATE INDEX watch_by_login ON weir_internal.watch (login, airflow);
+CREATE INDEX watch_by_airflow ON weir_internal.watch (airflow, login);
 
 CREATE TABLE weir_internal.announcement (
     airflow text NOT NULL,

@@ -232,3 +232,14 @@ def test_a_team_stages_rows_of_its_own_readers_only_with_types_of_postgres(
     for wrong in wrongs:
         with raises("staging_invalid"):
             rows(shop, asked, n=mine, **wrong)
+
+
+def test_the_statistics_of_tables_are_not_for_the_triggers_of_others(database: Database) -> None:
+    for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
+        [who] = rows(
+            database,
+            f"""SELECT string_agg(r, ' ' ORDER BY r) AS may FROM unnest(ARRAY['weir_jobs',
+                'weir_publisher', 'weir_reader', 'weir_team', 'weir_watcher']) r
+            WHERE has_table_privilege(r, 'pg_catalog.{view}', 'SELECT')""",
+        )
+        assert who.may == "weir_jobs weir_team"

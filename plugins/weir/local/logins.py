@@ -34,6 +34,10 @@ DO $$ DECLARE found regprocedure; BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_owner, weir_jobs, weir_team, '
                        'weir_publisher', found);
     END LOOP;
+    -- And it tells everybody the frequent values of the tables that they may read. All tables of
+    -- consumers may be read by weir_publisher, and so by the triggers of each of them.
+    REVOKE SELECT ON pg_stats, pg_stats_ext, pg_stats_ext_exprs FROM PUBLIC;
+    GRANT SELECT ON pg_stats, pg_stats_ext, pg_stats_ext_exprs TO weir_owner, weir_jobs, weir_team;
 END $$;
 """
 
@@ -65,9 +69,12 @@ def make_users(postgres: EmbeddedPostgres) -> None:
         "GRANT weir_reader TO weir_view;"
         "GRANT weir_watcher TO weir_watch;"
         # Whoever looks must not take the connections of those who work, nor hold rows for ever.
-        "ALTER ROLE weir_view CONNECTION LIMIT 20;"
-        "ALTER ROLE weir_view SET statement_timeout = '10min';"
-        "ALTER ROLE weir_view SET idle_in_transaction_session_timeout = '10min';"
+        + "".join(
+            f"ALTER ROLE {login} CONNECTION LIMIT 20;"
+            f"ALTER ROLE {login} SET statement_timeout = '10min';"
+            f"ALTER ROLE {login} SET idle_in_transaction_session_timeout = '10min';"
+            for login in ("weir_view", "weir_watch")
+        )
     )
     postgres.psql(FOR_NOBODY_BUT_JOBS, database="weir")
 
