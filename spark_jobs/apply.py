@@ -39,7 +39,7 @@ from weir.operations.form import (
 )
 from weir.operations.runner import main
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.paths import below_root
+from weir.warehouse.paths import below_root, check_regular
 
 LONGEST = 10_000_000  # bytes of a file
 
@@ -187,6 +187,8 @@ def _read(job: Job, arguments: Apply) -> Declared:
         return read_object(_called(_declaring(job, arguments.file), arguments.file))
     root, path = below_root(arguments.file, job.settings.input_roots, "file")
     system, base = filesystem(root)
+    if "://" not in root:
+        check_regular(f"{root}/{path}", "file")
     try:
         with system.open_input_file(f"{base}/{path}") as file:
             written = file.read(LONGEST + 1)

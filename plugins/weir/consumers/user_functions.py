@@ -18,6 +18,7 @@ from typing import Any
 from weir.consumers.own_frames import place_of
 from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
+from weir.warehouse.paths import check_regular
 
 
 def check_function_name(name: str, packages: Sequence[str]) -> str:
@@ -167,6 +168,9 @@ def _in_folder(module: str, folder: str) -> tuple[str, str] | None:
     path, name = [folder], ""
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
+        for one in path:  # which Python takes for nothing at all
+            for file in (f"{one}/{part}.py", f"{one}/{part}/__init__.py"):
+                check_regular(file, "file of functions")
         # By its last part: Python looks for the parent of a whole name among what it has loaded.
         spec = PathFinder.find_spec(part, path)
         if spec is None:

@@ -19,7 +19,7 @@ from weir.inputs.folder_names import is_partition, partitions_of
 from weir.kernel.text_options import TextOptions
 from weir.model.names import check_text, shortened
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.paths import below_root
+from weir.warehouse.paths import below_root, not_regular
 
 # The bits of the rank for the file, for the block of a split text file, and for the row.
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33
@@ -228,7 +228,7 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
                 f"the input folder {relative!r} has a file whose name {error.object!r} is not "
                 "UTF-8; rename it.",
             ) from None
-        if folders := [i for i in infos if i.type != fs.FileType.File]:
+        if folders := [i for i in infos if i.type == fs.FileType.Directory]:
             if len(folders) == len(infos) and all(is_partition(i.base_name) for i in folders):
                 return _below(root, relative, [i.base_name for i in folders], roots)
             for i in folders:
@@ -245,6 +245,8 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
         for i in infos:  # a link in the folder must not point outside the root
             below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")
     for i in infos:
+        if i.type == fs.FileType.Unknown:
+            raise not_regular("input path", i.path[len(base) + 1 :])
         # Spark silently leaves such files out, and can't open a file with a colon in its name.
         if i.base_name.startswith((".", "_")) or i.base_name.endswith("._COPYING_"):
             why = "files whose names begin with . or _ are hidden"

@@ -31,6 +31,7 @@ from weir.settings import Settings
 from weir.terminal.look import Terminal
 from weir.terminal.options import given_arguments
 from weir.terminal.printing import note, print_json, records, visible
+from weir.warehouse.paths import check_regular
 
 
 def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -187,6 +188,7 @@ def recover(terminal: Terminal, given: argparse.Namespace) -> int:
 
 
 def _certificate(path: str) -> str:
+    check_regular(path, "certificate")
     try:
         return Path(path).read_text("utf-8")
     except (OSError, ValueError) as error:

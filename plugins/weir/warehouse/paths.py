@@ -9,9 +9,11 @@ is `<stream id>/_weir_iceberg/<number>/*`.
 
 import os
 import re
+import stat
 from collections.abc import Iterable
 
 from weir.errors import InvalidInput
+from weir.model.names import shortened
 from weir.settings import one_spelling
 
 # What the folders of a stream's files are called. Spark reads each as a column.
@@ -68,6 +70,26 @@ def spark_path(root: str, relative: str = "") -> str:
     """Return a path below a root in the form that Spark takes: always a URI."""
     base = root if "://" in root else "file://" + root
     return f"{base.rstrip('/')}/{relative}" if relative else base
+
+
+def not_regular(what: str, path: str) -> InvalidInput:
+    """Return the error that a path that was given is neither a file nor a folder."""
+    return InvalidInput(
+        "file_not_regular",
+        f"the {what} {shortened(path)} is a pipe, a socket or a device, which can't be read twice; "
+        "copy what it has into a file, and name that.",
+    )
+
+
+def check_regular(path: str, what: str) -> None:
+    """Raise InvalidInput for what is there and is neither a file nor a folder: to open a pipe waits
+    for whoever writes to it."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # whoever opens it says it better
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise not_regular(what, path)
 
 
 def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
