@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from airflow.providers_manager import ProvidersManager
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
+from fastapi.testclient import TestClient
 
 import weir
 from tests.conftest import TestDatabase
@@ -14,6 +15,8 @@ from tests.crash.jobs import write_config
 from tests.raises import raises
 from weir.airflow.connection import WeirHook, settings_of
 from weir.airflow.provider import get_provider_info
+from weir.model.names import shortened
+from weir.pages.app import Access, create_app
 from weir.settings import Settings
 
 
@@ -72,6 +75,26 @@ def test_a_connection_that_names_no_installation_is_refused(
         hook.settings()
     ok, said = hook.test_connection()
     assert (ok, code.split()[0] in said) == (False, True)
+
+
+# A secrets backend asks its store for whatever a browser says.
+@pytest.mark.parametrize(
+    "name", ["nowhere", "a\0b", "x" * 1_000, "../weir_default", "\x1b[2J", "ä"]
+)
+def test_a_connection_that_does_not_exist_is_one_sentence_that_names_it(name: str) -> None:
+    with raises("connection_not_found"):
+        settings_of(name)
+    ok, said = WeirHook(name).test_connection()
+    assert (ok, shortened(name) in said) == (False, True)
+    app = create_app(Access(settings_of, anybody, anybody, anybody, anybody))
+    for address in ("/api/streams", "/api/stores", "/api/runs"):
+        answer = TestClient(app).get(address, params={"conn_id": name})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "connection_not_found")
+        assert "content-security-policy" in answer.headers
+
+
+def anybody() -> None:
+    """Let everybody pass."""
 
 
 def test_the_button_says_what_was_found(

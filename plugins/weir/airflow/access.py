@@ -17,6 +17,7 @@ from airflow.models import Connection
 from airflow.models.dag import DagModel
 from fastapi import HTTPException, status
 
+from weir.airflow.connection import check_connection
 from weir.history.job_runs import BY_HAND
 from weir.pages.actions import Trigger
 
@@ -36,6 +37,7 @@ def may_look_through(user: GetUserDep, conn_id: str = "") -> None:
     it."""
     if not conn_id:
         return
+    check_connection(conn_id)
     team = Connection.get_team_name(conn_id)  # noqa: AIR311  # the SDK's knows no teams
     details = ConnectionDetails(conn_id=conn_id, team_name=team)
     if not get_auth_manager().is_authorized_connection(method="GET", details=details, user=user):

@@ -3,10 +3,12 @@
 from typing import Any
 
 from airflow.sdk import BaseHook, Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
 from sqlalchemy import URL
 
 from weir.database.connection import Database
-from weir.errors import InvalidInput, WeirError
+from weir.errors import InvalidInput, NotFound, WeirError
+from weir.model.names import shortened
 from weir.settings import Settings, hasty, load, of_connection
 
 
@@ -27,9 +29,13 @@ class WeirHook(BaseHook):
         self.conn_id = conn_id
 
     def settings(self) -> Settings:
-        """Return the settings. Raises InvalidInput for a connection of another type, and for a
-        wrong setting."""
-        connection = self.get_connection(self.conn_id)
+        """Return the settings. Raises NotFound for a connection that does not exist, and
+        InvalidInput for one of another type, and for a wrong setting."""
+        check_connection(self.conn_id)
+        try:
+            connection = self.get_connection(self.conn_id)
+        except AirflowNotFoundException:
+            raise not_there(self.conn_id) from None
         if connection.conn_type != self.conn_type:
             raise InvalidInput(
                 "connection_invalid",
@@ -63,6 +69,21 @@ class WeirHook(BaseHook):
             return False, str(error)
         lines = [f"{one.what}: {one.found}" + (one.remedy and f"; {one.remedy}") for one in checks]
         return all(one.ok is not False for one in checks), ". ".join(lines)
+
+
+def not_there(conn_id: str) -> NotFound:
+    """Return the error that there is no such connection."""
+    return NotFound(
+        "connection_not_found",
+        f"Airflow has no connection {shortened(conn_id)}; make one of type weir, or name one that "
+        "exists.",
+    )
+
+
+def check_connection(conn_id: str) -> None:
+    """Raise NotFound for what can be the name of no connection: no database can be asked for it."""
+    if not conn_id.isprintable():
+        raise not_there(conn_id)
 
 
 def _address(connection: Connection) -> str:
