@@ -60,6 +60,31 @@ GRANT SELECT (key_number, public_key, made_at) ON weir_internal.signing_key TO w
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.erasure, weir_internal.erasure_request FROM weir_jobs, weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.sign_erasure FROM weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.add_erasure FROM weir_jobs, weir_team;
+-- Receipts are evidence, too: of what was truncated, and of what a group was given (which becomes longer). They go with their
+-- stream, once it is sealed.
+REVOKE UPDATE ON weir_internal.truncation, weir_internal.truncated_range, weir_internal.delivered_range FROM weir_jobs, weir_team;
+GRANT UPDATE (to_offset, events, lost, last_batch, last_at) ON weir_internal.delivered_range TO weir_jobs, weir_team;
+DO $$
+DECLARE
+    kept text;
+BEGIN
+    FOREACH kept IN ARRAY ARRAY['placement', 'delivered_range', 'truncation', 'truncated_range'] LOOP
+        EXECUTE format('DROP POLICY IF EXISTS of_streams_that_end ON weir_internal.%I', kept);
+        EXECUTE format($policy$CREATE POLICY of_streams_that_end ON weir_internal.%1$I AS RESTRICTIVE FOR DELETE
+            TO weir_jobs, weir_team USING (EXISTS (
+                SELECT FROM weir_internal.stream s WHERE s.stream_id = %1$I.stream_id AND s.state <> 'active'))$policy$, kept);
+    END LOOP;
+END $$;
+-- Of a run, who ran it never changes, and of a request only the keys go that are to be forgotten. Old runs are pruned for all.
+REVOKE INSERT, UPDATE ON weir_internal.job_run FROM weir_jobs, weir_team;
+GRANT INSERT (dag_id, run_id, task_id, map_index, try_number, job, item, arguments, state, started_at, updated_at, progress,
+    report, error, retryable, begun, approved) ON weir_internal.job_run TO weir_jobs, weir_team;
+GRANT UPDATE (item, arguments, state, started_at, updated_at, progress, report, error, retryable, begun, approved)
+ON weir_internal.job_run TO weir_jobs, weir_team;
+REVOKE DELETE ON weir_internal.job_run FROM weir_team;
+REVOKE INSERT, UPDATE, DELETE ON weir_internal.request FROM weir_jobs, weir_team;
+GRANT INSERT (request_id, operation, object, arguments, result, ended_at) ON weir_internal.request TO weir_jobs, weir_team;
+GRANT UPDATE (result) ON weir_internal.request TO weir_jobs, weir_team;
 -- Whoever has the hashes of erased keys with their salt can try keys (decision 94).
 REVOKE ALL ON weir_internal.erased_keys FROM weir_jobs, weir_team, weir_reader;
 GRANT SELECT (stream_id, keys), DELETE ON weir_internal.erased_keys TO weir_jobs, weir_team;
@@ -160,7 +185,7 @@ BEGIN
             ELSE seen END;
         changed := CASE WHEN one.relname IN ('reader', 'checkpoint')
             THEN 'group_id NOT IN (SELECT weir_internal.groups_of_others(current_user))'
-            WHEN one.relname IN ('job_run', 'request') THEN 'login = current_user'
+            WHEN one.relname IN ('job_run', 'request') THEN 'true'
             WHEN one.relname = 'garbage' THEN by_stream ELSE seen END;
         EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', one.name);
         EXECUTE format('DROP POLICY IF EXISTS everything ON %s', one.name);
@@ -168,6 +193,22 @@ BEGIN
         EXECUTE format('CREATE POLICY everything ON %s TO weir_jobs USING (true)', one.name);
         EXECUTE format('CREATE POLICY of_teams ON %s TO weir_team, weir_reader USING (%s) WITH CHECK (%s)',
                        one.name, seen, changed);
+    END LOOP;
+END $$;
+
+-- A team changes the runs and requests of its logins, and those of others only if they are about what it owns (a key that is to
+-- be forgotten may be in them).
+DO $$
+DECLARE
+    told record;
+    owned CONSTANT text := 'SELECT s.stream_name FROM weir_internal.stream s WHERE s.owner IN (SELECT weir_internal.own_roles())
+        UNION ALL SELECT g.name FROM weir_internal.reader_group g WHERE g.owner IN (SELECT weir_internal.own_roles())';
+BEGIN
+    FOR told IN VALUES ('job_run', format('weir_internal.names_in(arguments) <@ ARRAY(%s)', owned)),
+                       ('request', format('object IN (%s)', owned)) LOOP
+        EXECUTE format('DROP POLICY IF EXISTS of_own_logins ON weir_internal.%I', told.column1);
+        EXECUTE format('CREATE POLICY of_own_logins ON weir_internal.%I AS RESTRICTIVE FOR UPDATE TO weir_team
+            USING (login IN (SELECT weir_internal.logins_of_teams()) OR %s)', told.column1, told.column2);
     END LOOP;
 END $$;
 

@@ -1,11 +1,50 @@
 -- What was erased is evidence: rows are added by these functions alone, which look at the ledger first, and nobody changes
 -- or deletes them (roles.sql). Names come from ids. Who may not see a stream can't say that it was erased.
 
+-- What the forms let pass, for whoever asks by SQL: a certificate is read by people, and has no key.
+CREATE OR REPLACE FUNCTION weir_internal.check_asked(in_request text, in_by text, in_reason text, in_asked jsonb) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    given record;
+    what text := 'asked';
+    wrong text;
+BEGIN
+    FOR given IN VALUES ('request', in_request), ('requested_by', in_by), ('reason', in_reason) LOOP
+        wrong := CASE
+            WHEN coalesce(given.column2, '') = '' THEN 'is empty'
+            WHEN length(given.column2) > 2000 THEN 'has more than 2,000 characters'
+            WHEN given.column2 ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]'
+            THEN 'is not a text on one line without control characters' END;
+        IF wrong IS NOT NULL THEN
+            what := given.column1;
+            EXIT;
+        END IF;
+    END LOOP;
+    IF wrong IS NULL THEN
+        wrong := CASE
+            WHEN jsonb_typeof(in_asked) IS DISTINCT FROM 'object' THEN 'is no object'
+            WHEN octet_length(in_asked::text) > 200000 THEN 'has more than 200,000 bytes'
+            WHEN EXISTS (SELECT FROM jsonb_each(in_asked) a WHERE a.key NOT IN (
+                'salt', 'hash', 'keys', 'condition', 'condition_hash', 'request')) THEN 'has what no request has'
+            WHEN in_asked ->> 'salt' !~ '^[0-9a-f]{32}$' OR in_asked ->> 'condition_hash' !~ '^[0-9a-f]{64}$'
+                OR in_asked ? 'keys' AND jsonb_typeof(in_asked -> 'keys') <> 'array'
+                OR EXISTS (SELECT FROM jsonb_path_query(in_asked, '$.keys[*]') k WHERE k #>> '{}' !~ '^[0-9a-f]{64}$')
+            THEN 'has a key or a condition that is not a hash' END;
+    END IF;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'an erasure can''t be recorded, because its % %; ask for it by weir erase, or write it as that does.',
+            what, wrong USING ERRCODE = 'WEIR2', DETAIL = 'erasure_invalid';
+    END IF;
+END $$;
+COMMENT ON FUNCTION weir_internal.check_asked(text, text, text, jsonb) IS 'Refuses what a form would not let pass of who asks for an erasure, why, and of what: its keys are hashes.';
+
 CREATE OR REPLACE FUNCTION weir_internal.begin_erasure(
     in_request text, in_stream_id bigint, in_by text, in_reason text, in_asked jsonb)
 RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+    SELECT weir_internal.check_asked(in_request, in_by, in_reason, in_asked);
     INSERT INTO weir_internal.erasure_request (request_id, stream_id, stream_name, requested_by, reason, asked)
     SELECT in_request, s.stream_id, s.stream_name, in_by, in_reason, in_asked
     FROM weir_internal.stream s
@@ -42,6 +81,7 @@ AS $$
 DECLARE
     made weir_internal.erasure;
 BEGIN
+    PERFORM weir_internal.check_asked(coalesce(in_asked ->> 'request', 'none'), in_by, in_reason, in_asked);
     INSERT INTO weir_internal.erasure (stream_id, stream_name, compaction_number, requested_by, reason, asked, events, files,
                                        digest_before, digest_after, segments)
     SELECT s.stream_id, s.stream_name, in_number, in_by, in_reason, in_asked, in_events, in_files, in_before, in_after,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.audit.world import World, lived
+from tests.conftest import TestDatabase
 from tests.world.streams import Lane, database_for_many
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -13,8 +14,22 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 @pytest.fixture(scope="package")
 def world(postgres_server: EmbeddedPostgres) -> Iterator[World]:
-    with database_for_many(postgres_server, "audit") as database:
-        yield lived(database)
+    with (
+        database_for_many(postgres_server, "audit"),
+        _owner(postgres_server.dsn("audit", "weir_owner")) as owner,
+    ):
+        yield lived(owner)
+
+
+@pytest.fixture
+def database(test_database: TestDatabase) -> Iterator[Database]:
+    """Yield the database as its owner sees it: jobs may not change what these tests make wrong."""
+    with _owner(test_database.owner_dsn) as owner:
+        yield owner
+
+
+def _owner(dsn: str) -> Database:
+    return Database(dsn, patience=60.0, connect_patience=60.0)
 
 
 @pytest.fixture

@@ -131,7 +131,8 @@ def compacting(watch: Watch, lane: Lane, folder: Path) -> None:
     watch(erased_outputs.erase_output, Written("g", "o", "/", (), frozenset()), ["k"], "asked")
     run(
         watch.database,
-        """SELECT begin_erasure('asked', :s, 'me', '', '{}'), end_erasure('asked', '[]', '[]')""",
+        """SELECT begin_erasure('asked', :s, 'me', 'why', '{}'),
+            end_erasure('asked', '[]', '[]')""",
         s=lane.stream_id,
     )
     assert watch(certificate.sign_if_gone, "asked", [lane.stream_id], 0.0) == []

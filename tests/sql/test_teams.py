@@ -284,7 +284,8 @@ def test_every_table_that_is_about_a_stream_or_group_has_its_policies(database: 
         database,
         """SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'weir_internal'::regnamespace
         AND c.relkind = 'r' AND NOT (c.relrowsecurity AND 2 = (
-            SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid)) ORDER BY 1""",
+            SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polpermissive))
+        ORDER BY 1""",
     )
     assert [one.relname for one in without] == [
         "alembic_version", "audit", "installation", "signing_key"
