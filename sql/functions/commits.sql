@@ -224,7 +224,7 @@ COMMENT ON FUNCTION weir_internal.newest_clock(bigint) IS 'The clock of the last
 CREATE OR REPLACE FUNCTION weir.commits(stream text, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL)
 RETURNS TABLE (segment text, start_offset bigint, events bigint, bytes bigint, clock timestamptz,
                transaction_number bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
     SELECT weir_internal.segment_name(c.segment_id), c.start_offset, c.events, c.bytes,
            weir_internal.clock_time(c.clock), c.transaction_number
@@ -238,7 +238,7 @@ COMMENT ON FUNCTION weir.commits(text, timestamptz, timestamptz) IS 'What was co
 
 CREATE OR REPLACE FUNCTION weir.commit_of(stream text, segment text, event_offset bigint)
 RETURNS TABLE (start_offset bigint, events bigint, bytes bigint, clock timestamptz, transaction_number bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT c.start_offset, c.events, c.bytes, weir_internal.clock_time(c.clock), c.transaction_number
     FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s

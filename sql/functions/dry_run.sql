@@ -240,7 +240,7 @@ COMMENT ON FUNCTION weir_internal.decide_retention(bigint) IS 'What retention de
 CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
                held_by text[], timed_out text[], lost jsonb)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);

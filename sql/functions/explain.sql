@@ -7,7 +7,7 @@
 CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET work_mem = '64MB' ROWS 100
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB' ROWS 100
 AS $$
     WITH asked AS MATERIALIZED (
         SELECT nullif(rtrim(coalesce(substring(a.path FROM '(?:\A|/)([0-9]{1,18}/_weir_.*)\Z'), a.path),

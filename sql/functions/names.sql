@@ -1,7 +1,7 @@
 -- Weir's own SQLSTATEs: WEIR1 if something does not exist, WEIR2 if an argument is wrong, WEIR4 if events were
 -- truncated. The detail is the code of the error.
 CREATE OR REPLACE FUNCTION weir_internal.stream_id(stream text) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     found bigint;

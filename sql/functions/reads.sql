@@ -65,7 +65,7 @@ COMMENT ON FUNCTION weir_internal.segments_between(bigint, jsonb, jsonb) IS 'As 
 CREATE OR REPLACE FUNCTION weir.segments_between(stream text, "from" jsonb DEFAULT NULL, "to" jsonb DEFAULT NULL)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                from_offset bigint, to_offset bigint, segment_id bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 64
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 64
 AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
@@ -77,7 +77,7 @@ COMMENT ON FUNCTION weir.segments_between(text, jsonb, jsonb) IS 'The segments t
 
 CREATE OR REPLACE FUNCTION weir.span(stream text, cut jsonb)
 RETURNS TABLE (segment text, epoch integer)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 32
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 32
 AS $$
     SELECT weir_internal.segment_name(c.segment_id),
            least(c.sealed_epoch - 1, max(c.creation_epoch) OVER ())
@@ -149,7 +149,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.next_cut(bigint, jsonb, bigint) IS 'As weir.next_cut, for the id of a stream, and a cut that is known to be valid and not truncated.';
 
 CREATE OR REPLACE FUNCTION weir.next_cut(stream text, cut jsonb, distance bigint) RETURNS jsonb
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
@@ -173,7 +173,7 @@ COMMENT ON FUNCTION weir.next_cut(text, jsonb, bigint) IS 'The cut about so many
 -- A commit in flight may still get a clock before now, so the answer for a recent time may change. Only
 -- closed_cut_at in weir.controller.queries makes sure that it does not.
 CREATE OR REPLACE FUNCTION weir.stream_cut_at(stream text, at timestamptz) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN EXISTS (
             SELECT FROM weir_internal.epoch e
@@ -201,7 +201,7 @@ COMMENT ON FUNCTION weir.stream_cut_at(text, timestamptz) IS 'The cut that was t
 
 CREATE OR REPLACE FUNCTION weir.recorded_cut(stream text, at timestamptz)
 RETURNS TABLE (recorded_at timestamptz, cut jsonb, events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT c.recorded_at, c.cut, c.events, c.bytes FROM weir_internal.stream_cut c
     WHERE c.stream_id = weir_internal.stream_id(stream) AND c.recorded_at <= at

@@ -34,7 +34,7 @@ COMMENT ON FUNCTION weir_internal.segment_verdicts(bigint) IS 'Per active segmen
 
 CREATE OR REPLACE FUNCTION weir.scale_dry_run(stream text)
 RETURNS TABLE (action text, rule text, segments text[], pieces integer, rate double precision)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -124,7 +124,7 @@ COMMENT ON FUNCTION weir.scale_dry_run(text) IS 'What weir_scale would decide no
 
 CREATE OR REPLACE FUNCTION weir.why_scale(stream text)
 RETURNS TABLE (segment text, verdict text, why text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 10
 AS $$
     SELECT weir_internal.segment_name(v.segment_id),
            CASE WHEN v.rates IS NULL THEN 'unknown' WHEN v.split_rate IS NOT NULL THEN 'hot'

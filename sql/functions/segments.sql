@@ -38,7 +38,7 @@ COMMENT ON FUNCTION weir_internal.active_segments_at(bigint, integer) IS 'The se
 CREATE OR REPLACE FUNCTION weir.active_segments(stream text, at timestamptz DEFAULT NULL)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                first_offset bigint, segment_id bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 16
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 16
 AS $$
     WITH s AS MATERIALIZED (
         SELECT s.stream_id, s.head, weir_internal.time_clock(at) AS clock
@@ -93,14 +93,14 @@ $$;
 COMMENT ON FUNCTION weir_internal.epoch_at(bigint, bigint) IS 'The epoch that was current at a clock.';
 
 CREATE OR REPLACE FUNCTION weir.epoch_at(stream text, at timestamptz) RETURNS integer
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT weir_internal.epoch_at(weir_internal.stream_id(stream), weir_internal.time_clock(at)) $$;
 COMMENT ON FUNCTION weir.epoch_at(text, timestamptz) IS 'The epoch that was current at a time; for an earlier time the first epoch that was not pruned.';
 
 CREATE OR REPLACE FUNCTION weir.scale_metadata(stream text, "from" timestamptz, "to" timestamptz)
 RETURNS TABLE (epoch integer, created_at timestamptz, cause text, splits bigint, merges bigint,
                segments jsonb)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT e.epoch, weir_internal.clock_time(e.created_at), e.cause,
            e.splits - lag(e.splits, 1, e.splits) OVER w,
@@ -122,7 +122,7 @@ COMMENT ON FUNCTION weir.scale_metadata(text, timestamptz, timestamptz) IS 'The 
 CREATE OR REPLACE FUNCTION weir.successors(stream text, segment text)
 RETURNS TABLE (successor text, key_low double precision, key_high double precision,
                predecessors text[])
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
     SELECT weir_internal.segment_name(n.segment_id), n.key_low, n.key_high,
            array(SELECT weir_internal.segment_name(p.segment_id) FROM weir_internal.segment p
@@ -142,7 +142,7 @@ COMMENT ON FUNCTION weir.successors(text, text) IS 'The segments that follow a s
 CREATE OR REPLACE FUNCTION weir.predecessors(stream text, segment text)
 RETURNS TABLE (predecessor text, key_low double precision, key_high double precision,
                successors text[])
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
     SELECT weir_internal.segment_name(p.segment_id), p.key_low, p.key_high,
            array(SELECT weir_internal.segment_name(n.segment_id) FROM (

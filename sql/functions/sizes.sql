@@ -52,7 +52,7 @@ COMMENT ON FUNCTION weir_internal.size_till(bigint, jsonb) IS 'Events (without t
 
 CREATE OR REPLACE FUNCTION weir.size_till(stream text, cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT z.* FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s
     CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, cut)) z
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION weir.size_till(text, jsonb) IS 'Events (without those that w
 
 CREATE OR REPLACE FUNCTION weir.size_between(stream text, "from" jsonb, "to" jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT b.events - a.events, b.bytes - a.bytes
     FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s

@@ -53,8 +53,17 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.warn_of_truncated(text, timestamptz, timestamptz) IS 'Says in a warning how many events between two times are truncated.';
 
+-- For readers, who may lock and change nothing themselves.
+CREATE OR REPLACE FUNCTION weir_internal.close_stream(in_stream_id bigint, in_clock bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT weir_internal.close_streams(ARRAY[s.stream_id], in_clock) FROM weir_internal.stream s
+    WHERE s.stream_id = in_stream_id AND (s.owner IS NULL OR weir_internal.may_act_for(weir_internal.asking(), s.owner))
+$$;
+COMMENT ON FUNCTION weir_internal.close_stream(bigint, bigint) IS 'Closes a clock of a stream that whoever asks sees.';
+
 CREATE OR REPLACE FUNCTION weir.closed_cut_at(stream text, at timestamptz) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
@@ -62,14 +71,14 @@ BEGIN
     IF at IS NULL THEN
         RAISE EXCEPTION 'the time is NULL; give one, such as 2013-06-01 09:00 UTC.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
     END IF;
-    PERFORM weir_internal.close_streams(ARRAY[sid], weir_internal.time_clock(at));
+    PERFORM weir_internal.close_stream(sid, weir_internal.time_clock(at));
     PERFORM weir_internal.warn_of_truncated(stream, at, NULL);
     RETURN weir.stream_cut_at(stream, at);
 END $$;
 COMMENT ON FUNCTION weir.closed_cut_at(text, timestamptz) IS 'As weir.stream_cut_at, and the same whenever it is asked (until truncation): it waits for commits in flight, and no later commit gets an earlier clock. Commits to the stream wait until the end of the transaction that asks. A warning says how many events after the time are truncated: then the cut is the head.';
 
 CREATE OR REPLACE FUNCTION weir.count_between(stream text, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
@@ -80,7 +89,7 @@ BEGIN
             USING ERRCODE = 'WEIR2', DETAIL = 'times_out_of_order';
     END IF;
     IF coalesce(until, since) IS NOT NULL THEN
-        PERFORM weir_internal.close_streams(ARRAY[sid], weir_internal.time_clock(coalesce(until, since)));
+        PERFORM weir_internal.close_stream(sid, weir_internal.time_clock(coalesce(until, since)));
     END IF;
     -- In one statement, which sees one moment: truncation may move the head meanwhile.
     SELECT b.events - a.events INTO events

@@ -74,7 +74,7 @@ COMMENT ON FUNCTION weir_internal.truncated_part(bigint, bigint, bigint) IS 'How
 
 CREATE OR REPLACE FUNCTION weir.truncated_between(stream text, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL)
 RETURNS TABLE (events bigint, truncated_at timestamptz, rule text, reason text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION weir.was_read_before_it_went(stream text, segment text, from_offset bigint, to_offset bigint)
 RETURNS TABLE (reader_group text, read boolean, events bigint, lost_events bigint, passed_events bigint,
                truncated_at timestamptz, rule text, released_at timestamptz, batches bigint[], runs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION weir.was_read_before_it_went(text, text, bigint, bigint) IS 
 CREATE OR REPLACE FUNCTION weir.was_read_before_it_went(stream text, cut jsonb)
 RETURNS TABLE (reader_group text, read boolean, events bigint, lost_events bigint,
                truncated_at timestamptz, rule text, released_at timestamptz, batches bigint[], runs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -464,8 +464,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "pack_commits",
         "end_batch",
         "close_streams",
-        "closed_cut_at",
-        "count_between",
+        "close_stream",
     }
 
 

@@ -254,3 +254,37 @@ def test_an_erasure_that_is_asked_for_by_sql_has_what_a_form_would_let_pass(
         rows(shop.database, begin, **{**right, **given})
     rows(shop.database, begin, **right)
     assert len(rows(shop.database, "SELECT 1 FROM erasure_request")) == 1
+
+
+def test_a_function_with_a_teams_rights_sees_no_more_in_a_session_of_jobs(
+    opened: Opened, postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    shop, bank, jobs = opened("shop_app"), opened("bank_app"), opened("weir_app")
+    shop.create_stream("secret/orders", "n", owner="team_shop")
+    shop.append("secret/orders", [{"n": 1}])
+    bank.create_stream("bank/accounts", "n", owner="team_bank")
+    bank.append("bank/accounts", [{"n": 1}])
+    with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
+        connection.cursor().execute(
+            "CREATE SCHEMA bank; GRANT USAGE, CREATE ON SCHEMA bank TO bank_app;"
+            "GRANT USAGE ON SCHEMA bank TO weir_jobs"
+        )
+    connection.close()
+    asked = (
+        "SELECT count(*) FROM weir.commits(''{}'')", "SELECT weir.count_between(''{}'')",
+        "SELECT count(*) FROM weir.active_segments(''{}'')",
+        "SELECT weir.closed_cut_at(''{}'', now())",
+        "SELECT weir_internal.stream_id(''{}'')",
+    )  # fmt: skip
+    for n, ask in enumerate(asked):
+        for name, stream in (("theirs", "secret/orders"), ("own", "bank/accounts")):
+            rows_of = f"SELECT x::text FROM ({ask.format(stream).replace(chr(39) * 2, chr(39))}) x"
+            with psycopg2.connect(dsn_of(postgres_server, test_database, "bank_app")) as made:
+                made.cursor().execute(
+                    f"CREATE FUNCTION bank.{name}_{n}() RETURNS text LANGUAGE plpgsql "
+                    f"SECURITY DEFINER AS $$ BEGIN RETURN ({rows_of}); END $$"
+                )
+            made.close()
+        assert rows(jobs.database, f"SELECT bank.own_{n}() AS told")[0].told
+        with raises("stream_not_found"):
+            rows(jobs.database, f"SELECT bank.theirs_{n}()")
