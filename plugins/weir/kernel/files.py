@@ -1,40 +1,40 @@
-"""The files of an attempt, written while their rows come.
+"""Parquet files that are written while their rows come.
 
-Rows of a segment are kept until they make a row group, or until all kept rows take too much memory:
-then the segment with most of them writes. So what a writer needs has a bound, whatever the numbers
-of segments and of rows and the size of these.
+Rows of a group (a segment, a folder) are kept until they make a row group, or until all kept rows
+take too much memory: then the group with most of them writes. So what a writer needs has a bound,
+whatever the numbers of groups and of rows and the size of these.
 """
 
 import uuid
 from collections import deque
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from weir.kernel.attempt import StagedFile
 from weir.kernel.bounds import bounded
-from weir.kernel.event_time import COLUMN as TIME
-from weir.kernel.event_time import range_of, times_of
-from weir.kernel.row_hash import U64
-from weir.kernel.stage import Layout
 from weir.model.digest import hash_of, signed
 from weir.model.key_space import SEED
 from weir.model.schema import SEQ
 from weir.warehouse.filesystem import filesystem, make_folder
 from weir.warehouse.footer import END, begin_of_end
-from weir.warehouse.paths import SEGMENT, TASK
 
-BUFFERED = 128 << 20  # bytes of rows that wait, of all segments
+BUFFERED = 128 << 20  # bytes of rows that wait, of all groups
 OPEN = 64  # files that a writer has open; a further one is closed with its first row group
 # Bytes, a sixteenth of the default: looking up each value in a large dictionary costs most of a
 # write.
 DICTIONARY = 1 << 16
 THREADS = 16  # that end files at the same time
 _AT_ONCE = 1 << 20  # bytes that storage gets in one call
+
+Bounds = bool | list[str]  # the columns that have bounds in a footer (`weir.kernel.bounds`)
+Group = TypeVar("Group", int, str)
+Done = TypeVar("Done")
+DoneOf = TypeVar("DoneOf", covariant=True)
 
 
 class _Bytes:
@@ -43,9 +43,9 @@ class _Bytes:
 
     closed = False
 
-    def __init__(self, root: str, folder: str, name: str) -> None:
+    def __init__(self, root: str, path: str) -> None:
         self._system, base = filesystem(root)
-        self._folder, self._name = f"{base}/{folder}", name
+        self._path = f"{base}/{path}"
         self._out: pa.NativeFile | None = None
         self._waiting: list[bytes] = []
         self._last: deque[bytes] = deque()  # the end of what was written
@@ -80,8 +80,8 @@ class _Bytes:
 
     def _send(self) -> None:
         if self._out is None:
-            make_folder(self._system, self._folder)
-            self._out = self._system.open_output_stream(f"{self._folder}/{self._name}")
+            make_folder(self._system, self._path.rpartition("/")[0])
+            self._out = self._system.open_output_stream(self._path)
         self._out.write(b"".join(self._waiting))
         self._waiting, self._held = [], 0
 
@@ -94,22 +94,23 @@ class _Bytes:
 
 
 class ParquetFile:
-    """A file of a segment. `dictionary`: the columns that may have one. `bounds`: those that have
-    bounds in the footer (`weir.kernel.bounds`)."""
+    """A file below a folder, which ends in a slash. `chunk`: how many files its writer has written
+    there before. `plain`: the columns that have no dictionary."""
 
     def __init__(
-        self, root: str, folder: str, segment_id: int, task: int, chunk: int,
-        schema: pa.Schema, dictionary: list[str], bounds: bool | list[str] = True,
+        self, root: str, folder: str, chunk: int, schema: pa.Schema, plain: Collection[str] = (),
+        bounds: Bounds = True, compression: str = "snappy", *, small_decimals: bool = False,
     ) -> None:  # fmt: skip
-        where = f"{folder}{SEGMENT}={segment_id}/{TASK}={task}"
-        name = f"part-{uuid.uuid4().hex}.c{chunk:03}.parquet"
-        self.path = f"{where}/{name}"
-        self._bytes = _Bytes(root, where, name)
+        self.path = f"{folder}part-{uuid.uuid4().hex}.c{chunk:03}.parquet"
+        self._bytes = _Bytes(root, self.path)
         self._footers: list[pq.FileMetaData] = []
         self._writer = pq.ParquetWriter(
-            self._bytes, schema, compression="snappy", use_dictionary=dictionary,
-            dictionary_pagesize_limit=DICTIONARY, column_encoding={SEQ: "DELTA_BINARY_PACKED"},
-            write_page_checksum=True, write_statistics=bounds, metadata_collector=self._footers,
+            self._bytes, schema, compression=compression,
+            use_dictionary=[name for name in schema.names if name not in {SEQ, *plain}],
+            dictionary_pagesize_limit=DICTIONARY, write_page_checksum=True,
+            column_encoding={SEQ: "DELTA_BINARY_PACKED"} if SEQ in schema.names else None,
+            write_statistics=bounds, metadata_collector=self._footers,
+            store_decimal_as_integer=small_decimals,
         )  # fmt: skip
 
     def write(self, rows: pa.Table) -> None:
@@ -125,137 +126,111 @@ class ParquetFile:
         return self._bytes.size, *self._bytes.hashes(self._footers[0])
 
 
+class OpenFile(Protocol[DoneOf]):
+    """A file that a group is writing, and what is known of its rows."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows as one row group."""
+
+    def end(self) -> DoneOf:
+        """End the file, and return what to say of it."""
+
+
+# Opens a file of a group: how many it has already, the columns, and which of them have bounds.
+Opens = Callable[[Group, int, pa.Schema, Bounds], OpenFile[Done]]
+
+
 @dataclass
-class _Current:
-    """The file that a segment is writing, and what is known of its rows."""
+class _Waiting(Generic[Done]):
+    """The rows of a group that wait, and its open file with the number of rows in it."""
 
-    file: ParquetFile
-    bounds: bool | list[str]
-    events: int = 0
-    first: int = 0
-    last: int = 0
-    hashes: int = 0
-    low: int | None = None
-    high: int | None = None
-    untimed: int = 0
-
-
-@dataclass
-class _Segment:
-    segment_id: int
-    task: int
     rows: list[pa.RecordBatch] = field(default_factory=list)
-    hashes: list[U64] = field(default_factory=list)
-    waiting: int = 0  # rows
-    size: int = 0  # bytes of them
-    current: _Current | None = None
-    done: list[StagedFile] = field(default_factory=list)
+    count: int = 0
+    size: int = 0  # bytes
+    file: OpenFile[Done] | None = None
+    bounds: Bounds = True
+    written: int = 0
+    done: list[Done] = field(default_factory=list)
 
 
-class SegmentFiles:
-    """Writes the rows that a task has of the segments of an attempt."""
+class GroupedFiles(Generic[Group, Done]):
+    """Writes rows into files of their groups. `file_rows`: of a file; None for one file of each
+    group, so that only columns have bounds of which no row can have a NaN."""
 
-    def __init__(self, layout: Layout, task: int) -> None:
-        """`task`: no other writer of the attempt has its number."""
-        self._layout = layout
-        segments, _ = layout.segments()
-        self._segments = [_Segment(one, task * len(segments) + i) for i, one in enumerate(segments)]
+    def __init__(self, opens: Opens[Group, Done], group_rows: int, file_rows: int | None) -> None:
+        self._opens: Opens[Group, Done] = opens
+        self._group_rows, self._file_rows = group_rows, file_rows
+        self._groups: dict[Group, _Waiting[Done]] = {}
         self._size = self._open = 0
 
-    def add(self, ordinal: int, rows: pa.RecordBatch, hashes: U64) -> None:
-        """Add rows of a segment, which follow those before. `hashes`: of each row."""
-        one, size = self._segments[ordinal], rows.nbytes
+    def add(self, group: Group, rows: pa.RecordBatch) -> None:
+        """Add rows of a group, which follow those before."""
+        if (one := self._groups.get(group)) is None:
+            one = self._groups[group] = _Waiting()
+        size = rows.nbytes
         one.rows.append(rows)
-        one.hashes.append(hashes)
-        one.waiting, one.size, self._size = (
-            one.waiting + rows.num_rows, one.size + size, self._size + size,
+        one.count, one.size, self._size = (
+            one.count + rows.num_rows, one.size + size, self._size + size,
         )  # fmt: skip
-        if one.waiting >= self._layout.group_rows:
-            self._write(one)
+        if one.count >= self._group_rows:
+            self._write(group, one)
         while self._size > BUFFERED:
-            self._write(max(self._segments, key=lambda segment: segment.size))
+            self._write(*max(self._groups.items(), key=lambda item: item[1].size))
 
-    def end_before(self, ordinal: int) -> None:
-        """End the files of the segments before this one, of which no rows come any more."""
-        for one in self._segments[:ordinal]:
-            self._end(one)
+    def end_before(self, group: Group) -> None:
+        """End the files of the groups before this one, of which no rows come any more."""
+        for name, one in self._groups.items():
+            if name < group:
+                self._end(name, one)
 
-    def end(self) -> tuple[StagedFile, ...]:
-        """Write what waits, and return all files."""
-        left = [one for one in self._segments if one.waiting or one.current]
+    def end(self) -> tuple[Done, ...]:
+        """Write what waits, and return all files, in the order of their groups."""
+        left = [item for item in self._groups.items() if item[1].count or item[1].file]
         if len(left) < 2:
-            for one in left:
-                self._end(one)
+            for item in left:
+                self._end(*item)
         else:  # an object store takes long for one file, and no longer for many
             with ThreadPoolExecutor(THREADS) as pool:
-                list(pool.map(self._end, left))
-        return tuple(file for one in self._segments for file in one.done)
+                list(pool.map(lambda item: self._end(*item), left))
+        return tuple(file for _, one in sorted(self._groups.items(), key=_name)
+                     for file in one.done)  # fmt: skip
 
-    def _end(self, one: _Segment) -> None:
-        if one.waiting:
-            self._write(one)
+    def _end(self, group: Group, one: _Waiting[Done]) -> None:
+        if one.count:
+            self._write(group, one)
         self._close(one)
 
-    def _write(self, one: _Segment) -> None:
-        table, hashes = pa.Table.from_batches(one.rows), np.concatenate(one.hashes)
+    def _write(self, group: Group, one: _Waiting[Done]) -> None:
+        table = pa.Table.from_batches(one.rows)
         self._size -= one.size
-        one.rows, one.hashes, one.waiting, one.size = [], [], 0, 0
-        begin = 0
+        one.rows, one.count, one.size = [], 0, 0
+        most, begin = self._file_rows, 0
         while begin < table.num_rows:
-            written = one.current.events if one.current else 0
-            rows = table.slice(
-                begin, min(self._layout.group_rows, self._layout.file_rows - written)
-            )
-            bounds = bounded(rows)
-            if one.current and not _covers(bounds, one.current.bounds):
+            room = self._group_rows if most is None else min(self._group_rows, most - one.written)
+            rows = table.slice(begin, room)
+            bounds = bounded(rows, all_of_file=most is not None)
+            if one.file and not _covers(bounds, one.bounds):
                 self._close(one)  # the footer of that file has bounds where these rows have a NaN
-            current = one.current or self._opened(one, table.schema, bounds)
-            self._into(current, rows, hashes[begin : begin + rows.num_rows])
-            begin += rows.num_rows
-            if current.events >= self._layout.file_rows or self._open > OPEN:
+            if one.file is None:
+                one.file = self._opens(group, len(one.done), table.schema, bounds)
+                one.bounds = bounds
+                self._open += 1
+            one.file.write(rows)
+            one.written, begin = one.written + rows.num_rows, begin + rows.num_rows
+            if most is not None and (one.written >= most or self._open > OPEN):
                 self._close(one)
 
-    def _opened(self, one: _Segment, schema: pa.Schema, bounds: bool | list[str]) -> _Current:
-        dictionary = [name for name in schema.names if name not in (SEQ, TIME)]
-        place = self._layout
-        file = ParquetFile(
-            place.warehouse, place.attempt.folder, one.segment_id, one.task, len(one.done), schema,
-            dictionary, bounds,
-        )  # fmt: skip
-        one.current = _Current(file, bounds)
-        self._open += 1
-        return one.current
-
-    def _into(self, current: _Current, rows: pa.Table, hashes: U64) -> None:
-        current.file.write(rows)
-        ranks = rows[SEQ]
-        if not current.events:
-            current.first = ranks[0].as_py()
-        current.last = ranks[-1].as_py()
-        current.events += rows.num_rows
-        current.hashes = signed(current.hashes + int(hashes.sum()))
-        if self._layout.time is not None:
-            found = range_of(times_of(rows[self._layout.time.name]))
-            ends = [one for one in (current.low, current.high, found.low, found.high)
-                    if one is not None]  # fmt: skip
-            current.low, current.high = min(ends, default=None), max(ends, default=None)
-            current.untimed += found.untimed
-
-    def _close(self, one: _Segment) -> None:
-        if (current := one.current) is None:
-            return
-        size, end_hash, file_hash = current.file.end()
-        one.done.append(
-            StagedFile(
-                one.segment_id, current.file.path, current.events, size, current.first,
-                current.last, current.low, current.high, current.untimed, current.hashes,
-                end_hash, file_hash,
-            )
-        )  # fmt: skip
-        one.current = None
-        self._open -= 1
+    def _close(self, one: _Waiting[Done]) -> None:
+        if one.file is not None:
+            one.done.append(one.file.end())
+            one.file, one.written = None, 0
+            self._open -= 1
 
 
-def _covers(may: bool | list[str], have: bool | list[str]) -> bool:
+def _name(item: tuple[Group, object]) -> Group:
+    return item[0]
+
+
+def _covers(may: Bounds, have: Bounds) -> bool:
     """Return whether all columns that have bounds may have them."""
     return may is True or (not isinstance(have, bool) and set(have) <= set(may or []))

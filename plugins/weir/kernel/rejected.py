@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from weir.errors import BadRows
 from weir.kernel.attempt import StagedFile
-from weir.kernel.files import ParquetFile
 from weir.kernel.keys import A_KEY
 from weir.kernel.schema import cast_column
+from weir.kernel.segment_files import segment_file
 from weir.kernel.stage import Layout
 from weir.kernel.texts import rows_as_json
 from weir.kernel.values import rows_of
@@ -61,9 +61,9 @@ class RejectedFiles:
     def _write(self) -> None:
         rows, place = pa.concat_tables(self._rows).sort_by(SEQ), self._layout
         self._rows, self._size = [], 0
-        file = ParquetFile(
-            place.warehouse, place.attempt.folder, REJECTED_SEGMENT, self._task, len(self._done),
-            SCHEMA, ["reason", "column", "type"],
+        file = segment_file(
+            place, REJECTED_SEGMENT, self._task, len(self._done), SCHEMA,
+            [name for name in SCHEMA.names if name not in ("reason", "column", "type")],
         )  # fmt: skip
         file.write(rows)
         size, end_hash, file_hash = file.end()

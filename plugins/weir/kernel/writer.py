@@ -13,7 +13,6 @@ from weir.errors import BadRows
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.event_time import times_of
-from weir.kernel.files import SegmentFiles
 from weir.kernel.keys import unusable
 from weir.kernel.rejected import (
     MALFORMED,
@@ -28,6 +27,7 @@ from weir.kernel.rejected import (
 )
 from weir.kernel.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
 from weir.kernel.schema import cast_column, from_arrow
+from weir.kernel.segment_files import SegmentFiles
 from weir.kernel.stage import GROUP_ROWS, KEY, Layout, Written
 from weir.model.digest import is_hashed
 from weir.model.key_space import STEPS
