@@ -81,6 +81,11 @@ class Staged:
     count_late: Callable[[int], int] | None = field(default=None, compare=False)
 
     @property
+    def paths(self) -> set[str]:
+        """The paths of all files."""
+        return {file.path for file in (*self.files, *self.rejected_files)}
+
+    @property
     def rejected(self) -> int:
         """The number of rows that did not become events."""
         return sum(file.events for file in self.rejected_files)

@@ -117,9 +117,15 @@ def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:
     return of_hadoop(root)
 
 
-def not_writable(root: str, reason: object) -> Unavailable:
+def not_writable(root: str, reason: object, *, is_output: bool = False) -> Unavailable:
     """Return the error for a root that takes no files now. `reason`: what its storage says."""
     said = (str(reason).strip().splitlines() or ["no reason was given"])[0].rstrip(".")
+    if is_output:
+        return Unavailable(
+            "output_not_writable",
+            f"the output root {root} can't be written ({said}); free space on its disk, or see to "
+            "its rights and its storage, then try again.",
+        )
     return Unavailable(
         "warehouse_not_writable",
         f"the warehouse {root} can't be written ({said}); free space on its disk, or see to its "

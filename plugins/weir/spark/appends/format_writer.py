@@ -40,9 +40,9 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.stage import Layout, Written
 from weir.model.names import StreamName, check_user_columns
 from weir.settings import Settings, load
-from weir.spark.appends.left_over import delete_left_over
 from weir.spark.appends.stage import INSTEAD
 from weir.spark.appends.tasks import write_task
+from weir.spark.base.left_over import delete_left_over
 from weir.spark.failures.workers import says_why
 
 _QUERY = "sql.streaming.queryId"  # the property of a task that names its query
@@ -208,7 +208,7 @@ def _ready(
     """Return what is to be committed, with the rejected rows, once its files are seen to be
     there."""
     staged = layout.staged(one.written for one in messages if one is not None)
-    delete_left_over(app.settings.warehouse, staged)
+    delete_left_over(app.settings.warehouse, staged.attempt.folder, staged.paths)
     every = staged_rejected(app, staged, attempts)
     check_written(app.settings.warehouse, every)
     return every

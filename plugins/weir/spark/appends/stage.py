@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import PythonException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -21,13 +20,11 @@ from weir.kernel.stage import Layout
 from weir.model.names import check_user_columns
 from weir.model.schema import SEQ
 from weir.spark.appends.computed import Computed, computed_of, needs_spark
-from weir.spark.appends.left_over import delete_left_over
-from weir.spark.appends.tasks import read_and_written, written_by_tasks
+from weir.spark.appends.tasks import write_rows
+from weir.spark.base.left_over import delete_left_over
 from weir.spark.base.progress import watched
-from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import active, is_connect
-from weir.spark.failures.causes import of_worker
 from weir.spark.inputs.csv_tasks import FromTasks
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
@@ -78,19 +75,10 @@ def stage(
     with _computing(app, frame, attempt), computed.explaining():
         if read is None and not is_connect(frame):
             frame, by_segment = _in_order(frame, layout)
-        with with_own_code(frame.sparkSession):
-            if read is not None:
-                answers = read_and_written(frame, read.read, layout)
-            else:
-                answers = written_by_tasks(frame, layout, by_segment=by_segment)
-        try:
-            written = answers.collect()
-        except PythonException as error:
-            if own := of_worker(error):
-                raise own from error
-            raise
+        reads = None if read is None else read.read
+        written = write_rows(frame, layout, read=reads, by_segment=by_segment)
     staged = layout.staged(written)
-    delete_left_over(warehouse, staged)
+    delete_left_over(warehouse, attempt.folder, staged.paths)
     computed.check(warehouse, attempt, layout.fit.fields, staged.files)
     return staged_rejected(app, staged, opened, origin, row)
 
