@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import weir
+from tests.committed_folders import committed_folders
 from tests.consumers.test_reader import ALL, append, found, sinks
 from tests.raises import raises
 from weir.consumers import batch_outputs
@@ -87,26 +89,39 @@ def test_of_results_of_which_one_is_wrong_none_counts_as_written(
     assert found(store, "SELECT state FROM transaction WHERE state = 'open'") == []
 
 
-def test_an_output_whose_failed_files_remain_is_not_written_again(
+def test_an_output_whose_failed_files_remain_is_written_to_another_folder(
     store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(store, range(2))
     output, rows = "parquet:p partition_by=k", pa.table({"k": ["a", "b"], "n": [1, 2]})
     too_long = pa.table({"k": ["a", "b" * 300], "n": [1, 2]})  # for the name of a folder
+    monkeypatch.setattr(batch_outputs, "delete_here", lambda files: {0: "the disk is read-only"})
     with store.reader("g") as reader:
         batch = next(reader)
-        with raises("output_not_writable"):
-            batch.commit({output: too_long})
-        with monkeypatch.context() as patch:
-            patch.setattr(batch_outputs, "delete_here", lambda files: {0: "the disk is read-only"})
+        for _ in range(2):
             with raises("output_not_writable"):
                 batch.commit({output: too_long})
-        with raises("output_not_emptied parquet:p"):
-            batch.commit({output: rows})
-    with store.reader("g") as reader:
-        for batch in reader:
-            assert batch.commit({output: rows})["parquet"]
-    assert len(list(Path(store.settings.output_roots[0]).rglob("attempt=2/*/*.parquet"))) == 2
+        [folder] = batch.commit({output: rows})["parquet"]
+    root = Path(store.settings.output_roots[0])
+    assert len(list(root.rglob("k=a/*.parquet"))) == 3
+    assert [f"{root}/{one}" for one in committed_folders(store.database, "g", "p")] == [folder]
+    counted = [pq.ParquetFile(one).read() for one in Path(folder).rglob("*.parquet")]
+    assert sorted(n for one in counted for n in one["n"].to_pylist()) == [1, 2]
+
+
+def test_a_partitioned_output_without_rows_adds_no_folder(store: weir.StreamStore) -> None:
+    for n, rows in ((1, []), (2, ["a"])):
+        append(store, range(n))
+        with store.reader("g") as reader:
+            for batch in reader:
+                result = pa.table(
+                    {"k": pa.array(rows, pa.string()), "n": pa.array([n] * len(rows), pa.int64())}
+                )
+                batch.commit({"parquet:p partition_by=k": result, "parquet:q": result})
+    folders = [committed_folders(store.database, "g", name) for name in ("p", "q")]
+    assert [len(some) for some in folders] == [1, 2]
+    root = Path(store.settings.output_roots[0])
+    assert [pq.read_table(root / one).column_names for one in folders[1]] == [["k", "n"]] * 2
 
 
 def test_a_column_without_a_type_is_refused_with_what_to_do(store: weir.StreamStore) -> None:

@@ -7,6 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
@@ -270,7 +271,8 @@ def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
     root = Path(weir.settings.output_roots[0])
     files = [path for path in root.rglob("*.parquet") if "day=2024-02-29" in str(path)]
     assert files
-    assert all("group=000" in str(path) and ".zstd." in path.name for path in files)
+    assert all("group=000" in str(path) for path in files)
+    assert {pq.read_metadata(path).row_group(0).column(0).compression for path in files} == {"ZSTD"}
     (root / files[0].relative_to(root).parts[0] / "group=readers/batch=1.9/attempt=1").mkdir(
         parents=True
     )

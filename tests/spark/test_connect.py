@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect import functions as F
 from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -143,13 +143,15 @@ def test_a_reader_consumes_to_streams_tables_and_parquet_exactly_once(
     with Reader(connect, "g") as reader:
         batch = next(reader)
         batch.write("stream:s/out", batch.events.where(F.col("n") >= 30))
-    connect.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     for batch in store.reader("g"):
         late = batch.events.where(F.col("n") >= 30)
-        batch.commit({"stream:s/out": late, "parquet:late": late})
+        batch.commit({"stream:s/out": late, "parquet:late": late, "parquet:k partition_by=k": late})
     assert sorted(store.read("s/out")["n"].to_pylist()) == list(range(30, 60))
-    files = list(Path(store.settings.output_roots[0]).rglob("*.parquet"))
-    assert sum(pa.parquet.read_table(file).num_rows for file in files) == 30
+    root = Path(store.settings.output_roots[0])
+    for name, columns in (("late", ["k", "n"]), ("k", ["n"])):
+        tables = [pq.ParquetFile(file).read() for file in (root / name).rglob("*.parquet")]
+        assert {tuple(set(one.column_names) & {"k", "n"}) for one in tables} == {tuple({*columns})}
+        assert sorted(n for one in tables for n in one["n"].to_pylist()) == list(range(30, 60))
 
 
 @pytest.mark.release
@@ -188,17 +190,18 @@ def test_what_needs_a_session_in_this_process_says_so(
 
 
 @pytest.mark.release
-def test_a_session_that_would_write_other_files_is_refused(
+def test_a_server_that_tries_tasks_twice_at_once_writes_no_folders(
     connect: Any, store: programs.StreamStore
 ) -> None:
     store.append("s/in", rows(connect, 0, 6))
     store.create_reader_group("g", ["s/in"])
-    connect.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    connect.conf.set("spark.sql.legacy.setCommandRejectsSparkCoreConfs", "false")
+    connect.conf.set("spark.speculation", "true")
     try:
         with store.reader("g") as reader:
             batch = next(reader)
-            with raises("session_setting_differs outputTimestampType INT96 TIMESTAMP_MICROS"):
+            with raises("session_setting_differs spark.speculation"):
                 batch.write("parquet:late", batch.events)
             batch.commit()
     finally:
-        connect.conf.unset("spark.sql.parquet.outputTimestampType")
+        connect.conf.unset("spark.speculation")

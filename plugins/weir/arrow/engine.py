@@ -11,14 +11,12 @@ import pyarrow.compute as pc
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
-from weir.arrow.folders import write_folder
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.rejected import staged_rejected
 from weir.arrow.stores import Stores
 from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
-from weir.consumers.outputs import Output
 from weir.controller.merged_columns import merged_columns, own_columns
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError, is_mistake
@@ -26,6 +24,7 @@ from weir.front_ends import do
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.folder_files import Folder, FolderFile
 from weir.kernel.schema import from_arrow, to_read
 from weir.kernel.tables import as_table, canonical
 from weir.kernel.texts import copied_texts, rows_as_json
@@ -115,9 +114,9 @@ class Pyarrow:
         staged = stage_table(self.app.settings.warehouse, opened[-1], frame)
         return staged_rejected(self.app, staged, opened)
 
-    def write_folder(self, output: Output, folder: str, frame: pa.Table) -> None:
-        """Write a table as Parquet into a folder of an output's root."""
-        write_folder(output, folder, frame)
+    def write_folder(self, folder: Folder, frame: pa.Table) -> Sequence[FolderFile]:
+        """Write the rows of a table below a folder, and return the files that are there."""
+        return folder.write(frame.to_batches())
 
     def copy(self, frame: pa.Table, copy: Copy) -> tuple[tuple[str, ...], int]:
         """Send the rows of a table to a COPY, in one transaction."""

@@ -1,15 +1,15 @@
 """Write the outputs of a batch to streams, Parquet folders and tables, before its commit."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple
 
-from pyarrow import fs
 from sqlalchemy import Connection
 
-from weir.consumers.columns import check_columns_once, columns_of_folders, matched
+from weir.consumers.columns import check_in_files, columns_of_folders, matched
 from weir.consumers.engine import Copy, Engine, Frame
 from weir.consumers.outputs import Output
 from weir.consumers.places import check_key_kept, check_last_row_known, without_places
@@ -18,6 +18,7 @@ from weir.controller.transactions import begin
 from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.folder_files import ANY, Folder
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.batch import Batch, check_held
@@ -31,7 +32,6 @@ from weir.reader_groups.outputs.tables import (
     read_table,
 )
 from weir.warehouse.file_deletion import delete_here
-from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import output_folder
 
 
@@ -76,7 +76,7 @@ class BatchOutputs(Generic[Frame]):
     tables: list[StagedTable] = field(default_factory=list)
     parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
     _written: set[tuple[str, str, str]] = field(default_factory=set)
-    _not_emptied: set[tuple[str, str, str]] = field(default_factory=set)
+    _folders: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def write(self, output: Output, rows: Any) -> None:
         """Compute a result and write it for its output. Raises as `OpenBatch.write` does."""
@@ -93,13 +93,6 @@ class BatchOutputs(Generic[Frame]):
                 "output_written_twice",
                 f"{output} is already written in batch {self.batch.batch_id} of group "
                 f"{self.batch.group}; write each output once, with all its rows.",
-            )
-        if output.identity in self._not_emptied:
-            raise Conflict(
-                "output_not_emptied",
-                f"{output} has files in batch {self.batch.batch_id} of group {self.batch.group} "
-                "of a result that failed, which can't be deleted, so rows would be there twice; "
-                "leave the batch, and its next attempt writes to a folder of its own.",
             )
         nothing = self.engine.is_nothing(frame)
         if output.kind == "table":  # which no rows may replace
@@ -126,28 +119,35 @@ class BatchOutputs(Generic[Frame]):
         self.opened += opened
 
     def _write_parquet(self, output: Output, frame: Frame) -> None:
-        batch = self.batch
-        folder = output_folder(output.path, batch.group, batch.identity, batch.attempt)
-        columns = self.engine.columns(frame)
-        check_columns_once(output, [column["name"] for column in columns])
-        one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
+        batch, columns = self.batch, self.engine.columns(frame)
+        check_in_files(output, columns)
+        one = {"kind": "parquet", "output": output.name, "root": output.root}
         if output.partition_by:
             one["partitions"] = columns_of_folders(output, columns)
+        # Each time to another folder: what a result that failed has left, or tasks that nobody
+        # waits for still write, does not count.
+        again = self._folders[output.identity]
+        path = output_folder(output.path, batch.group, batch.identity, batch.attempt, again)
+        self._folders[output.identity] += 1
+        folder = Folder(
+            output.root, path, columns, output.partition_by, output.compression or "snappy",
+            output.rows_per_file or ANY, is_output=True,
+        )  # fmt: skip
+        one["path"] = path
         record_output(self.app.database, batch, one)
         try:
-            self.engine.write_folder(output, folder, frame)
-        except BaseException as error:
-            self._empty(output, one)
-            if getattr(error, "code", "") == "output_in_doubt":  # somebody may write there later
-                self._not_emptied.add(output.identity)
+            written = self.engine.write_folder(folder, frame)
+            if not written and not output.partition_by:
+                folder.write_columns()
+        except BaseException:
+            self._empty(one)
             raise
-        self.parquet.append((output, one))
+        if written or not output.partition_by:  # else there is no folder
+            self.parquet.append((output, one))
 
-    def _empty(self, output: Output, one: Mapping[str, Any]) -> None:
-        """Delete what was written to a folder, so that the output can be written again."""
-        root, folder = one["root"], one["path"]
-        if delete_here([(root, folder)]) and _is_there(root, folder):
-            self._not_emptied.add(output.identity)
+    def _empty(self, one: Mapping[str, Any]) -> None:
+        """Delete a folder that does not count, as far as possible now; the rest is garbage."""
+        delete_here([(one["root"], one["path"])])
 
     def _copy(self, output: Output, frame: Frame | None) -> None:
         """Stage a result for a table. None: it has neither rows nor columns."""
@@ -218,8 +218,8 @@ class BatchOutputs(Generic[Frame]):
             self._written = written
             if getattr(error, "code", "") != "database_unavailable":  # else the leases expire
                 abort_all(self.app.database, opened)
-            for output, one in parquet:
-                self._empty(output, one)
+            for _, one in parquet:
+                self._empty(one)
             raise
 
     def discard(self) -> None:
@@ -229,14 +229,3 @@ class BatchOutputs(Generic[Frame]):
         self.opened.clear()
         for written in (self.staged, self.tables, self.parquet, self._written):
             written.clear()
-
-
-def _is_there(root: str, folder: str) -> bool:
-    """Return whether a folder exists, or may exist, because its storage does not say."""
-    system, base = filesystem(root)
-    try:
-        return bool(
-            system.get_file_info(f"{base}/{folder}".rstrip("/")).type != fs.FileType.NotFound
-        )
-    except OSError:
-        return True

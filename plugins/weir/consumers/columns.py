@@ -6,7 +6,7 @@ from typing import Any
 
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput
-from weir.model.schema import VOID, Field
+from weir.model.schema import VOID, Field, check_field
 from weir.reader_groups.outputs.tables import Column
 
 # For each type, in Spark's JSON form, the types of Postgres that keep all its values unchanged.
@@ -119,15 +119,27 @@ def _fits(kind: Any, column: Column) -> bool:
     return column.kind in _FITS.get(name.partition("(")[0], ())
 
 
-def check_columns_once(output: Output, names: Sequence[str]) -> None:
-    """Raise InvalidInput if two columns of a result have the same name for Spark."""
-    counted = Counter(name.lower() for name in names)
-    if twice := [name for name in names if counted[name.lower()] > 1]:
-        raise InvalidInput(
-            "column_named_twice",
-            f"the result for {output} has column {twice[0]!r} twice (upper and lower case count as "
-            "the same); rename or drop one.",
-        )
+def check_in_files(output: Output, given: Sequence[Field]) -> None:
+    """Raise InvalidInput if two columns of a result have the same name for Spark, or if one has a
+    type that files do not have."""
+    counted = Counter(field["name"].lower() for field in given)
+    for field in given:
+        name = field["name"]
+        if counted[name.lower()] > 1:
+            raise InvalidInput(
+                "column_named_twice",
+                f"the result for {output} has column {name!r} twice (upper and lower case count as "
+                "the same); rename or drop one.",
+            )
+        if field["type"] == VOID:
+            raise InvalidInput(
+                "column_type_unsupported",
+                f"column {name!r} of the result for {output} has no value and no type, which "
+                "Parquet readers refuse; cast it, for instance with .cast('string') of Spark, "
+                ".cast(pyarrow.string()), pandas' .astype('str') or Polars' .cast(polars.String), "
+                "or drop it.",
+            )
+        check_field(field)
 
 
 def columns_of_folders(output: Output, given: Sequence[Field]) -> str:

@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeVar
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
-from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError
 from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import Field
 from weir.reader_groups.outputs.tables import Column
 
@@ -138,8 +138,10 @@ class Engine(Protocol[Frame]):
         """Write a frame for the one open attempt. If rows of it are rejected into a stream of their
         own, the attempt of that is added."""
 
-    def write_folder(self, output: Output, folder: str, frame: Frame) -> None:
-        """Write a frame as Parquet into a folder of an output's root."""
+    def write_folder(self, folder: Folder, frame: Frame) -> Sequence[FolderFile]:
+        """Write the rows of a frame below a folder into which nobody has written, and return the
+        files that are there. Raises Unavailable if the root takes no files, or if others may come
+        there."""
 
     def copy(self, frame: Frame, copy: Copy) -> tuple[tuple[str, ...], int]:
         """Send the rows of a frame to a COPY. Return the transactions that count and the number of

@@ -232,7 +232,7 @@ def plain(fields: list[Field]) -> list[Field]:
             f"{MOST_COLUMNS:,}; put some of them into a map.",
         )
     for field in fields:
-        _check_field(field)
+        check_field(field)
     return without_metadata(fields)
 
 
@@ -249,7 +249,9 @@ def _without_metadata(field: Field) -> Field:
     return {**field, "type": _each(field["type"], _without_metadata), "metadata": kept}
 
 
-def _check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
+def check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
+    """Return a column whose name and type Weir's files may have, as Spark, Arrow and SQL do. Raises
+    InvalidInput for another one. `above`: the names of what it is within."""
     path = (*above, field["name"])
     check_text("field", ".".join(path))
     check_text("the comment", str((field.get("metadata") or {}).get("comment", "")))
@@ -266,7 +268,7 @@ def _check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
             f"column {path[0]!r} has the type string collate, which streams do not have, because "
             "it changes which keys are equal; cast it to a string with the collation utf8_binary.",
         )
-    _each(field["type"], lambda part: _check_field(part, path))
+    _each(field["type"], lambda part: check_field(part, path))
     return field
 
 

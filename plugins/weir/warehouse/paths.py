@@ -61,9 +61,11 @@ def group_folder(path: str, group: str) -> str:
     return f"{path}/group={group}"
 
 
-def output_folder(path: str, group: str, batch: str, attempt: int) -> str:
-    """Return the folder of one attempt at a batch, below its root, ending in a slash."""
-    return f"{group_folder(path, group)}/{_BATCH}={batch}/{_TRY}={attempt}/"
+def output_folder(path: str, group: str, batch: str, attempt: int, again: int = 0) -> str:
+    """Return the folder of one attempt at a batch, below its root, ending in a slash. `again`: how
+    often the attempt has written the output before."""
+    more = f".{again}" if again else ""
+    return f"{group_folder(path, group)}/{_BATCH}={batch}/{_TRY}={attempt}{more}/"
 
 
 def spark_path(root: str, relative: str = "") -> str:

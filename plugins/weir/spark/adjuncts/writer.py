@@ -49,7 +49,7 @@ from weir.spark.adjuncts.files import (
 )
 from weir.spark.adjuncts.rejected import quarantine
 from weir.spark.base.progress import watched
-from weir.spark.base.session import FAILING_ALONE, WRITING, moved, private_session
+from weir.spark.base.session import FAILING_ALONE, moved, private_session
 from weir.spark.reads.native import frame_of
 
 ROWS_PER_FILE = 250_000
@@ -59,13 +59,11 @@ _ROWS_PER_TASK = 200_000  # of a shuffle
 MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all are sorted anew
 _ADAPTIVE = "org.apache.spark.sql.execution.adaptive"
 _SESSION = {
-    **WRITING,
     **FAILING_ALONE,
     "spark.sql.unionOutputPartitioning": "false",  # files of either side stay files of their own
     # Else a plan that turns out to write no rows forgets what it has counted (Observation).
     "spark.sql.adaptive.optimizer.excludedRules": f"{_ADAPTIVE}.AQEPropagateEmptyRelation",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-    "spark.sql.parquet.compression.codec": "zstd",
 }
 # Each file is one task, so that its rows keep their order.
 _WHOLE_FILES = {

@@ -29,9 +29,9 @@ from weir.spark.base.session import (
     COMPLETE,
     FAILING_ALONE,
     NOTHING,
+    computing_session,
     moved,
     resolving_session,
-    writing_session,
 )
 from weir.spark.base.stored_columns import named_columns, stored_schema, with_defaults
 from weir.spark.users.date_patterns import naming_patterns
@@ -117,7 +117,7 @@ def computed_of(attempt: Attempt, frame: DataFrame, given: list[Field], say: Say
     key, texts, added = None, {}, list[str]()
     rows = with_defaults(fit(frame, given, fields, MALFORMED), defaults)
     apart = FAILING_ALONE if has_time else NOTHING
-    writing, rows = writing_session(rows, say, more=apart)
+    computing, rows = computing_session(rows, say, apart)
     if has_key:
         key = _checked_key(attempt, columns, resolving)
         new = attempt.fields is None  # later it is too late to refuse a key
@@ -128,7 +128,7 @@ def computed_of(attempt: Attempt, frame: DataFrame, given: list[Field], say: Say
         rows = _with_time(attempt, rows, columns, resolving)
         texts[_time_of(attempt)] = str(attempt.event_time)
         added.append(TIME)
-    rows = moved(rows.drop(*(one["name"] for one in defaults)), writing)
+    rows = moved(rows.drop(*(one["name"] for one in defaults)), computing)
     return Computed(rows, frozenset(added), key, texts)
 
 

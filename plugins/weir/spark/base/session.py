@@ -46,15 +46,6 @@ COMPUTING = {
 # Lets an expression fail alone where its failure is caught (TryEval): Spark computes what two
 # expressions have in common before both, where nothing catches it.
 FAILING_ALONE = {"spark.sql.subexpressionElimination.enabled": "false"}
-# Settings that change the content of a data file.
-WRITING = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 ends in 2262 for pyarrow
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # all readers use the same calendar
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    # A variant in one piece: else each file would have columns of its own for what is in it.
-    "spark.sql.variant.writeShredding.enabled": "false",
-    "spark.sql.maxConcurrentOutputFileWriters": "0",  # one file at a time, in the rows' order
-}
 # A private session keeps these settings of the user's session. They change how Spark works, but not
 # its results.
 _KEPT = tuple(
@@ -93,7 +84,7 @@ _resolving: WeakKeyDictionary[
     SparkSession, dict[tuple[tuple[str, str], ...], tuple[dict[str, str], SparkSession]]
 ]
 _resolving = WeakKeyDictionary()
-_writing: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], _Copy]] = WeakKeyDictionary()
+_computing: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], _Copy]] = WeakKeyDictionary()
 
 
 def start_jvm() -> None:
@@ -199,37 +190,33 @@ def _private(
     return _python(spark, made)
 
 
-def writing_session(
-    frame: DataFrame,
-    say: Callable[[str], None],
-    computing: Mapping[str, str] = COMPUTING,
-    more: Mapping[str, str] = NOTHING,
+def computing_session(
+    frame: DataFrame, say: Callable[[str], None], more: Mapping[str, str] = NOTHING
 ) -> tuple[SparkSession, DataFrame]:
-    """Return a session that writes as Weir does (`WRITING`, and `more`), and the rows of a
+    """Return a session that computes as Weir does (`COMPUTING`, and `more`), and the rows of a
     DataFrame in it, computed as their own session computes them.
 
     It is a copy of their session, and for the same `more` the same one each time, as long as that
     has the same settings and extensions. Nobody may change its settings.
 
-    If the DataFrame's session has other settings for what is computed in addition (`computing`:
-    what a routing key needs), or if the rows are to be observed, that session computes the rows
-    first and Spark keeps them on disk.
+    If the DataFrame's session has other settings for what is computed in addition, or if the rows
+    are to be observed, that session computes the rows first and Spark keeps them on disk.
     """
     theirs, spark = frame._jdf.sparkSession(), frame.sparkSession
     plan = frame._jdf.queryExecution().analyzed()
     experimental = theirs.experimental()
     state = (
-        _all(theirs), dict(computing), dict(more), experimental.extraStrategies().hashCode(),
+        _all(theirs), dict(more), experimental.extraStrategies().hashCode(),
         experimental.extraOptimizations().hashCode(),
     )  # fmt: skip
-    copies = _writing.setdefault(spark, {})
+    copies = _computing.setdefault(spark, {})
     name = (str(theirs.sessionUUID()), *more)
     copy = copies.get(name)
     if copy is None or copy.state != state:
-        reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in computing.items()
+        reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in COMPUTING.items()
                    if theirs.conf().get(key) != value]  # fmt: skip
         made = theirs.cloneSession()
-        for key, value in {**computing, **WRITING, **more}.items():
+        for key, value in {**COMPUTING, **more}.items():
             made.conf().set(key, value)
         copy = copies[name] = _Copy(state, _python(spark, made), tuple(reasons))
     patterns = java_class(spark._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")

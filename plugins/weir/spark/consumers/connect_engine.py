@@ -15,19 +15,15 @@ from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.arrow.engine import Pyarrow
 from weir.consumers.engine import Adjuncts, Copy
-from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.appends.stage import stage
-from weir.spark.base.connect import check_writing
 from weir.spark.base.session import is_connect
 from weir.spark.consumers.frames import Frames
 from weir.spark.reads.over_connect import frame_over_connect, merged_over_connect
-from weir.warehouse.filesystem import in_object_store
-from weir.warehouse.paths import spark_path
 
 
 @dataclass(frozen=True)
@@ -70,25 +66,6 @@ class Connect(Frames):
     def stage(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
         """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
         return stage(self.app, opened, frame)
-
-    def write_folder(self, output: Output, folder: str, frame: DataFrame) -> None:
-        """Write a DataFrame as Parquet into a folder of an output's root. Raises InvalidInput for
-        an object store, where files of tasks that failed would count, too."""
-        if in_object_store(output.root):
-            raise InvalidInput(
-                "session_unsupported",
-                f"output {output} is in an object store, where Weir writes Parquet only with a "
-                "session in this process; start the program with spark-submit, or write to a "
-                "stream.",
-            )
-        check_writing(frame.sparkSession)
-        options = {"compression": output.compression} if output.compression else {}
-        if output.rows_per_file:
-            options["maxRecordsPerFile"] = str(output.rows_per_file)
-        writer = frame.write.mode("overwrite").options(**options)
-        if output.partition_by:
-            writer = writer.partitionBy(*output.partition_by)
-        writer.parquet(spark_path(output.root, folder))
 
     def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
         """Send the rows of a DataFrame to a COPY from here, as workers reach no database."""

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.consumers.engine import Copy
-from weir.consumers.outputs import Output
 from weir.controller.read_plan import Slices
 from weir.kernel.attempt import Attempt, Staged
+from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import PLACES, Field
 from weir.reader_groups.outputs.tables import ORDER
 from weir.spark.adjuncts.build import build_version
@@ -23,7 +23,6 @@ from weir.spark.base.progress import watched
 from weir.spark.base.session import check_classic, is_connect
 from weir.spark.base.stored_columns import as_in_files
 from weir.spark.consumers.frames import Frames
-from weir.spark.consumers.parquet_output import write_parquet
 from weir.spark.consumers.table_output import copy_rows
 from weir.spark.failures import causes
 from weir.spark.reads.kept_columns import is_kept
@@ -75,11 +74,11 @@ class Spark(Frames):
         """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
         return stage(self.app, opened, frame)
 
-    def write_folder(self, output: Output, folder: str, frame: DataFrame) -> None:
-        """Write a DataFrame as Parquet into a folder of an output's root."""
-        app = self.app
-        with watched(app.spark, f"writing {output.name}", app.say, (output.root, folder)):
-            write_parquet(output, folder, frame, app.say)
+    def write_folder(self, folder: Folder, frame: DataFrame) -> Sequence[FolderFile]:
+        """Write the rows of a DataFrame below a folder, and return the files that are there."""
+        app, where = self.app, (folder.root, folder.path)
+        with watched(app.spark, f"writing {folder.path}", app.say, where):
+            return super().write_folder(folder, frame)
 
     def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
         """Send the rows of a DataFrame to a COPY, in one transaction for each task."""

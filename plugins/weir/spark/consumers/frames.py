@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame
 
 from weir.errors import WeirError
 from weir.installation.opened import Installation
+from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import Field
+from weir.spark.consumers.parquet_output import write_folder
 from weir.spark.failures import causes
 from weir.spark.failures.lost_files import of_warehouse, saying_why
 
@@ -40,6 +42,10 @@ class Frames:
         """Forget what was kept."""
         for frame in frames:
             frame.unpersist()
+
+    def write_folder(self, folder: Folder, frame: DataFrame) -> Sequence[FolderFile]:
+        """Write the rows of a DataFrame below a folder, and return the files that are there."""
+        return write_folder(frame, folder)
 
     def explaining(self) -> AbstractContextManager[None]:
         """Return a block that says why files of the warehouse can't be read or written."""

@@ -1,115 +1,49 @@
-"""Parquet folders as outputs of batches: how they are partitioned, and what of them counts."""
+"""Parquet folders as outputs of batches: what is written into them, and what of them counts."""
 
-from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
-from os.path import basename
 
-from pyarrow import fs
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StructType
 
 from weir.consumers.columns import FOLDERS
 from weir.consumers.outputs import Output
 from weir.database.connection import Database
 from weir.errors import NotFound, Unavailable
-from weir.installation.opened import Say
+from weir.kernel.folder_files import Folder, FolderFile
 from weir.reader_groups.outputs.records import committed_outputs
 from weir.settings import Settings, load
+from weir.spark.base.attempts import UNKNOWN, attempts
 from weir.spark.base.exact import exact, quoted
-from weir.spark.base.in_place import all_ended, tagged, write_in_place
-from weir.spark.base.session import (
-    COMPLETE,
-    check_classic,
-    moved,
-    private_session,
-    writing_session,
-)
-from weir.warehouse.file_deletion import delete_here
-from weir.warehouse.filesystem import filesystem, in_object_store
+from weir.spark.base.in_tasks import write_files
+from weir.spark.base.left_over import delete_left_over
+from weir.spark.base.session import COMPLETE, check_classic, moved, private_session
+from weir.warehouse.filesystem import only_by_jvm
 from weir.warehouse.paths import spark_path
 
-_SAME_FOLDER = (
-    "",
-    "__HIVE_DEFAULT_PARTITION__",
-)  # texts whose folder Spark names like that of null
 _UNTYPED = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
 
-def write_parquet(output: Output, folder: str, frame: DataFrame, say: Say) -> None:
-    """Write a DataFrame as Parquet into a folder of an output's root."""
-    if output.partition_by:
-        frame = named_folders(output, frame)
-    writing, frame = writing_session(frame, say, {})  # no key is computed here
-    options = dict[str, str]()
-    if output.compression:
-        options["compression"] = output.compression
-    if output.rows_per_file:
-        options["maxRecordsPerFile"] = str(output.rows_per_file)
-    rows = moved(frame, writing)
-    if in_object_store(output.root):
-        _write_in_place(output, folder, rows, options)
-        return
-    writer = rows.write.mode("overwrite").options(**options)
-    if output.partition_by:
-        writer = writer.partitionBy(*output.partition_by)
-    writer.parquet(spark_path(output.root, folder))
+def write_folder(frame: DataFrame, folder: Folder) -> list[FolderFile]:
+    """Write the rows of a DataFrame below a folder in its tasks; return the files that are there.
 
-
-def _write_in_place(
-    output: Output, folder: str, rows: DataFrame, options: Mapping[str, str]
-) -> None:
-    """Write where the files stay. The folder counts with all that is in it, so what tasks that
-    failed have left is deleted, and nobody may write there any more.
-
-    Raises Unavailable if that is not sure.
+    The folder counts with all that is in it. So what attempts at tasks have left that Spark does
+    not count is deleted, and nobody may write there any more: raises Unavailable if that is not
+    sure.
     """
-    context = rows.sparkSession.sparkContext
-    try:
-        with tagged(context) as tag:
-            written = write_in_place(
-                rows, spark_path(output.root, folder), output.partition_by, options
+    with attempts(frame.sparkSession) as others:
+        files, answers = write_files(frame, folder)
+    if not only_by_jvm(folder.root) and (left := others(answers)):
+        known = {file.path for file in files}
+        if left == UNKNOWN or not delete_left_over(folder.root, folder.path, known):
+            raise Unavailable(
+                "output_in_doubt",
+                "tasks of Spark failed or were lost, and may still write the same rows to "
+                f"{folder.path} of {folder.root}; try again, and the next attempt writes to a "
+                "folder of its own.",
             )
-    except Exception as error:
-        if not all_ended(context, tag):
-            raise _in_doubt(output, folder) from error
-        raise
-    if not all_ended(context, tag):
-        raise _in_doubt(output, folder)
-    system, base = filesystem(output.root)
-    found = system.get_file_info(
-        fs.FileSelector(f"{base}/{folder}", recursive=True, allow_not_found=True)
-    )
-    others = [(output.root, info.path[len(base) + 1 :]) for info in found
-              if info.type == fs.FileType.File and basename(info.path) not in written]  # fmt: skip
-    if others and delete_here(others):
-        raise _in_doubt(output, folder)
-
-
-def _in_doubt(output: Output, folder: str) -> Unavailable:
-    return Unavailable(
-        "output_in_doubt",
-        f"an executor was lost, or does not stop, while it wrote {output}, so rows of it may be in "
-        f"{folder} twice; try again, and the next attempt writes to a folder of its own.",
-    )
-
-
-def named_folders(output: Output, frame: DataFrame) -> DataFrame:
-    """Return a result with null for the texts that Spark gives the folder of null. Otherwise a task
-    that has both would create the files of that folder twice, and fail."""
-    texts = {field.name for field in frame.schema if isinstance(field.dataType, StringType)}
-    if not texts & set(output.partition_by):
-        return frame
-    return frame.select(
-        *(
-            F.when(~column.isin(*_SAME_FOLDER), column).alias(name)
-            if name in texts and name in output.partition_by
-            else column
-            for name, column in zip(frame.columns, quoted(frame.columns), strict=True)
-        )
-    )
+    return files
 
 
 def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
