@@ -77,7 +77,8 @@ class Spark(Frames):
     def write_folder(self, folder: Folder, frame: DataFrame) -> Sequence[FolderFile]:
         """Write the rows of a DataFrame below a folder, and return the files that are there."""
         app, where = self.app, (folder.root, folder.path)
-        with watched(app.spark, f"writing {folder.path}", app.say, where):
+        output = folder.path.partition("/group=")[0]
+        with watched(app.spark, f"writing {output}", app.say, where):
             return super().write_folder(folder, frame)
 
     def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
