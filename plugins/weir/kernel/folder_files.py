@@ -109,10 +109,11 @@ class Folder:
         keys = pa.table([_without_empty(_texts(table[name])) for name in names], names=own)
         keys = keys.append_column("row", pa.array(range(table.num_rows), pa.int64()))
         groups = keys.group_by(own, use_threads=False).aggregate([("row", "list")])
-        for group in groups.to_pylist():
-            values = zip(names, (group[one] for one in own), strict=True)
-            below = "".join(f"{_escaped(name)}={_text(value)}/" for name, value in values)
-            yield below, others.take(pa.array(group["row_list"], pa.int64()))
+        rows = groups["row_list"].combine_chunks()
+        for i, values in enumerate(zip(*(groups[one].to_pylist() for one in own), strict=True)):
+            named = zip(names, values, strict=True)
+            below = "".join(f"{_escaped(name)}={_text(value)}/" for name, value in named)
+            yield below, others.take(rows[i].values)
 
 
 class _Open:
