@@ -31,6 +31,9 @@ CASES: dict[str, tuple[bytes, list[Any], list[Any]]] = {
         [(1, "b"), (2, '"c\nd",2,3')]),
     "the same by its fields": (b'a"",1\nb\n\n"c\nd",2,3\n"e",4\n', [('a""', "1"), ("e", "4")],
         [(1, "b"), (2, '"c\nd",2,3')]),
+    "an empty value that is last": (b'a,1\n"b",', [("a", "1"), ("b", None)], []),
+    "what is no blank after quotes": ('"a"\u00a0,1\n"b" \t,2\n'.encode(),
+        [('"a"\u00a0', "1"), ("b", "2")], []),
     "nothing": (b"", [], []),
 }  # fmt: skip
 
@@ -97,6 +100,14 @@ def test_a_file_is_read_as_its_options_say(
 
 def test_one_column_has_a_row_for_each_line_that_is_not_blank() -> None:
     assert rows(b'k\na\n \n""\n\nb\n', TextOptions(), ("k",)) == [("a",), ("",), ("b",)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_of_blanks_is_no_row_whatever_ends_it(end: str) -> None:
+    for separator, b in ((",", "b"), ("\t", "b\tc")):
+        text = end.join([" ", b, "\t ", b, "\t", ""]).encode()
+        names = ("k", "n")[: len(b.split("\t"))]
+        assert rows(text, TextOptions(separator=separator), names) == [tuple(b.split("\t"))]
 
 
 @pytest.mark.parametrize("case", range(cases(60)))

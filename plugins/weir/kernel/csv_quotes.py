@@ -13,7 +13,7 @@ from weir.kernel.text_options import TextOptions
 
 # A line of nothing else is no row, as Spark trims it, also where one of these separates values.
 BLANKS = "".join(map(chr, range(33)))
-_BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b\x0c\x0e-\x20]+\r?$", re.MULTILINE)
+_BLANK_LINE = re.compile(rb"[\r\n][\x00-\x09\x0b\x0c\x0e-\x20]+(?![^\r\n])")
 _NEWLINE, _RETURN = 10, 13
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -72,10 +72,10 @@ def regular(text: bytes, columns: int, how: TextOptions) -> bytes:
         whole = np.frombuffer(text, np.uint8)
         _check(whole, _quotes(whole, how), how, doubled=True)
     # Of as many values as there are columns, pyarrow takes a line of blanks for a row.
-    if (columns == 1 or how.separator in BLANKS) and _BLANK_LINE.search(text):
+    if (columns == 1 or how.separator in BLANKS) and _BLANK_LINE.search(b"\n" + text):
         if how.quote and how.quote.encode() in text:
             raise NotRegular
-        text = _BLANK_LINE.sub(b"", text)
+        text = _BLANK_LINE.sub(b"\n", b"\n" + text)
     return text
 
 

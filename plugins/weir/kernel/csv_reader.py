@@ -130,6 +130,8 @@ def _by_pyarrow(text: bytes, names: Sequence[str], how: TextOptions) -> CsvRows:
 
     if not text.strip(b"\r\n"):
         return CsvRows(_empty(names), np.arange(0), [], 0)
+    if not text.endswith((b"\n", b"\r")):
+        text += b"\n"  # without it, pyarrow takes an empty value that is last for a quoted one
     try:
         table = read(strict=True)
     except pa.ArrowInvalid:
@@ -224,7 +226,7 @@ def _value(match: re.Match[str], how: TextOptions) -> str | None:
     inside = groups.get("inside")
     if inside is None:
         return groups["bare"] or None
-    if groups["after"].strip():  # as it stands: some programs write inches so
+    if groups["after"].strip(" \t"):  # as it stands: some programs write inches so
         return match[0]
     if how.escape in ("", how.quote):
         return inside.replace(how.quote * 2, how.quote)
