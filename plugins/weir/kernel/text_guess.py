@@ -56,7 +56,8 @@ class Guess:
 
 
 _NUMBERS = rf"^(?:{PLAIN}|{CANONICAL}|{SPECIAL})$"
-# What the first values of a column must look like, if it may be of a kind.
+# What the first values of a column must look like, if it may be of a kind: each that one of its
+# types keeps does, or the type would depend on where a part of the file begins.
 _LOOKS = {DATE: f"^{DAY}$", TIME: f"^{TIMESTAMP}$", BOOLEAN: "^(?:true|false)$"}
 # A text without such a beginning has no reason why it is none of these.
 _MAY_BE = re.compile(r"\s*[+-]?(?:[0-9.]|inf|nan)", re.IGNORECASE)
@@ -69,8 +70,7 @@ def _looks(kind: str, seen: pa.ChunkedArray, how: TextOptions) -> pa.ChunkedArra
         if how.decimal != "." or how.thousands:
             plain = pc.replace_substring(seen, how.thousands, "") if how.thousands else seen
             plain = pc.replace_substring(plain, how.decimal, ".")
-        minus_zero = matches(plain, f"^{MINUS_ZERO}$")
-        return pc.and_(matches(plain, _NUMBERS), pc.invert(minus_zero))
+        return matches(plain, _NUMBERS)
     formatted = how.date_format if kind == DATE else how.timestamp_format if kind == TIME else ""
     return matches(seen, "[0-9]" if formatted else _LOOKS[kind])
 
