@@ -240,3 +240,34 @@ def _number(random: Random) -> str:
     fraction = "".join(random.choice("0123456789") for _ in range(random.randint(0, 12)))
     exponent = random.choice(["", "", "", f"e{random.randint(-9, 9)}"])
     return f"{sign}{whole}{'.' if fraction else ''}{fraction}{exponent}"
+
+
+def test_the_clocks_of_a_zone_change_after_the_last_year_of_its_table_too() -> None:
+    texts: list[str | None] = ["2050-07-01 02:00", "2050-01-01 02:00", None, "2020-07-01 02:00",
+                               "2050-03-27 02:30", "2050-10-30 02:30"]  # fmt: skip
+    wanted = [dt.datetime.fromisoformat(one).replace(tzinfo=ZoneInfo("Europe/Berlin"))
+              if one else None for one in texts[:4]]  # fmt: skip
+    assert of(texts, "timestamp", BERLIN) == [*wanted, None, None]
+    zoned: list[str | None] = ["2050-07-01T02:00:00+02:00", "2050-07-01T02:00:00+01:00"]
+    assert of(zoned, "timestamp", BERLIN, guessed=True) == [wanted[0], None]
+    how = TextOptions(time_zone="Europe/Berlin", timestamp_format="dd.MM.yyyy HH:mm")
+    assert of(["01.07.2050 02:00"], "timestamp", how) == [wanted[0]]
+    assert of(["01.07.2050 02:00"], "timestamp_ntz", how) == [dt.datetime(2050, 7, 1, 2)]
+
+
+def test_a_value_does_not_depend_on_the_others_of_its_column() -> None:
+    texts: list[str | None] = ["1e-7", "1e-07", "1.0E-7", "1e+20", "-0", "1.5"]
+    alone = [of([text], "double", guessed=True)[0] for text in texts]
+    assert None not in alone
+    assert of([*texts, "x"], "double", guessed=True) == [*alone, None]
+
+
+def test_an_offset_of_whole_minutes_is_none_of_a_clock_that_had_seconds() -> None:
+    how = TextOptions(time_zone="Europe/Berlin", timestamp_format="yyyy-MM-dd HH:mm xxx")
+    found = of(["1890-01-01 00:00 +00:53", "1894-01-01 00:00 +01:00"], "timestamp", how)
+    assert found == [None, dt.datetime(1893, 12, 31, 23, tzinfo=dt.UTC)]
+
+
+def test_a_point_without_decimals_is_no_number() -> None:
+    for kind in ("decimal(10,0)", "decimal(10,2)", "double", "long"):
+        assert of(["1."], kind) == [None]

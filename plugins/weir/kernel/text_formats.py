@@ -158,13 +158,16 @@ def weekdays(days: pa.ChunkedArray, like: Texts) -> Texts:
 
 
 def shown_offsets(offsets: pa.ChunkedArray, like: Texts, *, zulu: bool) -> Texts:
-    """Return offsets, in microseconds, as those in `like` are written."""
+    """Return offsets, in microseconds, as those in `like` are written; null for one with seconds,
+    as clocks had before there were zones."""
     minutes = pc.divide(pc.abs(offsets), 60_000_000)
+    whole = pc.equal(pc.multiply(minutes, 60_000_000), pc.abs(offsets))
     of_hour = pc.subtract(minutes, pc.multiply(pc.divide(minutes, 60), 60))
     hour, minute = (
         pc.utf8_lpad(one.cast(pa.string()), 2, "0") for one in (pc.divide(minutes, 60), of_hour)
     )
     sign = pc.if_else(pc.less(offsets, 0), "-", "+")
+    sign = pc.if_else(whole, sign, pa.scalar(None, pa.string()))
     between = pc.if_else(pc.match_substring(like, ":"), ":", "")
     shown = pc.binary_join_element_wise(sign, hour, between, minute, "")
     return pc.if_else(pc.equal(offsets, 0), "Z", shown) if zulu else shown

@@ -8,9 +8,10 @@ of Spark in `weir.spark.inputs.text_values`, for json, follow the same rules.
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +30,8 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
 _ZONE = r"(?:Z|[+-](?:(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|18(?::?00)?))"
 _INSTANT = rf"^(?P<day>{DAY})(?:[ T](?P<clock>{_CLOCK}) ?(?P<zone>{_ZONE})?)?$"
 _TEXT, _MINUTE, _DAY_LENGTH = pa.string(), 60_000_000, 86_400_000_000
+_INSTANTS, _MICROSECOND = pa.timestamp("us", "UTC"), timedelta(microseconds=1)
+_LATE = datetime(2037, 1, 1)  # after that year pyarrow knows no change of the clocks
 _YEAR_1 = -62_135_596_800_000_000  # in microseconds; there is no year 0
 
 
@@ -151,7 +154,7 @@ def _decimals(plain: Texts, kind: str, guessed: bool) -> Texts:
     # Zeros after the last decimal are dropped, and only these: `10` has none.
     trimmed = pc.replace_substring_regex(plain, rf"^(-?[0-9]+\.[0-9]{{{scale}}})0+$", r"\1")
     shape = f"^-?{whole}" + (rf"(?:\.[0-9]{{1,{scale}}})?$" if scale else r"(?:\.0*)?$")
-    fits = matches(trimmed, shape)
+    fits = pc.and_(matches(trimmed, shape), pc.invert(pc.ends_with(plain, ".")))
     whole_only = trimmed if scale else pc.replace_substring_regex(trimmed, r"\..*", "")
     found = _where(fits, whole_only).cast(wanted)
     exponent = pc.and_(matches(plain, f"^{NUMBER}$"), matches(plain, "[eE]"))
@@ -172,11 +175,12 @@ def _decimal(text: str, wanted: pa.DataType) -> Decimal | None:
     return found
 
 
-def _each(texts: Texts, convert: Callable[[str], Any], kind: pa.DataType) -> pa.ChunkedArray:
+def _each(texts: Texts, convert: Callable[[Any], Any], kind: pa.DataType) -> pa.ChunkedArray:
     """Return a value for each text, which is computed once for texts that are equal."""
     known = texts.unique().drop_null().to_pylist()
     values = {text: convert(text) for text in known}
-    return pa.chunked_array([[text and values[text] for text in texts.to_pylist()]], kind)
+    found = [None if text is None else values[text] for text in texts.to_pylist()]
+    return pa.chunked_array([found], kind)
 
 
 def _dates(texts: Texts) -> pa.ChunkedArray:
@@ -225,24 +229,25 @@ def _times(
     """Return the instants of texts, and which of them are of an hour that is twice; null where the
     text is none."""
     if how.timestamp_format:
-        return _formatted(texts, how)
+        return _formatted(texts, how)[:2]
     if (plain := _plain_times(texts)) is not None:
         return _instants(plain, how.time_zone)
     day, clock, zone = _parts(texts)
     if guessed:  # a day alone is no time
         day = _where(pc.not_equal(clock, ""), day)
     local, bare = _local(day, clock), pc.equal(zone, "")
-    here, repeated = _instants(local, how.time_zone)
-    repeated = pc.and_(repeated, pc.fill_null(bare, False))
+    first, last = _shown_at(local, how.time_zone)
+    here = _where(pc.equal(first, last), first)
+    repeated = pc.and_(pc.fill_null(pc.not_equal(first, last), False), pc.fill_null(bare, False))
     if pc.all(pc.fill_null(bare, True)).as_py():
         return here, repeated
-    instants = pc.subtract(local.cast(pa.int64()), _offsets(zone)).cast(pa.timestamp("us", "UTC"))
+    instants = pc.subtract(local.cast(pa.int64()), _offsets(zone)).cast(_INSTANTS)
     if guessed:
-        shown = pc.local_timestamp(instants.cast(pa.timestamp("us", how.time_zone)))
         full = pc.and_(
             matches(zone, "^(?:Z|.[0-9]{2}:?[0-9]{2})$"), pc.invert(matches(zone, "-00:?00"))
         )
-        instants = _where(pc.and_(full, pc.equal(shown, local)), instants)
+        shown = pc.or_(pc.equal(instants, first), pc.equal(instants, last))
+        instants = _where(pc.and_(full, shown), instants)
     return pc.if_else(bare, here, instants), repeated
 
 
@@ -263,21 +268,47 @@ def _plain_times(texts: Texts) -> pa.ChunkedArray | None:
 def _instants(local: pa.ChunkedArray, time_zone: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Return the instants at which the clocks of a zone show times, null for a time that they leave
     out or show twice; and which are shown twice."""
-    utc = pa.timestamp("us", "UTC")
+    first, last = _shown_at(local, time_zone)
+    once = pc.equal(first, last)
+    return _where(once, first), pc.fill_null(pc.invert(once), False)
+
+
+def _shown_at(local: pa.ChunkedArray, time_zone: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the first and the last instant at which the clocks of a zone show times, null for a
+    time that they leave out."""
     if time_zone == "UTC":
-        return local.cast(utc), pc.fill_null(pc.not_equal(local, local), False)
+        return (local.cast(_INSTANTS),) * 2
     first, last = (
         pc.assume_timezone(local, time_zone, ambiguous=which, nonexistent=which)
         for which in ("earliest", "latest")
     )
-    there = pc.equal(pc.local_timestamp(first), local)  # not left out by the clocks
-    repeated = pc.fill_null(pc.and_(there, pc.not_equal(first, last)), False)
-    return _where(pc.and_(there, pc.equal(first, last)), first).cast(utc), repeated
+    there = pc.equal(pc.local_timestamp(first), local)
+    late = pc.fill_null(pc.greater_equal(local, pa.scalar(_LATE)), False)
+    if pc.any(late).as_py():
+        first, last = (
+            pc.if_else(late, _late(_where(late, local), time_zone, fold), one.cast(_INSTANTS))
+            for fold, one in enumerate((first, last))
+        )
+        there = pc.if_else(late, pc.less_equal(first, last), there)
+    return _where(there, first).cast(_INSTANTS), _where(there, last).cast(_INSTANTS)
 
 
-def _formatted(texts: Texts, how: TextOptions) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Return what `_times` does of texts in a format. A weekday must be that of the day, and an
-    offset the one that the zone has at the time."""
+def _late(local: pa.ChunkedArray, time_zone: str, fold: int) -> pa.ChunkedArray:
+    """Return the instants of times by the rule that a zone has from some year on."""
+    zone = ZoneInfo(time_zone)
+
+    def offset(at: datetime) -> int:
+        return (at.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta()) // _MICROSECOND
+
+    offsets = _each(local, offset, pa.int64())
+    return pc.subtract(local.cast(pa.int64()), offsets).cast(_INSTANTS)
+
+
+def _formatted(
+    texts: Texts, how: TextOptions
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray, pa.ChunkedArray]:
+    """Return what `_times` does of texts in a format, and the times of the clocks. A weekday must
+    be that of the day, and an offset the one that the zone has at the time."""
     parts = parts_of(texts, how.timestamp_format)
     local = _local(parts.day, parts.clock)
     if parts.weekday is not None:
@@ -285,10 +316,10 @@ def _formatted(texts: Texts, how: TextOptions) -> tuple[pa.ChunkedArray, pa.Chun
         local = _where(pc.equal(weekdays(days, parts.weekday), parts.weekday), local)
     found, repeated = _instants(local, how.time_zone)
     if parts.zone is None:
-        return found, repeated
+        return found, repeated, local
     offsets = pc.subtract(local.cast(pa.int64()), found.cast(pa.int64()))
     shown = shown_offsets(offsets, parts.zone, zulu=parts.zulu)
-    return _where(pc.equal(shown, parts.zone), found), repeated
+    return _where(pc.equal(shown, parts.zone), found), repeated, local
 
 
 def _offsets(zone: Texts) -> pa.ChunkedArray:
@@ -305,8 +336,8 @@ def _offsets(zone: Texts) -> pa.ChunkedArray:
 
 def _local_times(texts: Texts, how: TextOptions) -> pa.ChunkedArray:
     if how.timestamp_format:
-        found = _formatted(texts, how)[0].cast(pa.timestamp("us", how.time_zone))
-        return pc.local_timestamp(found)
+        found, _, local = _formatted(texts, how)
+        return _where(pc.is_valid(found), local)
     day, clock, zone = _parts(texts)
     blank = pc.or_(pc.not_equal(zone, ""), pc.ends_with(texts, " "))
     return _where(pc.invert(blank), _local(day, clock))
