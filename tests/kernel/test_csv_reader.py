@@ -1,5 +1,6 @@
 """Csv files as rows of texts: exactly what the file has, whoever wrote it."""
 
+import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from tests.chance import cases, random_for
 from weir.errors import InvalidInput
 from weir.inputs import csv_pieces
+from weir.inputs.csv_header import header
 from weir.inputs.csv_pieces import Csv, looked_at, pieces_of, rows_of
 from weir.kernel.csv_reader import is_utf8
 from weir.kernel.text_options import TextOptions
@@ -141,6 +143,19 @@ def test_files_are_read_alike_in_whatever_pieces(
     found, numbers, malformed = read(text, how, most=random.randrange(1, 500))
     assert [row for row in found if row[1] != "3"] == [(k, n) for k, n in wanted if n != "3"]
     assert (numbers, malformed) == (list(range(len(found))), [])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [rb"a\,b,c", rb'"a\b",c', rb'"a\"b",c', b'"a""b",c', b'"a" ,b', b'"a"b,c', b'"a\r\nb",'],
+)
+def test_a_header_line_has_the_values_of_a_row(first: bytes) -> None:
+    for escape in ("\\", ""):
+        how = TextOptions(escape=escape, header=False)
+        text = b"\n" + first + b"\r\n"
+        names = header(io.BytesIO(text), "a.csv", how).names
+        [row] = rows(text, how, tuple(map(str, range(len(names)))))
+        assert names == [one or "" for one in row]
 
 
 def test_a_quote_that_is_never_closed_is_found_with_its_line() -> None:

@@ -1,7 +1,6 @@
 """The header lines of csv files: the columns that they name, and that all files name the same."""
 
 import codecs
-import csv
 import io
 import re
 from collections.abc import Sequence
@@ -13,8 +12,7 @@ from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.files import Inputs
 from weir.inputs.unreadable import text_of
-from weir.kernel.csv_quotes import BLANKS
-from weir.kernel.csv_reader import is_utf8
+from weir.kernel.csv_reader import NotClosed, first_row, is_utf8
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.names import shortened, unstorable
 from weir.model.schema import Field, plain, show
@@ -124,21 +122,14 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
     lines = io.StringIO(text, newline="").readlines()
     if lines:
         how = _told(lines[0], how)
-    kept = lines[how.skip_lines :]
-    while kept and not _is_row(kept[0], how):
-        kept.pop(0)
-    escape = how.escape if how.escape not in ("", how.quote) else None
-    records = csv.reader(
-        kept, delimiter=how.separator, quotechar=how.quote or None, escapechar=escape,
-        quoting=csv.QUOTE_MINIMAL if how.quote else csv.QUOTE_NONE, strict=True,
-    )  # fmt: skip
+    text = "".join(lines[how.skip_lines :])
     try:
-        found = next(records, [])
-    except csv.Error as error:
-        raise InvalidInput(
-            "header_invalid", f"the header line of {path!r} can't be read: {error}."
-        ) from None
-    if len(start) == LONGEST_HEADER and records.line_num > 0 and not _ends(text):
+        found, end = first_row(text, how)
+    except NotClosed as error:
+        found, end = [], len(text)
+        if len(start) < LONGEST_HEADER:
+            raise not_closed(path, error.line + how.skip_lines, how) from None
+    if len(start) == LONGEST_HEADER and end == len(text):
         raise InvalidInput(
             "header_invalid",
             f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; check that it "
@@ -162,15 +153,6 @@ def _told(line: str, how: TextOptions) -> TextOptions:
         return how
     separator = match[1] if how.separator == "," else how.separator
     return replace(how, separator=separator, skip_lines=1)
-
-
-def _is_row(line: str, how: TextOptions) -> bool:
-    """Return whether Spark takes a line for a row: it passes over blank lines and comments."""
-    return bool(line.strip(BLANKS)) and not (how.comment and line.startswith(how.comment))
-
-
-def _ends(text: str) -> bool:
-    return "\n" in text or "\r" in text
 
 
 def check_text_of(path: str, found: Finding) -> None:

@@ -75,6 +75,17 @@ def read_fields(
         raise NotClosed(lines + len(_LINE.findall(rest, 0, place)) + 1)
 
 
+def first_row(text: str, how: TextOptions) -> tuple[list[str], int]:
+    """Return the values of the first row of a text, none if it has no row, and where it ends.
+    Raises NotClosed."""
+    for begin, end, _, values in _rows(text, how):
+        if values is None:
+            raise NotClosed(len(_LINE.findall(text, 0, end)) + 1)
+        if text[begin:end].strip(BLANKS):
+            return [value or "" for value in values], end
+    return [], len(text)
+
+
 def _with_nulls(found: CsvRows, how: TextOptions) -> CsvRows:
     if not how.null_value:
         return found
