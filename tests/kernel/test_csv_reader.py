@@ -12,7 +12,8 @@ from tests.chance import cases, random_for
 from weir.errors import InvalidInput
 from weir.inputs import csv_pieces
 from weir.inputs.csv_header import header
-from weir.inputs.csv_pieces import Csv, looked_at, pieces_of, rows_of
+from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
+from weir.inputs.csv_rows import CsvValues
 from weir.kernel.csv_reader import is_utf8
 from weir.kernel.text_options import TextOptions
 
@@ -161,6 +162,31 @@ def test_a_header_line_has_the_values_of_a_row(first: bytes) -> None:
 def test_a_quote_that_is_never_closed_is_found_with_its_line() -> None:
     with pytest.raises(InvalidInput, match=r"quotes that open in line 3 of 'a.csv' are never"):
         rows(b'k,n\na,1\nb,"2\nc,3\n', TextOptions())
+
+
+def test_bytes_that_are_not_utf8_are_found_before_quotes_that_they_may_close(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_pieces, "FIELDS", 20)
+    text = b'k,n\na"b"c,1\n"xxxxxxxxxxxxxxx\nyyyyyyyyyy\xff",2\n' + b"z,1\n" * 8
+    (tmp_path / "a.csv").write_bytes(text)
+    csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), TextOptions())
+    _, [looked] = looked_at(csv, [Piece(0, by_fields=True)], run)
+    assert looked.finding is not None
+    assert looked.finding.not_utf8 == 1
+
+
+def test_a_row_that_is_set_aside_is_written_so_that_it_reads_the_same(tmp_path: Path) -> None:
+    how = TextOptions(escape="\\", comment="#", header=False)
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}}
+              for name, kind in (("k", "string"), ("n", "long"))]  # fmt: skip
+    for first in (b'"#a"', rb'"a,\\"', rb'"\"\\"', b"a\\", b'""'):
+        text = first + b",x\n"
+        (tmp_path / "a.csv").write_bytes(text)
+        csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), how)
+        [table] = CsvValues(csv, [Piece(0)], fields).tables(Piece(0))
+        [mark] = table["_weir_malformed"].to_pylist()
+        assert rows(mark["row"].encode() + b"\n", how) == rows(text, how)
 
 
 def test_bytes_that_are_not_utf8_are_found() -> None:

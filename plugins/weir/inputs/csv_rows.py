@@ -131,7 +131,8 @@ def _marks(rows: Sequence[_Bad]) -> pa.Array:
 
 def _written(row: Sequence[str | None], how: TextOptions) -> str:
     """Return a row as a csv file has it."""
-    special = (how.separator, how.quote or how.separator, "\n", "\r")
+    special = (how.separator, how.quote or how.separator, how.comment or how.separator, "\n", "\r")
+    escape = how.escape or how.quote
     cells = []
     for one in row:
         if one is None:
@@ -139,7 +140,9 @@ def _written(row: Sequence[str | None], how: TextOptions) -> str:
         elif one == "":
             cells.append(how.quote * 2)
         elif how.quote and any(sign in one for sign in special):
-            escaped = one.replace(how.quote, (how.escape or how.quote) + how.quote)
+            escaped = one.replace(escape, escape * 2)
+            if escape != how.quote:
+                escaped = escaped.replace(how.quote, escape + how.quote)
             cells.append(f"{how.quote}{escaped}{how.quote}")
         else:
             cells.append(one)
