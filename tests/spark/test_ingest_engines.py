@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.digests import sum_of_rows
 from tests.kernel.texts import DECLARED, GUESSED, NOT_KEPT
 from tests.spark.installation import Installation
 from weir.arrow.ingest import stage_files
@@ -40,8 +41,7 @@ def facts(weir: Installation, stream: StreamName) -> Any:
         s=str(stream),
     )
     digests = weir.query(f"SELECT clock, digest FROM time_index WHERE {of}", s=str(stream))
-    # A digest is the sum of the hashes of rows, times a number of their clock.
-    sums = sorted(int(d) * pow(2 * int(c) + 1, -1, 1 << 64) % (1 << 64) for c, d in digests)
+    sums = sorted(sum_of_rows(int(digest), int(clock)) for clock, digest in digests)
     rejected = []
     if weir.query("SELECT 1 FROM stream WHERE stream_name = :s", s=str(stream.rejected)):
         rejected = weir.read(stream.rejected, "stream").drop(columns=["_clock"]).values.tolist()
