@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import weir
-from weir.spark.base.session import is_connect
+from weir.spark.base.session import follow_named_python, is_connect
 
 _PACKAGE = Path(weir.__file__).resolve().parent
 _have: WeakSet[Any] = WeakSet()  # contexts and sessions of Connect whose workers got the code
@@ -44,12 +44,15 @@ def with_own_code(spark: SparkSession) -> Iterator[None]:
         return
     context = spark.sparkContext
     if not str(context.master).startswith("local"):
+        follow_named_python(context)
         _send(context, context.addPyFile)
         yield
         return
     with _lock:  # what is set is the session's: nobody else may see it
         python, environment = context.pythonExec, dict(context.environment)
-        if not _names_python(context):
+        if _names_python(context):
+            follow_named_python(context)
+        else:
             context.pythonExec = sys.executable
         search(spark, [str(_PACKAGE.parent)])
         try:

@@ -124,7 +124,17 @@ def session(name: str) -> SparkSession:
         # PySpark's own handler calls the JVM in the middle of another call, which fails loudly.
         signal.signal(signal.SIGINT, before)
     _be_quiet(made)
+    follow_named_python(made.sparkContext)
     return made
+
+
+def follow_named_python(context: SparkContext) -> None:
+    """Let the workers of a context have the Python that its settings name. PySpark itself looks at
+    PYSPARK_PYTHON only, which spark-submit makes of the setting, and which a program that was
+    started without it does not have."""
+    named = context.getConf().get("spark.pyspark.python")
+    if named and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = named
 
 
 def _without_waiting() -> dict[str, Any]:
