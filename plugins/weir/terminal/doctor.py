@@ -18,6 +18,7 @@ from weir.operations.examination import Check, examine, not_writable, wrong
 from weir.operations.jobs import ACTIONS
 from weir.settings import Settings
 from weir.spark.base.java import find_java
+from weir.terminal.doctor_cluster import check_cluster, use_named_master
 from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
 from weir.warehouse.filesystem import filesystem, needs_hadoop
@@ -35,7 +36,8 @@ _SHORT_WAITS = (
 
 
 def doctor(settings: Settings, given: argparse.Namespace) -> int:
-    """Check database, rights, warehouse, folders, Java, Spark and Airflow, and say what to do.
+    """Check database, rights, warehouse, folders, Java, Spark, its executors and Airflow, and say
+    what to do.
     The exit status is 1 if something is wrong."""
     checks = list(_checks(settings))
     if given.json:
@@ -51,6 +53,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield Check("settings", True, f"{config or 'defaults'}, state folder {settings.state}")
     yield _java()
     yield _package("pyspark", "Spark", "append files and run consumers")
+    master = use_named_master()
     _start_hadoop(settings)
     try:
         database = open_database(settings)
@@ -59,6 +62,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     else:
         with database:
             yield from examine(settings, database, {"upkeep": _periodic})
+    yield from check_cluster(settings, master)
     yield from _folders(settings)
     yield from _packages(settings)
     yield _package("apache-airflow", "Airflow", "schedule the jobs and show forms")
