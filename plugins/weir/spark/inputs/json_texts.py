@@ -25,6 +25,7 @@ LONG_NUMBER = r"[0-9][0-9.]{15,}|[0-9][eE][+-]?[0-9]{2,}"
 _FLOAT = r'^-?[0-9]+\.[0-9]+(?:E-?[0-9]+)?$|^"|^[{\[].*[0-9][.eE][0-9+-]'
 _CORRUPT = "_corrupt"
 _PIECE = "_weir_piece"
+_FAULT = "struct<column:string,text:string,type:string>"
 _SPECIAL = r"^(?:NaN|[+-]?(?:INF|Infinity))$"
 
 
@@ -122,7 +123,7 @@ class Texts:
             self._faulty(event.getField(one["name"]), one["type"], one["name"])
             for one in self.fields
         ]
-        return F.coalesce(*faults)
+        return F.coalesce(*faults, F.lit(None).cast(_FAULT))
 
     def values(self, exact: Column) -> Column:
         """Return the list with the values in the types of the columns."""
@@ -170,7 +171,7 @@ class Texts:
     def _faulty(self, found: Column, kind: Any, path: str) -> Column:
         if isinstance(kind, str):
             if kind == "string":
-                return F.lit(None).cast("struct<column:string,text:string,type:string>")
+                return F.lit(None).cast(_FAULT)
             wrong = found.isNotNull() & self._leaf(found, kind).isNull()
             return F.when(wrong, fault(path, self.bare(found), kind))
         if kind["type"] == "struct":
