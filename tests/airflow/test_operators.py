@@ -145,7 +145,7 @@ def test_an_error_says_in_words_of_a_program_what_to_pass(
             task_id="t",
             stream=f"{lane.name}-2",
             routing_key="key",
-            schema="key string",
+            schema="key decimal(3)",  # which only Spark makes texts of
             engine="pyarrow",
         )
         twice = CreateStreamOperator(

@@ -64,6 +64,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
     stream = weir.create(segments=3)
     root = Path(weir.input)
     monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
+    monkeypatch.setattr(csv_tasks, "MOST", 1 << 20)
     paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):

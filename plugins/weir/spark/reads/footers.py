@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -24,13 +25,13 @@ def looker(spark: Callable[[], SparkSession], *, few: int = 1) -> Look:
     def look(warehouse: str, files: Sequence[Recorded]) -> list[Wrong]:
         if len(files) < few or only_by_jvm(warehouse):
             return look_here(warehouse, files)
-
-        def look_at_part(part: Sequence[Recorded]) -> str:
-            return json.dumps(look_here(warehouse, part))
-
         parts = [[part] for part in divided(spark(), files, _SHARE)]
-        answers = called_in_tasks(spark(), look_at_part, parts)
+        answers = called_in_tasks(spark(), partial(_look_at_part, warehouse), parts)
         return [[(kind, words) for kind, words in wrong]
                 for answer in answers for wrong in json.loads(answer)]  # fmt: skip
 
     return look
+
+
+def _look_at_part(warehouse: str, files: Sequence[Recorded]) -> str:
+    return json.dumps(look_here(warehouse, files))
