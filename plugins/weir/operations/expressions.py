@@ -43,9 +43,10 @@ def checked_columns(text: str, key: str | None, spark: "Callable[[], SparkSessio
             )
     column = None if key is None else plain_column(key)
     if key is not None and (column is None or types[column.lower()] not in KEY_TYPES):
+        session = spark()  # which says first if there may be none
         from weir.spark.users.expressions import check_key
 
-        check_key(spark(), key, fields)
+        check_key(session, key, fields)
     return fields
 
 
