@@ -72,6 +72,7 @@ def check_cluster(settings: Settings, master: str) -> Iterator[Check]:
     if master.startswith("local"):
         return
     try:
+        from weir.spark.base.executors import probe
         from weir.spark.base.session import start_jvm
 
         start_jvm()
@@ -79,9 +80,12 @@ def check_cluster(settings: Settings, master: str) -> Iterator[Check]:
         return  # the lines about Java and Spark say it
     found: list[Check] = []
     # What waits for a cluster can't be stopped; it ends with this process.
-    looking = threading.Thread(target=lambda: found.extend(_look(settings, master)), daemon=True)
-    looking.start()
-    looking.join(WAIT)
+    with probe(settings.warehouse) as name:  # which is deleted though nobody answers
+        looking = threading.Thread(
+            target=lambda: found.extend(_look(settings, master, name)), daemon=True
+        )
+        looking.start()
+        looking.join(WAIT)
     yield from list(found) or [
         Check(_WHAT, False, f"none of {master} answers within {WAIT} s",
               "look at its page: it needs a worker with free cores and memory, and its executors "
@@ -89,7 +93,7 @@ def check_cluster(settings: Settings, master: str) -> Iterator[Check]:
     ]  # fmt: skip
 
 
-def _look(settings: Settings, master: str) -> list[Check]:
+def _look(settings: Settings, master: str, name: str) -> list[Check]:
     from weir.spark.base.executors import lacking, seen_by_tasks
     from weir.spark.base.session import session
     from weir.spark.failures.causes import sentence
@@ -99,8 +103,8 @@ def _look(settings: Settings, master: str) -> list[Check]:
         spark = session("weir doctor")
         python = _named_python(spark)
         try:
-            return said(master, python, settings.warehouse,
-                        seen_by_tasks(spark, settings.warehouse))  # fmt: skip
+            seen = seen_by_tasks(spark, settings.warehouse, name)
+            return said(master, python, settings.warehouse, seen)
         except WeirError as error:
             if error.code != "executors_lack_package":
                 return [wrong(_WHAT, error)]

@@ -21,6 +21,7 @@ from weir.warehouse.marker import MARKER
 
 NEEDED = ("pyarrow", "numpy", "xxhash")  # beside Weir's code, which comes with the job
 _TASKS = 64  # at most: enough to meet most executors
+_CONTENT = b"weir doctor\n"
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,11 @@ class Seen:
     shares: bool | None = None
 
 
-def seen_by_tasks(spark: SparkSession, warehouse: str) -> list[Seen]:
-    """Return what tasks on the executors see, by the way that appends go. Raises what Spark raises,
-    and InvalidInput if a package is missing there."""
+def seen_by_tasks(spark: SparkSession, warehouse: str, name: str) -> list[Seen]:
+    """Return what tasks on the executors see, by the way that appends go. `name`: of the file of
+    `probe`. Raises what Spark raises, and InvalidInput if a package is missing there."""
     count = min(_TASKS, spark.sparkContext.defaultParallelism)
-    with _probe(warehouse) as name:
-        answers = called_in_tasks(spark, _look, [[(warehouse, name)]] * count)
+    answers = called_in_tasks(spark, _look, [[(warehouse, name)]] * count)
     return sorted({Seen(**json.loads(one)) for one in answers}, key=lambda seen: seen.host)
 
 
@@ -65,24 +65,24 @@ def _look(given: tuple[str, str]) -> str:
 
     (warehouse, name), problem, shares = given, "", None
     try:
-        system, base = filesystem(warehouse)
-    except InvalidInput:  # only a JVM reaches it: tasks hand their files to the driver
-        pass
-    else:
-        if name:
-            own = f"{base}/{_new_name()}"
-            try:
+        with suppress(InvalidInput):  # only a JVM reaches it: tasks hand their files to the driver
+            system, base = filesystem(warehouse)
+            if name:
                 shares = system.get_file_info(f"{base}/{name}").is_file
-                with system.open_output_stream(own) as out:
-                    out.write(b"weir doctor\n")
-                system.delete_file(own)
-            except OSError as error:
-                problem = (str(error).splitlines() or [type(error).__name__])[0]
+                _write_and_delete(system, f"{base}/{_new_name()}")
+    except OSError as error:
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
     return json.dumps({
         "host": socket.gethostname(), "python": sys.executable,
         "version": platform.python_version(), "pyarrow": pa.__version__,
         "problem": problem, "shares": shares,
     })  # fmt: skip
+
+
+def _write_and_delete(system: fs.FileSystem, path: str) -> None:
+    with system.open_output_stream(path) as out:
+        out.write(_CONTENT)
+    system.delete_file(path)
 
 
 def _new_name() -> str:
@@ -92,19 +92,17 @@ def _new_name() -> str:
 
 
 @contextmanager
-def _probe(warehouse: str) -> Iterator[str]:
+def probe(warehouse: str) -> Iterator[str]:
     """Write a file into the warehouse while a block runs, and yield its name; an empty one if that
     can't be done here, or if there is no warehouse yet."""
-    system, base = filesystem(warehouse)
-    name = _new_name()
-    try:
-        if system.get_file_info(base).type == fs.FileType.NotFound:
-            name = ""
-        else:
-            with system.open_output_stream(f"{base}/{name}") as out:
-                out.write(b"weir doctor\n")
-    except OSError:  # the line about the warehouse says it
-        name = ""
+    name = ""
+    with suppress(OSError, InvalidInput):  # the line about the warehouse says it
+        system, base = filesystem(warehouse)
+        if system.get_file_info(base).type != fs.FileType.NotFound:
+            new = _new_name()
+            with system.open_output_stream(f"{base}/{new}") as out:
+                out.write(_CONTENT)
+            name = new
     try:
         yield name
     finally:
