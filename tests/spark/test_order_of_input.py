@@ -19,6 +19,7 @@ from weir.controller.transactions import InputFile
 from weir.inputs.files import BLOCK_BITS, Inputs, find_inputs
 from weir.kernel.attempt import Attempt
 from weir.kernel.text_options import TextOptions
+from weir.spark.appends import stage
 from weir.spark.inputs import csv_tasks
 from weir.spark.inputs.rows import read_inputs
 
@@ -155,3 +156,22 @@ def test_blocks_of_a_text_file_of_any_size_have_numbers_of_their_own(size: int) 
     last_block = (size - 1) >> inputs.block_shift
     assert last_block < 1 << BLOCK_BITS
     assert inputs.block_shift >= 22
+
+
+def test_a_csv_file_whose_keys_only_spark_computes_is_written_by_many_tasks(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark knows nothing of the size of what its tasks read, and would take it for little."""
+    monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
+    monkeypatch.setattr(csv_tasks, "MOST", 1 << 20)
+    monkeypatch.setattr(stage, "MANY_FILES", 1)
+    monkeypatch.setattr(stage, "SMALL_FILE", 1 << 14)
+    path = write(Path(weir.input), "large", 0, 20_000, "csv")
+    for name, key in (("plain", "k"), ("computed", "upper(k)")):
+        done = weir.ingest(weir.create(f"s/{name}", key, segments=2), [path], "csv")
+        assert done.events == 20_000
+        assert done.files > 2, "one task wrote all of it"
+    monkeypatch.setattr(stage, "SMALL_FILE", 1 << 30)
+    for name, key in (("few", "k"), ("few-computed", "upper(k)")):
+        done = weir.ingest(weir.create(f"s/{name}", key, segments=2), [path], "csv")
+        assert (done.events, done.files) == (20_000, 2), "tasks wrote small files"

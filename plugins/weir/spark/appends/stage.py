@@ -7,7 +7,7 @@ would write small files. The workers of Spark know no database.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,9 +18,10 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.stage import Layout
 from weir.model.names import check_user_columns
-from weir.model.schema import SEQ
+from weir.model.schema import SEQ, Field
 from weir.spark.appends.computed import Computed, computed_of, needs_spark
 from weir.spark.appends.tasks import write_rows
+from weir.spark.base.in_tasks import Rows
 from weir.spark.base.left_over import delete_left_over
 from weir.spark.base.progress import watched
 from weir.spark.base.routing import routing_steps, segment_ordinal
@@ -57,47 +58,58 @@ def stage(
     time that is no plain column.
     """
     attempt, warehouse = opened[-1], app.settings.warehouse
-    frame, read = _frame(rows, attempt)
-    known = {SEQ, MALFORMED}
-    if read is not None:
-        fields = read.fields
-    else:
-        fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
-        if SEQ not in frame.columns:
-            check_user_columns(frame.columns)  # the rank would replace a column of that name
-    if read is not None or is_connect(frame):
-        computed = Computed(frame)
-    else:
-        computed = computed_of(attempt, frame, fields, app.say)
+    frame, fields, read, size = _source(rows, attempt)
+    by_kernel = read is not None or is_connect(frame)
+    computed = Computed(frame) if by_kernel else computed_of(attempt, frame, fields, app.say)
     layout = Layout.of(warehouse, attempt, fields, INSTEAD, computed.names)
     layout.fit.announce(app.say)
     frame, by_segment = computed.frame, False
     with _computing(app, frame, attempt), computed.explaining():
-        if read is None and not is_connect(frame):
-            frame, by_segment = _in_order(frame, layout)
-        reads = None if read is None else read.read
-        written = write_rows(frame, layout, read=reads, by_segment=by_segment)
+        if not by_kernel:
+            frame, by_segment = _in_order(frame, layout, size)
+        written = write_rows(frame, layout, read=read, by_segment=by_segment)
     staged = layout.staged(written)
     delete_left_over(warehouse, attempt.folder, staged.paths)
     computed.check(warehouse, attempt, layout.fit.fields, staged.files)
     return staged_rejected(app, staged, opened, origin, row)
 
 
-def _frame(rows: DataFrame | FromTasks, attempt: Attempt) -> tuple[DataFrame, FromTasks | None]:
-    """Return a DataFrame of the rows, or of the tasks that read them as they write them: that is
-    done if nothing of the rows is left to Spark."""
+class _Source(NamedTuple):
+    """The rows of an attempt and their columns. `read`: if tasks read the rows as they write them,
+    of whose numbers the frame is; `size`: in bytes, if it is known better than by Spark."""
+
+    frame: DataFrame
+    fields: list[Field]
+    read: Rows | None = None
+    size: int | None = None
+
+
+def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
+    """Return where rows come from. Tasks read them as they write them if nothing of the rows is
+    left to Spark, neither a computation nor a shuffle."""
     if isinstance(rows, DataFrame):
-        return rows, None
-    few = len(attempt.segments) <= MANY_SEGMENTS
-    if few and rows.rows_by_driver is None and not needs_spark(attempt, rows.fields):
-        return rows.tasks, rows
-    return rows.frame(), None
+        frame, size = rows, None
+    else:
+        folders = len(attempt.segments) + 1
+        shuffled = folders > MANY_SEGMENTS or _makes_small_files(rows.count, folders, rows.bytes)
+        if rows.rows is None and not shuffled and not needs_spark(attempt, rows.fields):
+            return _Source(rows.tasks, rows.fields, rows.read)
+        frame, size = rows.frame(), rows.bytes
+    known = {SEQ, MALFORMED}
+    fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
+    if SEQ not in frame.columns:
+        check_user_columns(frame.columns)  # the rank would replace a column of that name
+    return _Source(frame, fields, size=size)
+
+
+def _makes_small_files(tasks: int, folders: int, size: int) -> bool:
+    """Return whether so many tasks would write very many small files."""
+    return tasks * folders > MANY_FILES and size < SMALL_FILE * tasks * folders
 
 
 @contextmanager
 def _computing(app: Installation, frame: DataFrame, attempt: Attempt) -> Iterator[None]:
-    """Run a block that computes the rows of a DataFrame, and say how far it is. The settings of its
-    session say how csv files are read."""
+    """Run a block that computes the rows of a DataFrame, and say how far it is."""
     if is_connect(frame):
         yield
         return
@@ -106,20 +118,21 @@ def _computing(app: Installation, frame: DataFrame, attempt: Attempt) -> Iterato
         yield
 
 
-def _in_order(frame: DataFrame, layout: Layout) -> tuple[DataFrame, bool]:
+def _in_order(frame: DataFrame, layout: Layout, size: int | None) -> tuple[DataFrame, bool]:
     """Return the rows, and whether each task has them by segment. They are shuffled if each task
     would write many small files, because there is little data or there are many tasks, and sorted
-    in their tasks if these would write many files at a time. Spark estimates the size of the data,
-    unless it comes from outside a plan."""
+    in their tasks if these would write many files at a time. Spark estimates the size of the data
+    if that is not known, unless it comes from outside a plan."""
     folders = len(layout.attempt.segments) + 1
     query = frame._jdf.queryExecution()
     many_files = (tasks := _tasks(query.executedPlan())) * folders > MANY_FILES
     if not many_files and folders <= MANY_SEGMENTS:
         return frame, False
-    size = int(str(query.optimizedPlan().stats().sizeInBytes()))
+    if size is None:
+        size = int(str(query.optimizedPlan().stats().sizeInBytes()))
     if many_files and size >= _UNKNOWN:
         routed = _routed(frame, layout).repartition(_ORDINAL)
-    elif many_files and size < SMALL_FILE * tasks * folders:
+    elif _makes_small_files(tasks, folders, size):
         fewer = max(1, min(tasks, size // (8 * SMALL_FILE) + 1))
         routed = _routed(frame, layout).repartition(fewer, _ORDINAL)
     elif folders > MANY_SEGMENTS and size > _TASK_BYTES * tasks:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.failures.causes import of_worker
+from weir.spark.failures.causes import raising_own
 
 T = TypeVar("T")
 
@@ -23,6 +22,18 @@ def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
     """Yield the numbers of the tasks whose rows these are."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
+
+
+def grouped(items: Sequence[T], sizes: Iterable[int], most: int) -> list[list[T]]:
+    """Return items in groups that follow one another, each of at most so much, or of one item."""
+    groups, left = list[list[T]](), 0
+    for item, size in zip(items, sizes, strict=True):
+        if not groups or left < size:
+            groups.append([])
+            left = most
+        groups[-1].append(item)
+        left -= size
+    return groups
 
 
 def divided(spark: SparkSession, items: Sequence[T], least: int) -> list[Sequence[T]]:
@@ -51,10 +62,6 @@ def called_in_tasks(
         found = tasks_of(spark, len(groups)).mapInArrow(
             task, "task long, place long, answer string"
         )
-    try:
+    with raising_own():
         rows = found.collect()
-    except PythonException as error:
-        if own := of_worker(error):
-            raise own from error
-        raise
     return [row.answer for row in sorted(rows, key=lambda row: (row.task, row.place))]

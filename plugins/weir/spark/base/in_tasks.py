@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PythonException
 from pyspark.sql import DataFrame
 
 from weir.errors import InvalidInput
 from weir.kernel.folder_files import Folder, FolderFile
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.failures.causes import of_worker
+from weir.spark.failures.causes import raising_own
 from weir.warehouse.filesystem import filesystem, make_folder, only_by_jvm
 
 # What a task answers: the paths and contents of files that it hands over, then what it wrote.
@@ -56,14 +55,10 @@ def write_in_tasks(
         rows, read = frame.selectExpr("struct(*) AS row"), partial(_named, frame.columns)
     with with_own_code(frame.sparkSession):
         answers = rows.mapInArrow(_task(root, read, write), _TYPES)
-    try:
+    with raising_own():
         if not only_by_jvm(root):
             return [_answer_of(row.written) for row in answers.select("written").collect()]
         return _taken_over(answers, root)
-    except PythonException as error:
-        if own := of_worker(error):
-            raise own from error
-        raise
 
 
 def write_files(frame: DataFrame, folder: Folder) -> tuple[list[FolderFile], list[Answer]]:

@@ -7,6 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -79,7 +80,7 @@ def sentence(error: Exception) -> str:
     return failures.first_line(error, message)
 
 
-def of_worker(error: PythonException) -> WeirError | None:
+def _own(error: PythonException) -> WeirError | None:
     """Return the error of Weir that a Python worker raised, or what it lacks; None for others."""
     line = next(reversed(_raised(error)), "")
     if lacking := _NO_MODULE.search(line):
@@ -93,6 +94,18 @@ def of_worker(error: PythonException) -> WeirError | None:
     if found is None or kind is None or not issubclass(kind, WeirError):
         return None
     return kind(found[3], found[2])
+
+
+@contextmanager
+def raising_own() -> Iterator[None]:
+    """Run a block in which workers call functions of Weir. Raises what these raise, if that is an
+    error of Weir, in place of Spark's error about it."""
+    try:
+        yield
+    except PythonException as error:
+        if own := _own(error):
+            raise own from error
+        raise
 
 
 def _raised(error: PythonException) -> list[str]:

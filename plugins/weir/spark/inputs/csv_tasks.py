@@ -14,29 +14,32 @@ from weir.inputs.files import Inputs
 from weir.inputs.rows import MOST_BYTES
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
 from weir.model.schema import SEQ, Field
-from weir.spark.base.calls import called_in_tasks, numbers, tasks_of
+from weir.spark.base.calls import called_in_tasks, grouped, numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
 from weir.warehouse.filesystem import only_by_jvm
 
 LEAST, MOST = 8 << 20, 128 << 20  # about so many bytes are read by one task
-_OPENING = 8 << 10  # the cost of opening a file, in bytes
+OPENING = 8 << 10  # the cost of opening a file, in bytes
 
 
 @dataclass(frozen=True)
 class FromTasks:
-    """Rows that tasks of Spark read: `tasks` has a row for each, and `read` makes the rows with
-    their ranks (`_weir_seq`) and marks (`_weir_malformed`) of these. `fields`: the other columns;
-    `rows_by_driver`: the rows, if only the driver reaches the files."""
+    """Rows that tasks of Spark read: `tasks` has a row for each of so many (`count`), and `read`
+    makes the rows with their ranks (`_weir_seq`) and marks (`_weir_malformed`) of these. `fields`:
+    the other columns; `bytes`: of the files, of which Spark knows nothing; `rows`: the rows, if
+    they are there already, because only the driver reaches the files, or with more columns."""
 
     tasks: DataFrame
+    count: int
     read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     fields: list[Field]
-    rows_by_driver: DataFrame | None = None
+    bytes: int
+    rows: DataFrame | None = None
 
     def frame(self) -> DataFrame:
         """Return the rows as a DataFrame, each task's in their order."""
-        if self.rows_by_driver is not None:
-            return self.rows_by_driver
+        if self.rows is not None:
+            return self.rows
         with with_own_code(self.tasks.sparkSession):
             return self.tasks.mapInArrow(self.read, _struct(self.fields))
 
@@ -67,13 +70,15 @@ def csv_tasks(
                 for table in values.tables(piece):
                     yield from table.to_batches()
 
-    return FromTasks(tasks_of(spark, len(groups)), read, values.fields)
+    tasks = tasks_of(spark, len(groups))
+    return FromTasks(tasks, len(groups), read, values.fields, sum(sizes))
 
 
 def _by_driver(
     spark: SparkSession, inputs: Inputs, known: list[Field] | None, say: Callable[[str], None]
 ) -> FromTasks:
-    if sum(file.bytes for file in inputs.files) > MOST_BYTES:
+    size = sum(file.bytes for file in inputs.files)
+    if size > MOST_BYTES:
         raise InvalidInput(
             "location_not_usable",
             f"{inputs.root!r} can't be opened by Python on Spark's executors, and the driver reads "
@@ -85,20 +90,14 @@ def _by_driver(
     rows = spark.createDataFrame(pa.concat_tables(tables), struct) if tables else None
     if rows is None:
         rows = spark.createDataFrame([], struct)
-    return FromTasks(rows, iter, values.fields, rows)
+    return FromTasks(rows, 1, iter, values.fields, size, rows)
 
 
 def _groups(pieces: Sequence[Piece], sizes: Sequence[int], most: int) -> list[list[Piece]]:
     """Return the pieces of each task, which follow one another."""
-    groups, left = list[list[Piece]](), 0
-    for piece in pieces:
-        size = (sizes[piece.file] if piece.end is None else piece.end) - piece.start + _OPENING
-        if left < size:
-            groups.append([])
-            left = most
-        groups[-1].append(piece)
-        left -= size
-    return groups
+    ends = (sizes[piece.file] if piece.end is None else piece.end for piece in pieces)
+    weights = [end - piece.start + OPENING for end, piece in zip(ends, pieces, strict=True)]
+    return grouped(pieces, weights, most)
 
 
 def _struct(fields: Sequence[Field]) -> StructType:

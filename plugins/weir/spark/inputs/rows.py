@@ -1,12 +1,14 @@
-"""Input files as a DataFrame in which every row has its rank: (index of the file, row in the file).
+"""Input files as rows that have their ranks: (index of the file, row in the file).
 
-Spark packs parts of files by size, so the files Jan, Feb, Mar come out as Mar, Feb, Jan. Here one
-task reads small neighbouring files and sorts their rows by rank, a large file is split as usual,
-and the parts are concatenated, so every task has one contiguous range of ranks.
+Csv files are read by the kernel. Of others, Spark packs parts by size, so the files Jan, Feb, Mar
+come out as Mar, Feb, Jan. Here one task reads small neighbouring files and sorts their rows by
+rank, a large file is split as usual, and the parts are concatenated, so every task has one
+contiguous range of ranks.
 """
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,17 +17,17 @@ from pyspark.sql import functions as F
 from weir.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK, Inputs
 from weir.inputs.folder_names import partitions_of
 from weir.model.schema import SEQ, Field
+from weir.spark.base.calls import grouped
 from weir.spark.base.nanoseconds import AS_LONG
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import private_session
 from weir.spark.inputs.columns import ROW, Columns, columns_of
-from weir.spark.inputs.csv_tasks import FromTasks, csv_tasks
+from weir.spark.inputs.csv_tasks import MOST, OPENING, FromTasks, csv_tasks
 from weir.spark.inputs.partition_columns import with_partitions
 from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
 from weir.warehouse.paths import spark_path
 
-_LEAST, _MOST = 4 << 20, 128 << 20  # about so many bytes are read by one task
-_OPENING = 8 << 10  # the cost of opening a file, in bytes
+_LEAST = 4 << 20  # about so many bytes are read by one task, at least
 # The columns from which the rank is computed.
 _ON_THE_WAY = (FILE, BLOCK, ROW, "_weir_path", "_weir_file", "_weir_id")
 log = logging.getLogger("weir.inputs")
@@ -41,7 +43,6 @@ def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
         spark,
         {
             **(zone if inputs.format == "json" else {}),
-            "spark.sql.legacy.javaCharsets": "true",  # all encodings of `text_options`
             # Java does not compile methods of more bytes, which is twenty times as slow.
             "spark.sql.codegen.hugeMethodLimit": "8000",
             "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
@@ -74,18 +75,12 @@ def read_inputs(
         found = csv_tasks(spark, inputs, known, say, spark.sparkContext.defaultParallelism)
         if not partitions:
             return found
-        return with_partitions(found.frame(), partitions, known, BLOCK_BITS + ROW_BITS)
+        rows = with_partitions(found.frame(), partitions, known, BLOCK_BITS + ROW_BITS)
+        return replace(found, rows=rows)
     columns = columns_of(spark, inputs, known, quarantine, say)
-    weights = [file.bytes + _OPENING for file in inputs.files]
-    target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
-    groups: list[list[int]] = []
-    size = 0
-    for i, weight in enumerate(weights):
-        if not groups or size + weight > target or weight >= target:
-            groups.append([])
-            size = 0
-        groups[-1].append(i)
-        size += weight
+    weights = [file.bytes + OPENING for file in inputs.files]
+    target = max(_LEAST, min(MOST, sum(weights) // spark.sparkContext.defaultParallelism))
+    groups = grouped(range(len(weights)), weights, target)
     parts = [_read_group(spark, inputs, group, columns) for group in groups]
     rows = one_after_another(parts)
     if partitions:

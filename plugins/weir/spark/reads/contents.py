@@ -14,7 +14,7 @@ from weir.errors import InvalidInput
 from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, Field, stored_name, without_metadata
-from weir.spark.base.calls import called_in_tasks
+from weir.spark.base.calls import called_in_tasks, grouped
 from weir.spark.base.exact import quoted
 from weir.spark.base.routing import routing_steps
 from weir.spark.base.session import active
@@ -29,7 +29,7 @@ from weir.warehouse.filesystem import filesystem, only_by_jvm
 # What is damaged or gone was found before.
 _SKIPPING = {"ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"}
 _FILE, _KEY = "_weir_file", "_weir_key"
-_LEAST = 16 << 20  # bytes of files that one task reads
+_AT_ONCE = 16 << 20  # bytes of files that one task reads, about
 
 
 def contents_by_spark(app: Installation) -> Contents:
@@ -57,25 +57,21 @@ def _looked_at(
     if only_by_jvm(warehouse):
         reader = Reader(*filesystem(warehouse), columns)
         return [look_at(reader, *one) for one in files]
-    groups, left = list[list[tuple[File, Sequence[Commit]]]](), 0
-    for one in files:
-        if left <= 0:
-            groups.append([])
-            left = _LEAST
-        groups[-1].append(one)
-        left -= one[0].bytes
 
     def look(one: tuple[File, Sequence[Commit]]) -> str:
         return json.dumps(asdict(look_at(Reader(*filesystem(warehouse), columns), *one)))
 
+    groups = grouped(files, [file.bytes for file, _ in files], _AT_ONCE)
     return [_seen(text) for text in called_in_tasks(app.spark, look, groups)]
 
 
 def _seen(text: str) -> Seen:
     found = json.loads(text)
-    sums = found["sums"] and {int(clock): total for clock, total in found["sums"].items()}
+    sums = found["sums"]
+    if sums is not None:
+        sums = {int(clock): total for clock, total in sums.items()}
     wrong = [(kind, words) for kind, words in found["wrong"]]
-    return Seen(wrong, {} if sums == {} else sums, found["keys"], found["file_hash"])
+    return Seen(wrong, sums, found["keys"], found["file_hash"])
 
 
 def _check_keys(
