@@ -41,6 +41,11 @@ def copied_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return texts
 
 
+def moments(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates, or times of UTC or of no zone, as texts with all digits of a second."""
+    return pa.chunked_array([_moments(chunk) for chunk in column.chunks], pa.string())
+
+
 def json_texts(array: pa.Array) -> Texts:
     """Return the values of an array as JSON; None for a null."""
     kind = array.type
@@ -146,7 +151,11 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _times(array: pa.Array) -> Texts:
-    """Return dates, or times of UTC or of no zone, as texts with all digits of a second."""
+    texts: Texts = _moments(array).to_pylist()
+    return texts
+
+
+def _moments(array: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us"))  # without a zone
         numbers, limits = array.cast(pa.int64()), _MICROSECONDS
@@ -154,9 +163,9 @@ def _times(array: pa.Array) -> Texts:
         numbers, limits = array.cast(pa.int32()), _DAYS
     ends = pc.min_max(numbers).as_py()
     if ends["min"] is None or limits[0] <= ends["min"] <= ends["max"] <= limits[1]:
-        texts: Texts = array.cast(pa.string()).to_pylist()
-        return texts
-    return _each(numbers, date_text if pa.types.is_date32(array.type) else moment_text)
+        return array.cast(pa.string())
+    shown = _each(numbers, date_text if pa.types.is_date32(array.type) else moment_text)
+    return pa.array(shown, pa.string())
 
 
 def _number(text: str) -> str:

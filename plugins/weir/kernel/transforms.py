@@ -1,0 +1,284 @@
+"""Compute columns with their transforms, and conditions (`weir.model.transforms`), of rows.
+
+A value that a transform can't make of a row, such as `int(text)` of `x`, is null there, and the row
+is among those that fail. Types are known from rows that are none.
+"""
+
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.errors import InvalidInput
+from weir.kernel.comparisons import compared
+from weir.kernel.schema import from_arrow
+from weir.kernel.transform_values import (
+    INSTANT,
+    Mask,
+    Outcome,
+    Unfit,
+    Values,
+    day,
+    instant,
+    made,
+    shown,
+    texts_of,
+)
+from weir.model.schema import show
+from weir.model.transform_nodes import Call, Column, Constant, Node, Transform
+from weir.model.transforms import COMPARISONS
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A transform or a condition over rows of a schema. Processes may send it to each other.
+
+    `what` names it in errors."""
+
+    transform: Transform
+    schema: pa.Schema
+    what: str
+
+    @classmethod
+    def of(cls, transform: Transform, schema: pa.Schema, what: str) -> "Computation":
+        """Return what computes the transform of rows with these columns. Raises InvalidInput for a
+        column that is not there, and for a type that a transform does not take."""
+        found = cls(transform, schema, what)
+        found.over(schema.empty_table())
+        return found
+
+    @functools.cached_property
+    def type(self) -> pa.DataType:
+        """The type of the values."""
+        return self.over(self.schema.empty_table()).values.type
+
+    @property
+    def kind(self) -> Any:
+        """The type of the values in Spark's JSON form."""
+        return from_arrow(pa.schema([pa.field("value", self.type)]))[0]["type"]
+
+    def over(self, rows: pa.Table) -> Outcome:
+        """Return the values of rows."""
+        return self._over(rows, lambda found: found)
+
+    def texts(self, rows: pa.Table) -> Outcome:
+        """Return the values of rows as texts, as routing keys have them (semantics 1.6)."""
+        return self._over(rows, lambda found: Outcome(texts_of(found.values), found.failed))
+
+    def _over(self, rows: pa.Table, form: Callable[[Outcome], Outcome]) -> Outcome:
+        columns = {name.lower(): name for name in reversed(rows.column_names)}
+        for used in self.transform.columns:
+            if used.lower() not in columns:
+                there = ", ".join([one for one in rows.column_names if one[0] != "_"][:8])
+                raise InvalidInput(
+                    "expression_not_computable",
+                    f"the {self.what} {self.transform.text!r} uses {used!r}, which is no column of "
+                    f"the rows (they have {there}); name a column.",
+                )
+        try:
+            return form(_Rows(rows, columns).outcome(self.transform.node))
+        except Unfit as wrong:
+            raise InvalidInput(
+                "expression_not_computable",
+                f"the {self.what} {self.transform.text!r} can't be computed from these rows: "
+                f"{wrong}.",
+            ) from None
+
+
+def condition_over(transform: Transform, schema: pa.Schema, what: str) -> Computation:
+    """Return what computes a condition. Raises InvalidInput as `Computation.of`, and for one that
+    is neither true nor false."""
+    found = Computation.of(transform, schema, what)
+    if not pa.types.is_boolean(found.type):
+        raise InvalidInput(
+            "condition_not_boolean",
+            f"the {what} {transform.text!r} is {show(found.kind)}, neither true nor false; compare "
+            "it with something, such as customer = 'C123'.",
+        )
+    return found
+
+
+def failing(found: Outcome) -> Mask:
+    """Return which rows fail."""
+    return _false(found.values) if found.failed is None else found.failed
+
+
+class _Rows:
+    """Rows of which values are computed."""
+
+    def __init__(self, rows: pa.Table, columns: dict[str, str]) -> None:
+        self._rows, self._columns = rows, columns
+
+    def outcome(self, node: Node) -> Outcome:
+        """Return the values of a node."""
+        if isinstance(node, Column):
+            return Outcome(self._column(node))
+        if isinstance(node, Constant):
+            return Outcome(pa.chunked_array([pa.repeat(_scalar(node), self._rows.num_rows)]))
+        if node.name in ("and", "or", "not"):
+            return self._joined(node)
+        if node.name == "coalesce":
+            return self._first(node)
+        if node.name == "in":
+            same = (Call("=", (node.args[0], one)) for one in node.args[1:])
+            return self.outcome(Call("or", tuple(same)))
+        if node.name in COMPARISONS:
+            return self._compared(node)
+        if node.name == "concat":
+            return self._concat(node)
+        options = [arg.value for arg in node.args if isinstance(arg, Constant)]
+        of = [arg for arg in node.args if not isinstance(arg, Constant)]
+        if len(of) != 1:
+            raise Unfit(f"{node.name} takes a column")
+        given = self.outcome(of[0])
+        if node.name == "is null":
+            return Outcome(pc.is_null(given.values), given.failed)
+        found = made(node, given.values, options)
+        return Outcome(found.values, _either(given.failed, found.failed))
+
+    def _column(self, node: Column) -> Values:
+        found = self._rows[self._columns[node.path[0].lower()]]
+        for at, name in enumerate(node.path[1:], start=1):
+            if not pa.types.is_struct(found.type):
+                raise Unfit(f"{'.'.join(node.path[:at])} is {shown(found.type)} and has no fields")
+            names = {found.type.field(i).name.lower(): i for i in range(found.type.num_fields)}
+            if name.lower() not in names:
+                raise Unfit(f"{'.'.join(node.path[:at])} has no field {name!r}")
+            found = pc.struct_field(found, names[name.lower()])
+        return found
+
+    def _joined(self, node: Call) -> Outcome:
+        """Return a condition made of others. It fails where one of these does and the others do not
+        decide it."""
+        some = [self.outcome(arg) for arg in node.args]
+        for one in some:
+            if not pa.types.is_boolean(one.values.type):
+                raise Unfit(
+                    f"{node.name.upper()} takes conditions, and not {shown(one.values.type)}"
+                )
+        parts = [one.values for one in some]
+        if node.name == "not":
+            return Outcome(pc.invert(parts[0]), some[0].failed)
+        join = pc.and_kleene if node.name == "and" else pc.or_kleene
+        found = functools.reduce(join, parts)
+        failed = functools.reduce(_either, [one.failed for one in some])
+        return Outcome(found, failed and pc.and_(failed, pc.is_null(found)))
+
+    def _first(self, node: Call) -> Outcome:
+        """Return the first value that is not null; what comes after it may fail."""
+        columns = [self.outcome(a) for a in node.args if not isinstance(a, Constant)]
+        if not columns:
+            raise Unfit("coalesce takes at least one column")
+        kind = columns[0].values.type
+        if all(pa.types.is_integer(one.values.type) for one in columns):
+            kind = max((one.values.type for one in columns), key=lambda one: one.bit_width)
+        found, failed = pa.chunked_array([pa.nulls(self._rows.num_rows, kind)]), None
+        for arg in node.args:
+            if isinstance(arg, Constant):
+                constant = _in_type(_scalar(arg, kind), kind)
+                one = Outcome(pa.chunked_array([pa.repeat(constant, self._rows.num_rows)]))
+            else:
+                one = columns.pop(0)
+                one = Outcome(_in_type(one.values, kind), one.failed)
+            if one.failed is not None:
+                failed = _either(failed, pc.and_(one.failed, pc.is_null(found)))
+            found = pc.coalesce(found, one.values)
+        return Outcome(found, failed)
+
+    def _concat(self, node: Call) -> Outcome:
+        parts, failed = list[Any](), None
+        for arg in node.args:
+            if isinstance(arg, Constant):
+                parts.append(pa.scalar(_constant_text(arg)))
+                continue
+            one = self.outcome(arg)
+            parts.append(texts_of(one.values))
+            failed = _either(failed, one.failed)
+        return Outcome(pc.binary_join_element_wise(*parts, ""), failed)
+
+    def _compared(self, node: Call) -> Outcome:
+        kinds, sides = list[pa.DataType | None](), list[Any]()
+        failed = None
+        for arg in node.args:
+            if isinstance(arg, Constant):
+                kinds.append(None)
+                sides.append(arg)
+                continue
+            one = self.outcome(arg)
+            failed = _either(failed, one.failed)
+            kinds.append(one.values.type)
+            sides.append(one.values)
+        if kinds == [None, None]:
+            raise Unfit("a comparison names at least one column")
+        for i, side in enumerate(sides):
+            if isinstance(side, Constant):
+                sides[i] = _scalar(side, kinds[1 - i])
+        try:
+            return Outcome(compared(node.name, *sides), failed)
+        except TypeError:
+            kinds_shown = " with ".join(shown(one.type) for one in sides)
+            raise Unfit(f"{kinds_shown} can't be compared") from None
+
+
+def _scalar(constant: Constant, kind: pa.DataType | None = None) -> pa.Scalar:
+    """Return a constant in a type that can be compared with a column's. Raises Unfit for a text
+    that is no date or time where one is needed."""
+    given = constant.value
+    wanted: pa.DataType | None = None
+    if constant.kind:
+        wanted = pa.date32() if constant.kind == "date" else INSTANT
+    elif isinstance(given, str) and kind is not None:
+        is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+        wanted = kind if is_time else None
+    if wanted is not None:
+        texts = pa.chunked_array([[str(given)]], pa.string())
+        found = day(texts) if pa.types.is_date32(wanted) else instant(texts)
+        if found.values.null_count:
+            raise Unfit(f"{given!r} is no {shown(wanted)}")
+        return found.values.cast(wanted)[0]
+    if isinstance(given, Decimal):
+        whole = given == given.to_integral_value() and abs(given) < 1 << 63
+        return pa.scalar(int(given)) if whole else _of_decimal(given)
+    return pa.scalar(given)
+
+
+def _of_decimal(given: Decimal) -> pa.Scalar:
+    _, digits, exponent = given.as_tuple()
+    assert isinstance(exponent, int), given  # a text of digits
+    scale = max(0, -exponent)
+    if max(len(digits), scale) <= 38 and exponent <= 0:
+        return pa.scalar(given, pa.decimal128(38, scale))
+    return pa.scalar(float(given))
+
+
+def _constant_text(constant: Constant) -> str:
+    given = constant.value
+    if isinstance(given, bool):
+        return str(given).lower()
+    return format(given, "f") if isinstance(given, Decimal) else given
+
+
+def _in_type(given: Any, kind: pa.DataType) -> Any:
+    """Return a column or a constant in another type that has its values. Raises Unfit."""
+    if given.type == kind:
+        return given
+    numbers = pa.types.is_integer(given.type) or pa.types.is_decimal(given.type)
+    if numbers and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        with suppress(pa.ArrowInvalid):
+            return given.cast(kind)
+    raise Unfit(f"{shown(given.type)} is not {shown(kind)}")
+
+
+def _either(one: Mask | None, other: Mask | None) -> Mask | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return pc.or_(one, other)
+
+
+def _false(like: Values) -> Mask:
+    return pa.chunked_array([pa.repeat(pa.scalar(False), len(like))])
