@@ -55,6 +55,13 @@ def test_events_come_newest_first_page_by_page(client: TestClient, settings: Set
     assert [int(n) for page in found for n in page] == list(range(29, -1, -1))
 
 
+def test_a_page_that_ends_with_the_oldest_event_is_the_last(
+    client: TestClient, settings: Settings
+) -> None:
+    put(settings, [{"key": f"k{i}", "n": i} for i in range(10)])
+    assert [len(page) for page in pages(client, limit=5)] == [5, 5]
+
+
 def test_events_up_to_a_time_are_those_that_were_appended_by_then(
     client: TestClient, settings: Settings
 ) -> None:
