@@ -3,6 +3,7 @@ name that it has in files, whatever it is called, so no file is written again.""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,8 @@ from weir.model.names import REJECTED, check_user_columns
 from weir.model.plain_column import plain_column
 from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
 from weir.model.stream_configuration import Configuration
+from weir.model.transform_nodes import Transform
+from weir.model.transforms import value_of
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,10 @@ def default_is_fixed(stream: str, there: Field, wanted: Field) -> InvalidInput:
 
 
 def mentions(expression: str, column: str) -> bool:
-    """Return whether a SQL expression may name a column. A text or a function of that name counts,
-    too."""
-    if plain := plain_column(expression):
-        return plain.lower() == column.lower()
+    """Return whether a value names a column, or what is no value may. In that a text or a function
+    of that name counts, too."""
+    with suppress(InvalidInput):
+        return column.lower() in map(str.lower, value_of(expression, "value").columns)
     word = re.escape(column)
     return re.search(rf"(?<!\w){word}(?!\w)", expression, re.IGNORECASE) is not None
 
@@ -140,8 +143,8 @@ def followed(
     *,
     new_time: bool,
 ) -> Configuration:
-    """Return the configuration of a stream after changes of its columns: a routing key and an event
-    time that are just a column keep the column under its new name.
+    """Return the configuration of a stream after changes of its columns: its routing key and its
+    event time keep a column under its new name.
 
     `types`: of the columns before. `new_time`: the event time is changed at the same time, and
     named as the columns are called then. Raises InvalidInput for a change by which a routing key
@@ -153,12 +156,14 @@ def followed(
     if configuration.event_time is not None and not new_time:
         expressions["event_time"] = configuration.event_time
     for setting, expression in expressions.items():
-        plain = plain_column(expression) is not None
+        transform: Transform | None = None
+        with suppress(InvalidInput):
+            transform = value_of(expression, setting)
         for name, what in changes.touched.items():
             if not mentions(expression, name):
                 continue
             same = setting == "event_time" or keeps_text(wide.get(name), types[name])
-            if name in changes.drop or not plain or (name in wide and not same):
+            if name in changes.drop or transform is None or (name in wide and not same):
                 advice = "leave the column as it is, and add another one"
                 if setting == "event_time":
                     advice = "give another event time in the same update, or none"
@@ -167,12 +172,12 @@ def followed(
                     f"column {name!r} of stream {stream} is to be {what}, but the "
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
-            if name in changes.rename:
-                new = sql_name(changes.rename[name])
-                if setting == "routing_key":  # which is still that column
-                    configuration = replace(configuration, routing_key=new)
-                else:
-                    configuration = replace(configuration, event_time=new)
+        if transform is not None:  # it is of the same columns still
+            new = transform.renamed({name.lower(): to for name, to in changes.rename.items()})
+            if setting == "routing_key":
+                configuration = replace(configuration, routing_key=new)
+            else:
+                configuration = replace(configuration, event_time=new)
     return configuration
 
 
