@@ -1,6 +1,5 @@
 """Append files without a JVM: read their rows into this process, and stage them as a table."""
 
-from collections.abc import Callable, Sequence
 from itertools import chain
 
 import pyarrow as pa
@@ -8,12 +7,11 @@ import pyarrow.compute as pc
 
 from weir.arrow.rejected import staged_rejected
 from weir.errors import InvalidInput
-from weir.inputs.csv_pieces import Piece
-from weir.inputs.csv_rows import csv_values
-from weir.inputs.files import BLOCK_BITS, ROW_BITS, Inputs
+from weir.inputs.files import ROW_BITS, Inputs
 from weir.inputs.folder_names import partitions_of
 from weir.inputs.parquet_rows import parquet_rows
 from weir.inputs.rows import MOST_BYTES, Rows, needs_spark
+from weir.inputs.values import here, values_of
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.stage import Layout
@@ -33,8 +31,9 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     """
     [attempt] = attempts
     _check(inputs)
-    if inputs.format == "csv":
-        values = csv_values(inputs, attempt.fields, app.say, _here, MOST_BYTES)
+    if inputs.format != "parquet":
+        quarantine = attempt.on_bad_rows == "quarantine"
+        values = values_of(inputs, attempt.fields, app.say, here, MOST_BYTES, quarantine=quarantine)
         tables = chain.from_iterable(map(values.tables, values.pieces))
         rows = Rows(values.fields, tables)
     else:
@@ -59,8 +58,6 @@ def _check(inputs: Inputs) -> None:
         raise needs_spark(
             f"the files have {size:,} bytes, and one process reads at most {MOST_BYTES:,}"
         )
-    if inputs.format == "json":
-        raise needs_spark("Weir reads json with Spark only")
 
 
 def _with_partitions(
@@ -86,16 +83,12 @@ def _with_partitions(
         fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
 
     def with_columns(table: pa.Table) -> pa.Table:
-        files = pc.shift_right(table[SEQ], BLOCK_BITS + ROW_BITS)
+        files = pc.shift_right(table[SEQ], ROW_BITS)
         for name, values in columns.items():
             table = table.append_column(name, values.take(files))
         return table
 
     return Rows(fields, map(with_columns, rows.tables))
-
-
-def _here(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
-    return list(map(function, pieces))
 
 
 def is_for_spark(error: InvalidInput) -> bool:

@@ -43,15 +43,14 @@ def staged_rejected(
     staged: Staged,
     opened: list[Attempt],
     origin: Origin = of_rows,
-    row: str = "row",
 ) -> list[Staged]:
     """Return an append with that of its rejected rows to `<stream>.rejected`, whose attempt is
     added to the open ones. Raises BadRows with their number and an example if the stream does not
-    quarantine them. `row`: what the number of a row within its file is called."""
+    quarantine them."""
     if not staged.rejected:
         return [staged]
     main, warehouse = staged.attempt, app.settings.warehouse
-    _check(warehouse, staged, origin, row)
+    _check(warehouse, staged, origin)
     attempt = begin(
         app.database, make_rejected_stream(app.database, main.stream),
         writer_id=f"rejected by {main.stream_id}", batch_id=str(main.transaction_number),
@@ -65,7 +64,7 @@ def staged_rejected(
     return [staged, layout.staged([write_batches(layout, parts)])]
 
 
-def _check(warehouse: str, staged: Staged, origin: Origin, row: str) -> None:
+def _check(warehouse: str, staged: Staged, origin: Origin) -> None:
     """Raise BadRows unless the stream quarantines all kinds of rows that were rejected."""
     counts = dict.fromkeys(refused(staged.attempt), 0)
     first: dict[str, dict[str, object]] = {}
@@ -78,7 +77,7 @@ def _check(warehouse: str, staged: Staged, origin: Origin, row: str) -> None:
             if these.num_rows and reason not in first:
                 first[reason] = these.slice(0, 1).to_pylist()[0]
     examples = [
-        Example(reason, counts[reason], *_shown(example, origin, row))
+        Example(reason, counts[reason], *_shown(example, origin))
         for reason in counts
         if (example := first.get(reason))
     ]
@@ -86,10 +85,10 @@ def _check(warehouse: str, staged: Staged, origin: Origin, row: str) -> None:
         raise refusal(staged.attempt, examples)
 
 
-def _shown(example: dict[str, object], origin: Origin, row: str) -> tuple[str, str]:
+def _shown(example: dict[str, object], origin: Origin) -> tuple[str, str]:
     """Return where a rejected row is, and what it has."""
     source, number = origin(int(str(example[SEQ])))
-    where, found = (f"{source!r}, {row} {number + 1}" if source else f"row {number + 1}"), ""
+    where, found = (f"{source!r}, row {number + 1}" if source else f"row {number + 1}"), ""
     if example["column"] is not None:
         text, kind = str(example["text"]), str(example["type"])
         found = f"column {example['column']!r} has {shortened(text, 60)}, which is not kept as "

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from weir.warehouse.filesystem import filesystem
+
 # What a compressed file begins with. A digit in the beginning of bz2 says how it was made.
 _BEGIN = {
     "gzip": (b"\x1f\x8b\x08",),
@@ -20,6 +22,13 @@ def compression_of(source: pa.NativeFile) -> str:
     start = source.read(_LONGEST)
     source.seek(0)
     return next((name for name, begin in _BEGIN.items() if start.startswith(begin)), "")
+
+
+def compression_at(root: str, path: str) -> str:
+    """Return how a file of a root is compressed, empty if it is not."""
+    system, base = filesystem(root)
+    with system.open_input_file(f"{base}/{path}") as source:
+        return compression_of(source)
 
 
 @contextmanager

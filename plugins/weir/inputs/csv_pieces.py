@@ -12,14 +12,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from weir.errors import InvalidInput
-from weir.inputs.compression import compression_of
+from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, check_encoding, finding_of, not_closed
 from weir.inputs.unreadable import text_of, unreadable_now
 from weir.kernel.csv_quotes import Crossing, NotRegular, crossing, end_of_rows, may_be_regular
 from weir.kernel.csv_reader import LONGEST_ROW, CsvRows, NotClosed, read_csv, read_fields
 from weir.kernel.text_guess import Facts, Look, look
 from weir.kernel.text_options import TextOptions
-from weir.warehouse.filesystem import filesystem
 
 CHUNK = 16 << 20  # bytes that are parsed at once
 FIELDS = 4 << 20  # the same of a file that is taken apart field by field: each takes 25 of memory
@@ -87,7 +86,7 @@ def pieces_of(csv: Csv, sizes: Sequence[int], most: int, run: Run) -> list[Piece
     several, if it is neither compressed nor written with an escape or comments."""
     blocks = []
     for file, size in enumerate(sizes):
-        if size > most and _splits(csv.how) and not _compression(csv, file):
+        if size > most and _splits(csv.how) and not compression_at(csv.root, csv.paths[file]):
             blocks += [Piece(file, at, min(size, at + most)) for at in range(0, size, most)]
     found: dict[int, list[tuple[Piece, Crossing]]] = {}
     for block, answer in zip(blocks, run(_Crossings(csv), blocks), strict=True):
@@ -112,12 +111,6 @@ def _splits(how: TextOptions) -> bool:
     escaped = how.comment or how.escape not in ("", how.quote)
     single = not how.encoding.startswith(_SEVERAL_BYTES)
     return single and not escaped and may_be_regular(how)
-
-
-def _compression(csv: Csv, file: int) -> str:
-    system, base = filesystem(csv.root)
-    with system.open_input_file(f"{base}/{csv.paths[file]}") as source:
-        return compression_of(source)
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,14 @@ import pyarrow.compute as pc
 from weir.inputs.csv_header import check_text_of, names_of, text_fields
 from weir.inputs.csv_pieces import Csv, Piece, Run, looked_at, pieces_of, rows_of
 from weir.inputs.files import Inputs
-from weir.inputs.rows import ranks_of
+from weir.inputs.rows import Bad, marks_of, ranks_of
 from weir.kernel.csv_reader import CsvRows
-from weir.kernel.rejected import FAULT, MALFORMED, ROW
+from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_formats import check_format
 from weir.kernel.text_guess import Look, field_of, guess, lines_of
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.schema import GUESSED, SEQ, VOID, Field, show
-
-# A row, and what is wrong with it: the column, the text and the type of its first value.
-_Bad = tuple[str, str | None, str | None, str | None]
-_MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
 
 @dataclass(frozen=True)
@@ -98,14 +94,14 @@ def _valued(found: CsvRows, file: int, fields: Sequence[Field], how: TextOptions
             lost = pc.and_(pc.is_null(columns[-1]), pc.fill_null(pc.not_equal(text, ""), False))
             faults[np.flatnonzero(lost.to_numpy())] = i
     bad = np.flatnonzero(faults >= 0)
-    marks: list[_Bad] = []
+    marks: list[Bad] = []
     for row, column in zip(texts.take(pa.array(bad)).to_pylist(), faults[bad], strict=True):
         one = fields[int(column)]
         text = _written(list(row.values()), how)
         marks.append((text, one["name"], row[one["name"]], show(one["type"])))
     of = np.zeros(len(faults), np.int64)
     of[bad] = np.arange(len(bad))
-    mark = _marks(marks).take(pa.array(of, mask=faults < 0))
+    mark = marks_of(marks).take(pa.array(of, mask=faults < 0))
     names = [one["name"] for one in fields]
     ranks = pa.array(ranks_of(file, found.numbers))
     table = pa.table([*reversed(columns), ranks, mark], names=[*names, SEQ, MALFORMED])
@@ -118,15 +114,11 @@ def _valued(found: CsvRows, file: int, fields: Sequence[Field], how: TextOptions
         [
             *nothing,
             ranks_of(file, np.array(numbers)),
-            _marks([(r, None, None, None) for r in rows]),
+            marks_of([(r, None, None, None) for r in rows]),
         ],
         schema=table.schema,
     )
     return pa.concat_tables([table, more])
-
-
-def _marks(rows: Sequence[_Bad]) -> pa.Array:
-    return pa.array([dict(zip((ROW, *FAULT), one, strict=True)) for one in rows], _MARK)
 
 
 def _written(row: Sequence[str | None], how: TextOptions) -> str:

@@ -21,8 +21,7 @@ from weir.model.names import check_text, shortened
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, not_regular
 
-# The bits of the rank for the file, for the block of a split text file, and for the row.
-FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33
+FILE_BITS, ROW_BITS = 16, 47  # of the rank
 ROW_MASK = (1 << ROW_BITS) - 1
 # In seconds: how far the clocks of a store and of this machine may differ, and a second.
 _FRESH = 60
@@ -66,20 +65,13 @@ class Inputs:
         """Return whether the types of new columns come from the values in the files."""
         return self.format == "json" or (self.format == "csv" and self.infer == "types")
 
-    @property
-    def block_shift(self) -> int:
-        """The number of low bits of the first byte that are left out of the number of a block of a
-        split text file."""
-        largest = max(file.bytes for file in self.files)
-        return max(22, (largest >> BLOCK_BITS).bit_length())
-
     def origin(self, seq: int) -> tuple[str, int]:
-        """Return the file and the row in it (for a split text file, in its block) of a rank."""
+        """Return the file and the row in it of a rank."""
         return self.files[self.file_of(seq)].path, seq & ROW_MASK
 
     def file_of(self, seq: int) -> int:
         """Return the index of the file of a rank."""
-        return seq >> (BLOCK_BITS + ROW_BITS)
+        return seq >> ROW_BITS
 
 
 # The options that count for files of a format that is no csv; and for csv with tabs all but one.

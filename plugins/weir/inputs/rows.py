@@ -1,6 +1,6 @@
 """The rows of input files in this process, each with its rank."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,11 +8,16 @@ import pyarrow as pa
 
 from weir.errors import InvalidInput
 from weir.front_ends import give
-from weir.inputs.files import BLOCK_BITS, ROW_BITS
+from weir.inputs.files import ROW_BITS
+from weir.kernel.rejected import FAULT, ROW
 from weir.model.schema import Field
 
 # Bytes of files that one process reads, and of what they have when they are not compressed.
 MOST_BYTES, MOST_PLAIN = 256 << 20, 1 << 30
+
+# A row, and what is wrong with it: the column, the text and the type of its first value.
+Bad = tuple[str, str | None, str | None, str | None]
+_MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
 
 @dataclass(frozen=True)
@@ -25,9 +30,15 @@ class Rows:
     tables: Iterable[pa.Table]
 
 
-def ranks_of(file: int, numbers: np.ndarray) -> np.ndarray:
+def ranks_of(file: int, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return the ranks of rows by their numbers in a file."""
-    return numbers.astype(np.int64) + (file << (BLOCK_BITS + ROW_BITS))
+    return np.asarray(numbers, np.int64) + (file << ROW_BITS)
+
+
+def marks_of(rows: Sequence[Bad | None]) -> pa.Array:
+    """Return the marks of rows that do not fit, null of one that does."""
+    names = (ROW, *FAULT)
+    return pa.array([one and dict(zip(names, one, strict=True)) for one in rows], _MARK)
 
 
 def needs_spark(why: str) -> InvalidInput:

@@ -1,8 +1,7 @@
 """Values of columns of texts: each says exactly what its text says, or there is none (semantics
 12.3).
 
-Of a column whose type was guessed, the text itself must come back from the value. The expressions
-of Spark in `weir.spark.inputs.text_values`, for json, follow the same rules.
+Of a column of csv files whose type was guessed, the text itself must come back from the value.
 """
 
 import re

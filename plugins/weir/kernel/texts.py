@@ -56,7 +56,7 @@ def json_texts(array: pa.Array) -> Texts:
     if pa.types.is_list(kind):
         return _lists(array)
     if pa.types.is_string(kind):
-        return _each(array, _quoted)
+        return _each(array, quoted)
     if pa.types.is_binary(kind):
         return _each(array, lambda value: f'"{base64.b64encode(value).decode()}"')
     if pa.types.is_floating(kind):
@@ -88,12 +88,12 @@ def _each(array: pa.Array, convert: Callable[[Any], str]) -> Texts:
     return [None if value is None else convert(value) for value in array.to_pylist()]
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
     return f'"{value.translate(_TABLE)}"'
 
 
 def _structs(array: pa.Array) -> Texts:
-    names = [f"{_quoted(array.type.field(i).name)}:" for i in range(array.type.num_fields)]
+    names = [f"{quoted(array.type.field(i).name)}:" for i in range(array.type.num_fields)]
     parts = [
         [name + (one or "null") for one in json_texts(child)]
         for name, child in zip(names, array.flatten(), strict=True)
@@ -113,9 +113,9 @@ def _maps(array: pa.Array) -> Texts:
     kind = array.type.key_type
     keys = _within(array, array.keys)
     if pa.types.is_string(kind):
-        names = [_quoted(key) for key in keys.to_pylist()]
+        names = [quoted(key) for key in keys.to_pylist()]
     else:  # as Java writes them
-        names = [_quoted((text or "null").strip('"')) for text in json_texts(keys)]
+        names = [quoted((text or "null").strip('"')) for text in json_texts(keys)]
     items = json_texts(_within(array, array.items))
     texts = [f"{name}:{item or 'null'}" for name, item in zip(names, items, strict=True)]
     offsets = array.offsets.to_pylist()

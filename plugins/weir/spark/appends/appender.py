@@ -65,16 +65,14 @@ class Appender:
 
         def rows() -> DataFrame | FromTasks:
             check_classic(app.spark)
-            spark = reading_session(app.spark, inputs)
+            spark = reading_session(app.spark)
             return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
 
-        # Spark's tasks number the rows of json files, and a task may read several files.
-        row = "about row" if inputs.format == "json" else "row"
         with (
             saying_why(app.database, app.settings),
             naming_files(inputs.root, [file.path for file in inputs.files], inputs.format),
         ):
-            return stage(app, attempts, rows(), inputs.origin, row)
+            return stage(app, attempts, rows(), inputs.origin)
 
     def append_frame(
         self,

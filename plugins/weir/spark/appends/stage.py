@@ -46,14 +46,13 @@ def stage(
     opened: list[Attempt],
     rows: DataFrame | FromTasks,
     origin: Origin = of_rows,
-    row: str = "row",
 ) -> list[Staged]:
     """Write rows for the last of the open attempts. Return the appends to commit
     together: that of the events, and that of the rejected rows, whose attempt is added to the open
     ones.
 
     The ranks of the rows are in `_weir_seq`, in whose order each task has its rows, or the order of
-    the partitions, then of their rows. `origin`, `row`: see `staged_rejected`. Raises InvalidInput
+    the partitions, then of their rows. `origin`: see `staged_rejected`. Raises InvalidInput
     for columns that do not fit, BadRows for events of erased keys, and for rejected rows that the
     stream does not quarantine.
     """
@@ -68,7 +67,7 @@ def stage(
         written = write_rows(frame, layout, read=read, by_segment=by_segment)
     staged = layout.staged(written)
     delete_left_over(warehouse, attempt.folder, staged.paths)
-    return staged_rejected(app, staged, opened, origin, row)
+    return staged_rejected(app, staged, opened, origin)
 
 
 class _Source(NamedTuple):

@@ -1,22 +1,15 @@
-"""The columns of input files: find them, compare them with the stream's, and check for what Spark
-would change or drop silently."""
+"""The columns of Parquet files that Spark reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.errors import InvalidInput
-from weir.front_ends import called
 from weir.inputs.files import Inputs
 from weir.kernel.rejected import MALFORMED
-from weir.kernel.text_options import TextOptions
-from weir.model.schema import Field
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.session import COMPLETE
-from weir.spark.inputs.json_columns import Json, json_columns
 from weir.spark.inputs.parquet_columns import ParquetColumns, parquet_columns
 from weir.spark.inputs.places import FILE, file_names, one_slash
 from weir.warehouse.paths import spark_path
@@ -49,39 +42,10 @@ class Parquet:
         return self.columns.parsed(frame, MALFORMED)
 
 
-Columns = Parquet | Json
-
-
-def columns_of(
-    spark: SparkSession,
-    inputs: Inputs,
-    known: list[Field] | None,
-    quarantine: bool,
-    say: Callable[[str], None],
-) -> Columns:
-    """Return how to read the files. In text files columns have the types of the stream's columns.
-
-    Raises InvalidInput that names what cannot be read, or not unchanged.
-    """
-    if inputs.format == "json":
-        _check_formats(spark, inputs.how)
-        return json_columns(spark, inputs, known, quarantine, say)
+def parquet(spark: SparkSession, inputs: Inputs) -> Parquet:
+    """Return how to read Parquet files. Raises InvalidInput that names what cannot be read, or not
+    unchanged."""
     found = parquet_columns(inputs)
     if found.by_row:
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")  # a private session
     return Parquet(inputs, found)
-
-
-def _check_formats(spark: SparkSession, how: TextOptions) -> None:
-    """Raise InvalidInput for a format of dates or times that Spark does not know."""
-    for name in ("date_format", "timestamp_format"):
-        if not (pattern := getattr(how, name)):
-            continue
-        try:
-            spark.range(1).select(F.date_format(F.current_timestamp(), pattern)).collect()
-        except PySparkException:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called(name)} is {pattern!r}, which is no pattern of Spark's; write it such as "
-                "dd.MM.yyyy HH:mm:ss (y: year, M: month, d: day, H: hour, m: minute, s: second).",
-            ) from None

@@ -1,4 +1,4 @@
-"""Csv files that Spark's tasks read with the kernel, each some pieces of them."""
+"""Text files that Spark's tasks read with the kernel, each some pieces of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 from weir.inputs.csv_pieces import Piece
-from weir.inputs.csv_rows import csv_values
 from weir.inputs.files import Inputs
 from weir.inputs.rows import MOST_BYTES
+from weir.inputs.values import here, values_of
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
 from weir.model.schema import SEQ, Field
 from weir.spark.base.calls import called_in_tasks, grouped, numbers, tasks_of
@@ -44,24 +44,27 @@ class FromTasks:
             return self.tasks.mapInArrow(self.read, _struct(self.fields))
 
 
-def csv_tasks(
+def text_tasks(
     spark: SparkSession,
     inputs: Inputs,
     known: list[Field] | None,
     say: Callable[[str], None],
     parallel: int,
+    *,
+    quarantine: bool,
 ) -> FromTasks:
-    """Return the rows of csv files. Columns that the stream has (`known`) keep its types.
-    `parallel`: how many tasks may run at once. Raises InvalidInput as `csv_values`."""
+    """Return the rows of text files. Columns that the stream has (`known`) keep its types.
+    `parallel`: how many tasks may run at once; `quarantine`: as of `values_of`, which says what is
+    raised."""
     sizes = [file.bytes for file in inputs.files]
     most = max(LEAST, min(MOST, sum(sizes) // parallel))
     if only_by_jvm(inputs.root):
-        return _by_driver(spark, inputs, known, say)
+        return _by_driver(spark, inputs, known, say, quarantine)
 
     def run(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
         return called_in_tasks(spark, function, _groups(pieces, sizes, most))
 
-    values = csv_values(inputs, known, say, run, most)
+    values = values_of(inputs, known, say, run, most, quarantine=quarantine)
     groups = _groups(values.pieces, sizes, most)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,16 +78,20 @@ def csv_tasks(
 
 
 def _by_driver(
-    spark: SparkSession, inputs: Inputs, known: list[Field] | None, say: Callable[[str], None]
+    spark: SparkSession,
+    inputs: Inputs,
+    known: list[Field] | None,
+    say: Callable[[str], None],
+    quarantine: bool,
 ) -> FromTasks:
     size = sum(file.bytes for file in inputs.files)
     if size > MOST_BYTES:
         raise InvalidInput(
             "location_not_usable",
             f"{inputs.root!r} can't be opened by Python on Spark's executors, and the driver reads "
-            f"at most {MOST_BYTES:,} bytes of csv files; install Hadoop's libhdfs there.",
+            f"at most {MOST_BYTES:,} bytes of text files; install Hadoop's libhdfs there.",
         )
-    values = csv_values(inputs, known, say, lambda f, pieces: list(map(f, pieces)), MOST_BYTES)
+    values = values_of(inputs, known, say, here, MOST_BYTES, quarantine=quarantine)
     tables = [table for piece in values.pieces for table in values.tables(piece)]
     struct = _struct(values.fields)
     rows = spark.createDataFrame(pa.concat_tables(tables), struct) if tables else None

@@ -7,8 +7,7 @@ from pyspark.sql import functions as F
 
 from weir.warehouse.paths import spark_path
 
-# Columns with the file of a row, and the first byte of the part of the file that a task reads.
-FILE, BLOCK = "_weir_file_path", "_weir_block"
+FILE = "_weir_file_path"  # the column with the file of a row
 
 
 def file_names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:

@@ -1,55 +1,42 @@
 """Input files as rows that have their ranks: (index of the file, row in the file).
 
-Csv files are read by the kernel. Of others, Spark packs parts by size, so the files Jan, Feb, Mar
-come out as Mar, Feb, Jan. Here one task reads small neighbouring files and sorts their rows by
-rank, a large file is split as usual, and the parts are concatenated, so every task has one
+Text files are read by the kernel. Of Parquet files Spark packs parts by size, so the files Jan,
+Feb, Mar come out as Mar, Feb, Jan. Here one task reads small neighbouring files and sorts their
+rows by rank, a large file is split as usual, and the parts are concatenated, so every task has one
 contiguous range of ranks.
 """
 
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.inputs.files import BLOCK_BITS, ROW_BITS, ROW_MASK, Inputs
+from weir.inputs.files import ROW_BITS, Inputs
 from weir.inputs.folder_names import partitions_of
 from weir.model.schema import SEQ, Field
 from weir.spark.base.calls import grouped
 from weir.spark.base.nanoseconds import AS_LONG
 from weir.spark.base.ordered_frames import one_after_another
 from weir.spark.base.session import private_session
-from weir.spark.inputs.columns import ROW, Columns, columns_of
-from weir.spark.inputs.csv_tasks import MOST, OPENING, FromTasks, csv_tasks
+from weir.spark.inputs.columns import ROW, Parquet, parquet
+from weir.spark.inputs.csv_tasks import MOST, OPENING, FromTasks, text_tasks
 from weir.spark.inputs.partition_columns import with_partitions
-from weir.spark.inputs.places import BLOCK, FILE, file_names, one_slash
+from weir.spark.inputs.places import FILE, file_names, one_slash
 from weir.warehouse.paths import spark_path
 
 _LEAST = 4 << 20  # about so many bytes are read by one task, at least
 # The columns from which the rank is computed.
-_ON_THE_WAY = (FILE, BLOCK, ROW, "_weir_path", "_weir_file", "_weir_id")
+_ON_THE_WAY = (FILE, ROW, "_weir_path", "_weir_file")
 log = logging.getLogger("weir.inputs")
 
 
-def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
+def reading_session(spark: SparkSession) -> SparkSession:
     """Return the session in which `read_inputs` works, so that no setting of a cluster changes what
-    is read. Blocks of a split text file must not be smaller than the rank can tell apart."""
-    conf: Any = spark._jsparkSession.sessionState().conf()
-    least = 1 << inputs.block_shift
-    zone = {"spark.sql.session.timeZone": inputs.how.time_zone}
-    return private_session(
-        spark,
-        {
-            **(zone if inputs.format == "json" else {}),
-            # Java does not compile methods of more bytes, which is twenty times as slow.
-            "spark.sql.codegen.hugeMethodLimit": "8000",
-            "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
-            "spark.sql.files.openCostInBytes": str(max(least, conf.filesOpenCostInBytes())),
-            **AS_LONG,
-        },
-    )
+    is read."""
+    # Java does not compile methods of more bytes, which is twenty times as slow.
+    return private_session(spark, {"spark.sql.codegen.hugeMethodLimit": "8000", **AS_LONG})
 
 
 def read_inputs(
@@ -71,34 +58,31 @@ def read_inputs(
     partitions = partitions_of([one.path for one in inputs.files])
     if partitions:
         say(f"columns from the names of folders: {', '.join(partitions)}")
-    if inputs.format == "csv":
-        found = csv_tasks(spark, inputs, known, say, spark.sparkContext.defaultParallelism)
+    parallel = spark.sparkContext.defaultParallelism
+    if inputs.format != "parquet":
+        found = text_tasks(spark, inputs, known, say, parallel, quarantine=quarantine)
         if not partitions:
             return found
-        rows = with_partitions(found.frame(), partitions, known, BLOCK_BITS + ROW_BITS)
+        rows = with_partitions(found.frame(), partitions, known, ROW_BITS)
         return replace(found, rows=rows)
-    columns = columns_of(spark, inputs, known, quarantine, say)
+    columns = parquet(spark, inputs)
     weights = [file.bytes + OPENING for file in inputs.files]
-    target = max(_LEAST, min(MOST, sum(weights) // spark.sparkContext.defaultParallelism))
+    target = max(_LEAST, min(MOST, sum(weights) // parallel))
     groups = grouped(range(len(weights)), weights, target)
     parts = [_read_group(spark, inputs, group, columns) for group in groups]
     rows = one_after_another(parts)
     if partitions:
-        rows = with_partitions(rows, partitions, known, BLOCK_BITS + ROW_BITS)
+        rows = with_partitions(rows, partitions, known, ROW_BITS)
     return rows
 
 
 def _read_group(
-    spark: SparkSession, inputs: Inputs, group: list[int], columns: Columns
+    spark: SparkSession, inputs: Inputs, group: list[int], columns: Parquet
 ) -> DataFrame:
     paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
     frame = columns.rows(columns.scan(spark, group))
-    # A row of a text file has its number in its part of the file. An object of a json file has one
-    # of its own, also if it is not alone on its line.
-    number = "_weir_id"
-    frame = frame.withColumn(number, F.monotonically_increasing_id())
     if len(group) == 1:
-        return frame.select("*", _rank(F.lit(group[0]), inputs).alias(SEQ)).drop(*_ON_THE_WAY)
+        return frame.select("*", _rank(F.lit(group[0])).alias(SEQ)).drop(*_ON_THE_WAY)
     # One task reads them all, in any order; sorting by rank restores the order given.
     index = spark.createDataFrame(
         list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
@@ -108,14 +92,9 @@ def _read_group(
     file = F.coalesce(
         F.col("_weir_file"), F.raise_error(F.concat(F.lit("unknown input file "), FILE))
     ).cast("long")
-    ranked = joined.select("*", _rank(file, inputs).alias(SEQ)).drop(*_ON_THE_WAY)
+    ranked = joined.select("*", _rank(file).alias(SEQ)).drop(*_ON_THE_WAY)
     return ranked.coalesce(1).sortWithinPartitions(SEQ)
 
 
-def _rank(file: Column, inputs: Inputs) -> Column:
-    if inputs.format == "parquet":
-        row = F.col(ROW)
-    else:  # the number in a task increases within each block; see `reading_session` for the blocks
-        block = F.shiftleft(F.shiftright(F.col(BLOCK), inputs.block_shift), ROW_BITS)
-        row = block + F.col("_weir_id").bitwiseAND(F.lit(ROW_MASK))
-    return F.shiftleft(file.cast("long"), BLOCK_BITS + ROW_BITS) + row
+def _rank(file: Column) -> Column:
+    return F.shiftleft(file.cast("long"), ROW_BITS) + F.col(ROW)

@@ -1,0 +1,199 @@
+"""Json files as rows of values, whoever reads them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from weir.errors import InvalidInput
+from weir.front_ends import do
+from weir.inputs.csv_header import check_text_of
+from weir.inputs.csv_pieces import Piece, Run
+from weir.inputs.files import Inputs
+from weir.inputs.json_pieces import Json, Looked, looked_at, objects_of, pieces_of
+from weir.inputs.rows import Bad, marks_of, ranks_of
+from weir.kernel.json_guess import column_kind
+from weir.kernel.json_reader import LONGEST_LINE, Objects
+from weir.kernel.json_values import Reading
+from weir.kernel.rejected import MALFORMED
+from weir.kernel.text_formats import check_format
+from weir.kernel.text_guess import Guess, lines_of
+from weir.model.schema import GUESSED, SEQ, VOID, Field, plain, show, simple_types
+
+
+@dataclass(frozen=True)
+class JsonValues:
+    """The rows of json files in the types of their columns. Processes may send it to each other."""
+
+    files: Json
+    pieces: list[Piece]
+    fields: list[Field]
+    reading: Reading
+
+    def tables(self, piece: Piece) -> Iterator[pa.Table]:
+        """Yield the rows of a piece with their ranks (`_weir_seq`). Those that do not fit their
+        columns are marked (`_weir_malformed`)."""
+        for found in objects_of(self.files, piece):
+            if found.numbers or found.malformed:
+                yield _valued(found, piece.file, self.fields, self.reading)
+
+
+def json_values(
+    inputs: Inputs,
+    known: list[Field] | None,
+    say: Callable[[str], None],
+    run: Run,
+    most: int,
+    *,
+    quarantine: bool,
+) -> JsonValues:
+    """Return how to read the rows of json files, each of which was looked at. Columns that the
+    stream has (`known`) keep its types. `most`: bytes of a file that one process reads;
+    `quarantine`: set rows aside that have a field which their column lacks, in place of refusing
+    the files.
+
+    Raises InvalidInput that names what can't be read, or not unchanged.
+    """
+    for pattern in (inputs.how.date_format, inputs.how.timestamp_format):
+        check_format(pattern)
+    files = Json(inputs.root, tuple(file.path for file in inputs.files))
+    pieces = pieces_of(files, [file.bytes for file in inputs.files], most)
+    pieces, looked = looked_at(files, pieces, run)
+    whole = sum(looked, Looked())
+    found, why = dict[str, Any](), dict[str, str]()
+    for name in sorted(whole.shape.fields):
+        kind, reason = column_kind(whole.shape.fields[name])
+        if kind is not None:
+            found[name], why[name] = kind, reason
+    if not found and known is None:
+        raise _nothing_found(inputs, pieces, looked, whole)
+    _check_case(list(found))
+    types = {one["name"]: one for one in known or []}
+    new = [name for name in found if name not in types]
+    for line in lines_of(
+        {n: Guess(None if found[n] == VOID else show(found[n]), why[n]) for n in new}
+    ):
+        say(line)
+    fields = [types.get(n) or _field(n, found[n]) for n in found or types]
+    closed = iter(plain([one for one in fields if one["type"] != VOID]))
+    fields = [one if one["type"] == VOID else next(closed) for one in fields]
+    for one in fields:
+        _check_type(one)
+    gained = [path for n in found if n in types for path in _gained(types[n]["type"], found[n], n)]
+    if gained and not quarantine:
+        raise InvalidInput(
+            "column_unknown",
+            f"{gained[0]!r} is not a field of column {gained[0].split('.')[0]!r} of the stream, "
+            "whose type can't change; leave it out, or to quarantine such rows "
+            f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
+        )
+    return JsonValues(files, pieces, fields, Reading(inputs.how, frozenset(types)))
+
+
+def _field(name: str, kind: Any) -> Field:
+    metadata = {} if kind in ("string", VOID) else {GUESSED: True}
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def _check_case(names: Sequence[str]) -> None:
+    """Raise InvalidInput for names that differ in the case of letters only."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise InvalidInput(
+                "column_named_twice",
+                f"objects in the files have the names {other!r} and {name!r} (upper and lower case "
+                "count as the same); rename one of them.",
+            )
+
+
+def _check_type(one: Field) -> None:
+    """Raise InvalidInput for a column whose values json does not have."""
+    if "variant" in simple_types(one["type"]) or _has_other_keys(one["type"]):
+        raise InvalidInput(
+            "column_type_unsupported",
+            f"column {one['name']!r} is {show(one['type'])} in the stream, which a json file can't "
+            "hold; append it as Parquet.",
+        )
+
+
+def _has_other_keys(kind: Any) -> bool:
+    """Return whether a type has a map whose keys are no texts."""
+    if isinstance(kind, str):
+        return False
+    if kind["type"] == "struct":
+        return any(_has_other_keys(one["type"]) for one in kind["fields"])
+    if kind["type"] == "map" and kind["keyType"] != "string":
+        return True
+    return _has_other_keys(kind["elementType" if kind["type"] == "array" else "valueType"])
+
+
+def _gained(known: Any, found: Any, path: str) -> list[str]:
+    """Return the fields of objects, at any depth, that are in `found` but not in `known`."""
+    if isinstance(known, str) or isinstance(found, str) or known["type"] != found["type"]:
+        return []
+    if known["type"] == "struct":
+        parts = {field["name"]: field["type"] for field in known["fields"]}
+        paths = []
+        for field in found["fields"]:
+            name = field["name"]
+            below = f"{path}.{name}"
+            paths += _gained(parts[name], field["type"], below) if name in parts else [below]
+        return paths
+    if known["type"] == "array":
+        return _gained(known["elementType"], found["elementType"], f"{path}[]")
+    return []
+
+
+def _nothing_found(
+    inputs: Inputs, pieces: Sequence[Piece], looked: Sequence[Looked], whole: Looked
+) -> InvalidInput:
+    """Return the error for json files in which there is no column."""
+    for piece, one in zip(pieces, looked, strict=True):
+        if one.finding:
+            check_text_of(inputs.files[piece.file].path, one.finding)
+    if whole.twice:
+        return InvalidInput(
+            "column_named_twice",
+            f"an object in the files has the name {whole.twice!r} twice; rename one of them.",
+        )
+    if whole.longest > LONGEST_LINE:
+        return InvalidInput(
+            "line_too_long",
+            f"a line of the files has {whole.longest:,} bytes, but an event may have at most "
+            f"{LONGEST_LINE:,} as JSON; write one object per line.",
+        )
+    if not whole.example:
+        return InvalidInput(
+            "file_empty",
+            f"the input file {inputs.files[0].path!r} is empty; it must have at least one JSON "
+            "object.",
+        )
+    return InvalidInput(
+        "no_columns",
+        f"no line of {inputs.files[0].path!r} is a JSON object with a field (the first line is "
+        f"{whole.example!r}); write one object per line.",
+    )
+
+
+def _valued(found: Objects, file: int, fields: Sequence[Field], reading: Reading) -> pa.Table:
+    """Return objects as values of their columns' types. What has a value that its type does not
+    keep is one malformed row, with the first of these."""
+    columns, faults = reading.columns(found.rows, fields)
+    names = [one["name"] for one in fields]
+    ranks = pa.array(ranks_of(file, found.numbers))
+    bad: dict[int, Bad] = {}  # by the number of its first object
+    for row in sorted(faults):
+        bad.setdefault(found.firsts[row], (found.texts[row], *faults[row]))
+    marks = marks_of([None] * len(found.numbers))
+    table = pa.table([*columns, ranks, marks], names=[*names, SEQ, MALFORMED])
+    if bad:
+        table = table.filter(pa.array([first not in bad for first in found.firsts]))
+    bad |= {number: (text, None, None, None) for number, text in found.malformed}
+    if not bad:
+        return table
+    numbers = sorted(bad)
+    nothing = [pa.nulls(len(numbers), one.type) for one in table.schema][: len(names)]
+    more = [*nothing, pa.array(ranks_of(file, numbers)), marks_of([bad[n] for n in numbers])]
+    return pa.concat_tables([table, pa.table(more, schema=table.schema)])
