@@ -346,17 +346,6 @@ def test_files_and_frames_without_rows_are_appends_of_nothing(
     assert len(weir.check(stream, read=True)) == 1 + known
 
 
-@pytest.mark.release
-def test_json_files_that_are_empty_are_no_reason_to_fail(weir: Installation) -> None:
-    stream = weir.create()
-    weir.append(stream, [("a", 1)])
-    paths = [text(weir, f"{i}.json", content)
-             for i, content in enumerate(["", '{"k": "b", "n": 2}\n', ""])]  # fmt: skip
-    assert weir.ingest(stream, paths, "json").events == 1
-    assert weir.ingest(stream, paths[:1], "json", again="alone").events == 0
-    assert events(weir, stream) == [("a", 1), ("b", 2)]
-
-
 def test_same_files_again_append_nothing_and_changed_or_overlapping_ones_are_refused(
     weir: Installation,
 ) -> None:

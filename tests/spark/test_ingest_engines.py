@@ -50,7 +50,7 @@ def facts(weir: Installation, stream: StreamName) -> Any:
     return list(map(tuple, files)), sums, schema.dtypes, repr(rows), repr(rejected)
 
 
-@pytest.mark.parametrize("case", ["guessed", "declared", "options", "parquet"])
+@pytest.mark.parametrize("case", ["guessed", "declared", "options", "json", "parquet"])
 def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
     folder, create, options = Path(weir.input), dict[str, Any](), dict[str, Any]()
     create = {"on_bad_rows": "quarantine", "on_missing_key": "quarantine"}
@@ -75,6 +75,11 @@ def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
         text = "title\nk|p|d|at|t\n# c\nä|1,50|28.02.2026|2026-10-25 02:30:00|'it\\'s'\n"
         text += "b|NA|01.03.2026|2026-10-25 03:30:00|''\n"
         (folder / "f.csv").write_bytes(text.encode("cp1252"))
+    elif case == "json":
+        lines = ['{"k":"a","n":1,"s":{"x":[1,2.50]},"t":1.10,"d":12345678901234567890}',
+                 '[{"k":"b","t":"x"},{"k":"c","s":{"y":null}}] {"k":"d","n":-0}', '{"n":7}', "x",
+                 '{"k":"e","k":"e"}', '{"k":"f","at":"2026-01-01"}']  # fmt: skip
+        (folder / "f.json").write_text("\n".join(lines))
     else:
         rows = pa.table({
             "k": ["a", None, "b"], "u": pa.array([1, None, 2**63], pa.uint64()),
@@ -84,6 +89,6 @@ def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
             "w": pa.array([None, [], None], pa.list_(pa.null())),
         })  # fmt: skip
         pq.write_table(rows, folder / "f.parquet")
-    name = "f.parquet" if case == "parquet" else "f.csv"
+    name = f"f.{case}" if case in ("json", "parquet") else "f.csv"
     spark, arrow = by_both(weir, name, name[2:], create, **options)
     assert arrow == spark

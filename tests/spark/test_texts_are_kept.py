@@ -2,8 +2,6 @@
 text and the type that it lacks."""
 
 import datetime as dt
-import json
-import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -198,95 +196,6 @@ def test_files_without_a_header_and_in_utf_16_have_their_rows(weir: Installation
     put(weir, "wide.csv", 'k\tn\n日本\t1\n"x\ny"\t2\n'.encode("utf-16"))
     weir.ingest(wide, ["wide.csv"], "csv", separator="\\t", encoding="utf-16")
     assert events(weir, wide) == [("日本", 1), ("x\ny", 2)]
-
-
-LINES: dict[str, list[tuple[str, int | None]]] = {
-    '{"k":"a","n":1}{"k":"b","n":2}': [("a", 1), ("b", 2)],
-    '{"k":"a} {","n":1} \t {"k":"]["}': [("a} {", 1), ("][", None)],
-    '{"k":"a\\\\"}{"k":"\\"}{"}': [("a\\", None), ('"}{', None)],
-    '[{"k":"a","n":1},{"k":"b"}]': [("a", 1), ("b", None)],
-    '[{"k":"a"}][{"k":"b"}] {"k":"c"}': [("a", None), ("b", None), ("c", None)],
-    '{"k":"a"},{"k":"b"}': [("a", None), ("b", None)],
-    '\ufeff{"k":"a","n":3}': [("a", 3)],
-    '{"k":"a","n":null}': [("a", None)],
-    "": [],
-    "[]": [],
-}
-MALFORMED = [
-    '{"k":"a"} x', '{"k":"a"}}', '{"k":"a"}],"v":[{"k":"b"}', '{"k":"a"} 5', '{"k":"a"},',
-    '{"k":"a","n":1', "5", '"text"', "null", '[{"k":"a"},null]', '[{"k":"a"},5]', "{", "[",
-    '{"k":"a","k":"b"}', '{"k":"a","o":{"x":1,"x":2}}', '{"k":"\\ud800"}', "{'k':'a'}",
-    '{"k":"a","v":9007199254740993}', '{"k":"a","v":12345678.12345678901}', '{"k":"a","v":1e400}',
-    '{"k":"a","n":1.5}', '{"k":"a","n":9223372036854775808}', '{"k":"a","n":"1"}',
-    '[{"k":"a"},{"k":"b","n":true}]',
-]  # fmt: skip
-
-
-@pytest.mark.release
-def test_all_objects_of_a_json_line_are_events_or_the_line_is_malformed(weir: Installation) -> None:
-    columns = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in [("k", "string"), ("n", "long"), ("v", "double"),
-                           ("o", {"type": "struct", "fields": [{"name": "x", "type": "long",
-                            "nullable": True, "metadata": {}}]})]
-    ]  # fmt: skip
-    stream = weir.create(segments=1, on_bad_rows="quarantine", fields=columns)
-    many = "".join(json.dumps({"k": f"k{i}", "n": i}) for i in range(1_000))
-    lines = [*LINES, *MALFORMED, many, '{"k":"ok","v":0.30000000000000004}']
-    put(weir, "lines.json", "\n".join(lines) + "\n")
-    done = weir.ingest(stream, ["lines.json"], "json")
-    wanted = [event for some in LINES.values() for event in some]
-    wanted += [(f"k{i}", i) for i in range(1_000)]
-    assert [row[3] for row in rejected(weir, stream)] == MALFORMED
-    found = events(weir, stream)
-    assert [row[:2] for row in found] == [*wanted, ("ok", None)]
-    assert found[-1][2] == 0.1 + 0.2
-    assert (done.events, done.rejected) == (len(wanted) + 1, len(MALFORMED))
-    named = {row[3]: row[:3] for row in rejected(weir, stream)}
-    assert named['{"k":"a","v":1e400}'] == ("v", "1e400", "double")
-    assert named['{"k":"a","n":"1"}'] == ("n", "1", "long")
-    assert named['{"k":"a","n":1.5}'] == ("n", "1.5", "long")
-    weir.check(stream, read=True)
-
-
-@pytest.mark.release
-def test_json_values_are_kept_as_they_are_written(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    lines = [
-        '{"k":"a","mixed":1.10,"long":12345678.12345678901,"x":[1.5,2],"o":{"d":0.1},"e":null}',
-        '{"k":"b","mixed":"1.10","long":1,"x":[],"o":{"d":1e-7},"e":null}',
-        '{"k":"c","mixed":12345678.5,"long":0.5,"x":null,"o":null}',
-        '{"k":"d","mixed":true,"y":NaN}', '{"k":"e","mixed":{"z":1.10},"y":1}',
-    ]  # fmt: skip
-    weir.ingest(stream, [put(weir, "kept.json", "\n".join(lines))], "json")
-    frame = weir.frame(stream, "stream")
-    assert "e" not in frame.columns
-    rows = frame.collect()
-    assert [row.mixed for row in rows] == ["1.10", "1.10", "12345678.5", "true", '{"z":1.10}']
-    assert [row.long for row in rows[:3]] == ["12345678.12345678901", "1", "0.5"]
-    assert [row.x for row in rows[:3]] == [[1.5, 2.0], [], None]
-    assert [row.o and row.o.d for row in rows[:3]] == [0.1, 1e-7, None]
-    assert math.isnan(rows[3].y)
-    assert any("digits than a double keeps" in line for line in weir.said)
-
-
-@pytest.mark.release
-def test_json_texts_are_no_other_day_and_lose_no_digit(weir: Installation) -> None:
-    stream = weir.create(segments=1, on_bad_rows="quarantine", fields=DECLARED)
-    cells = [
-        ("at", "08:15"), ("at", "2026-01-01T00:00:00.1234567Z"), ("at", 1700000000),
-        ("day", "2026-02-30"), ("p", 1.005), ("p", "1.5"), ("f", 16777217), ("flag", "true"),
-        ("here", "2026-01-01T00:00:00+01:00"), ("v", "1.5"), ("i", 2147483648),
-    ]  # fmt: skip
-    lines = [json.dumps({"k": "x", name: value}) for name, value in cells]
-    lines.append('{"k":"a","at":"2026-01-01T00:00:00+02:00","p":1.5,"day":"2026-01-01","v":1.50}')
-    put(weir, "declared.json", "\n".join(lines))
-    done = weir.ingest(stream, ["declared.json"], "json")
-    assert [row[:2] for row in rejected(weir, stream)] == [(n, str(v)) for n, v in cells]
-    assert done.events == 1
-    [event] = events(weir, stream)
-    assert event[1] == 1.5
-    assert event[3:5] == (Decimal("1.50"), dt.datetime(2025, 12, 31, 22))
 
 
 @pytest.mark.release

@@ -155,12 +155,30 @@ def test_parquet_files_and_the_names_of_their_folders_become_events(
 
 
 def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
-    ingest: Ingest, weir: Weir
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for code, name, content, words in (("ingest_needs_spark", "a.json", '{"k":"a"}\n', ()),):
-        done = ingest(name, content, "--engine", "pyarrow", *words)
-        assert (done.status, f"[{code}]" in done.err) == (2, True), done.err
-        assert "--engine spark" in done.err
+    monkeypatch.setattr("weir.arrow.ingest.MOST_BYTES", 4)
+    done = ingest("a.json", '{"k":"a"}\n', "--engine", "pyarrow")
+    assert (done.status, "[ingest_needs_spark]" in done.err) == (2, True), done.err
+    assert "--engine spark" in done.err
+
+
+def test_json_files_have_their_rows_also_beside_empty_ones(
+    ingest: Ingest, weir: Weir, tmp_path: Path
+) -> None:
+    assert ingest("first.json", '{"k":"a","n":1}\n', "--segments", "1").status == 0
+    assert weir("update-stream", "s/events", "--on-bad-rows", "quarantine").status == 0
+    lines = '{"k":"b"}{"k":"c","s":{"x":[1,2]}}\n{"k":1.0,"n":"1"}\n'
+    for name, content in (("0.json", ""), ("1.json", lines), ("2.json", ""), ("3.json", "")):
+        (tmp_path / name).write_text(content)
+    done = weir("ingest", "0.json", "1.json", "2.json", "--stream", "s/events")
+    assert done.status == 0, done.err
+    assert events(weir, "k", "n", "s") == [("a", 1, None), ("b", None, None),
+                                           ("c", None, {"x": [1, 2]})]  # fmt: skip
+    [bad] = weir("read", "s/events.rejected", "--json").lines
+    assert (bad["row"], bad["place"]) == ('{"k":1.0,"n":"1"}', 2)
+    assert (bad["column"], bad["text"], bad["type"]) == ("n", "1", "long")
+    assert weir("ingest", "3.json", "--stream", "s/events").status == 0
 
 
 def test_a_process_that_ingests_imports_neither_pandas_nor_pyspark_nor_other_jobs(

@@ -61,15 +61,15 @@ def json_values(
     pieces = pieces_of(files, [file.bytes for file in inputs.files], most)
     pieces, looked = looked_at(files, pieces, run)
     whole = sum(looked, Looked())
+    types = {one["name"]: one for one in known or []}
     found, why = dict[str, Any](), dict[str, str]()
     for name in sorted(whole.shape.fields):
         kind, reason = column_kind(whole.shape.fields[name])
-        if kind is not None:
+        if kind is not None or name in types:
             found[name], why[name] = kind, reason
     if not found and known is None:
         raise _nothing_found(inputs, pieces, looked, whole)
     _check_case(list(found))
-    types = {one["name"]: one for one in known or []}
     new = [name for name in found if name not in types]
     for line in lines_of(
         {n: Guess(None if found[n] == VOID else show(found[n]), why[n]) for n in new}
@@ -80,14 +80,14 @@ def json_values(
     fields = [one if one["type"] == VOID else next(closed) for one in fields]
     for one in fields:
         _check_type(one)
-    gained = [path for n in found if n in types for path in _gained(types[n]["type"], found[n], n)]
-    if gained and not quarantine:
-        raise InvalidInput(
-            "column_unknown",
-            f"{gained[0]!r} is not a field of column {gained[0].split('.')[0]!r} of the stream, "
-            "whose type can't change; leave it out, or to quarantine such rows "
-            f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
-        )
+    for name in types if not quarantine else ():
+        for path in _gained(types[name]["type"], found.get(name), name):
+            raise InvalidInput(
+                "column_unknown",
+                f"{path!r} is not a field of column {name!r} of the stream, whose type can't "
+                "change; leave it out, or to quarantine such rows "
+                f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
+            )
     return JsonValues(files, pieces, fields, Reading(inputs.how, frozenset(types)))
 
 
@@ -131,7 +131,7 @@ def _has_other_keys(kind: Any) -> bool:
 
 def _gained(known: Any, found: Any, path: str) -> list[str]:
     """Return the fields of objects, at any depth, that are in `found` but not in `known`."""
-    if isinstance(known, str) or isinstance(found, str) or known["type"] != found["type"]:
+    if not isinstance(known, dict) or not isinstance(found, dict) or known["type"] != found["type"]:
         return []
     if known["type"] == "struct":
         parts = {field["name"]: field["type"] for field in known["fields"]}

@@ -120,9 +120,10 @@ def _approximate(plain: Texts, kind: str, guessed: bool) -> Texts:
         if not pc.any(rest).as_py():
             return found
         others = _by_digits(plain.filter(rest), wanted, guessed)
-        return pc.replace_with_mask(
+        whole = pc.replace_with_mask(
             found.combine_chunks(), rest.combine_chunks(), others.combine_chunks()
         )
+        return pa.chunked_array([whole])
     except pa.ArrowInvalid:
         return _by_digits(plain, wanted, guessed)
 
