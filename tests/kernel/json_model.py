@@ -61,12 +61,11 @@ def value(found: Any, kind: Any) -> Any:
         same = abs(number) != float("inf") and Decimal(repr(number)) == Decimal(str(token))
         return kept(number, same)
     if kind.startswith("decimal"):
-        number = Decimal(kept(token, token is not None and token not in SPECIAL) or 0)
-        _, digits, exponent = number.as_tuple()
+        exact = Decimal(kept(token, token is not None and token not in SPECIAL) or 0)
+        _, digits, exponent = exact.as_tuple()
         assert isinstance(exponent, int)
-        cents = number.scaleb(2) if len(digits) < 20 and abs(exponent) < 50 else Decimal("0.5")
-        # A zero with an exponent beyond all decimals is no number that anybody writes.
-        return kept(number, cents == int(cents) and abs(cents) < 10**9)
+        cents = exact.scaleb(2) if len(digits) < 20 and abs(exponent) < 50 else Decimal("0.5")
+        return kept(exact, cents == int(cents) and abs(cents) < 10**9)
     if not isinstance(found, str):
         raise NotKept
     try:

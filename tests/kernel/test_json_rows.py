@@ -196,6 +196,12 @@ def test_the_type_of_a_column_is_that_of_all_its_values(values: list[str], kind:
         assert Found(lines, most=most).kinds == {"k": "long", "v": kind}
 
 
+def test_columns_have_the_names_of_the_file_in_their_order() -> None:
+    found = Found(['{"id":1,"a.b":2,"_corrupt_record":"x"," ":true}'])
+    assert found.events == [{" ": True, "_corrupt_record": "x", "a.b": 2, "id": 1}]
+    assert list(found.kinds) == [" ", "_corrupt_record", "a.b", "id"]
+
+
 def test_objects_without_a_field_show_no_column() -> None:
     assert Found(['{"k":1,"v":{}}', '{"w":[{}]}']).kinds == {"k": "long"}
     found = Found(['{"k":"a","n":{}}'], COLUMNS)
@@ -220,7 +226,7 @@ def test_declared_texts_are_no_other_day_and_lose_no_digit() -> None:
 def test_times_have_the_zone_and_the_formats_of_the_append() -> None:
     lines = ['{"k":"a","at":"31.12.2025 23:30","day":"31.12.2025"}',
              '{"k":"b","at":"29.03.2026 02:30"}']  # fmt: skip
-    how = {"time_zone": "Europe/Berlin", "timestamp_format": "dd.MM.yyyy HH:mm",
+    how: dict[str, Any] = {"time_zone": "Europe/Berlin", "timestamp_format": "dd.MM.yyyy HH:mm",
            "date_format": "dd.MM.yyyy"}  # fmt: skip
     found = Found(lines, DECLARED, **how)
     [event] = found.events

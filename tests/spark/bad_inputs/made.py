@@ -109,14 +109,9 @@ def deep_json(path: Path, depth: int) -> None:
     path.write_text('{"id":' * depth + "1" + "}" * depth + "\n")
 
 
-def many_keys(path: Path, keys: int) -> None:
-    """Write a json object with many keys."""
-    path.write_text(json.dumps({"id": 1, **{f"k{i}": i for i in range(keys)}}) + "\n")
-
-
 GENERATORS: dict[str, Callable[..., None]] = {
     one.__name__: one
-    for one in (parquet, strings_of_bytes, damaged, text, raw, cut_gzip, deep_json, many_keys)
+    for one in (parquet, strings_of_bytes, damaged, text, raw, cut_gzip, deep_json)
 }
 
 
