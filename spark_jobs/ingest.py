@@ -163,8 +163,8 @@ class Ingest:
     )  # fmt: skip
     engine: str = argument(
         "Engine",
-        "What reads the files: spark; pyarrow, without a JVM, for csv and Parquet of at most 256 "
-        "MiB; auto: pyarrow where it can, else spark.",
+        "What reads the files: spark; pyarrow, without a JVM, for at most 256 MiB; auto: pyarrow "
+        "where it can, else spark.",
         "auto", enum=["auto", *ENGINES],
         section="More",
     )  # fmt: skip

@@ -102,7 +102,7 @@ def _read(text: bytes, found: Objects) -> Objects:
             except (ValueError, StopIteration):
                 pass
         _add_line(found, line)
-    found.longest = max(map(len, lines)) if not careful else max(map(_bytes, lines))
+    found.longest = max(map(_bytes, lines))
     blank = (line.strip(_BLANKS) for line in lines)
     found.example = next((line for line in blank if line), "")[:80]
     return found

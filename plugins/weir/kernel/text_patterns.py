@@ -1,7 +1,6 @@
-"""What texts of numbers and times look like, as regular expressions that Python, Java and RE2 read
+"""What texts of numbers and times look like, as regular expressions that Python and RE2 read
 alike. They are without anchors: each of these has its own sign for the end of a text."""
 
-INTEGER = r"(?:0|-?[1-9][0-9]{0,18})"
 # A number as in JSON. Of a guessed column, as programs write a double back.
 NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 CANONICAL = (
@@ -17,5 +16,3 @@ DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
 ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
 TIMESTAMP = rf"{DAY}[ T]{CLOCK} ?{ZONE}?"
-LOCAL = rf"{DAY}(?:[ T]{CLOCK})?"
-INSTANT = rf"{DAY}(?:[ T]{CLOCK} ?{ZONE}?)?"
