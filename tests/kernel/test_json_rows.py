@@ -396,6 +396,22 @@ def test_random_lines_become_what_a_small_model_says(case: int) -> None:
     check_model(random_for(case))
 
 
+def check_guess(random: Any) -> None:
+    fields = json_model.some_fields(random)
+    lines = [json_model.some_line(random, fields) for _ in range(random.randrange(1, 30))]
+    wanted, malformed = json_model.rows_of([one.removeprefix("\ufeff") for one in lines], [])
+    found = Found(['{"first":1}', *lines])
+    # An empty text shows no type, and is no value of another type than text.
+    of_texts = [row for row in found.malformed if found.faults[row][1] == ""]
+    assert [row for row in found.malformed if row not in of_texts] == malformed
+    assert of_texts or len(found.events) == len(wanted) + 1
+
+
+@pytest.mark.parametrize("case", range(cases(160)))
+def test_a_type_that_is_guessed_keeps_every_value(case: int) -> None:
+    check_guess(random_for("guess", case))
+
+
 @pytest.mark.parametrize("case", range(cases(160)))
 def test_what_is_written_in_a_column_of_texts_is_the_same_json(case: int) -> None:
     random = random_for(case)

@@ -55,7 +55,7 @@ class Reading:
             return self._simple(values, kind, path)
         of = list if kind["type"] == "array" else dict
         faults: Faults = {
-            row: (path, written(one), show(kind))
+            row: (path, _text(one), show(kind))
             for row, one in enumerate(values)
             if one is not None and type(one) is not of
         }
