@@ -143,9 +143,9 @@ def _checks(job: Job) -> Checks:
     def definition(
         name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
     ) -> None:
-        from weir.spark.adjuncts.check import check_definition
+        from weir.consumers.store_check import check_definition
 
-        check_definition(job.spark, job.database, job.settings, name, stream, wanted, planned)
+        check_definition(job.database, job.settings, name, stream, wanted, planned)
 
     def consumer(
         group: str,

@@ -12,7 +12,6 @@ from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.declared_columns import declared_columns
 from weir.model.plain_column import plain_column
-from weir.spark.adjuncts.changes import parse_types
 from weir.spark.base.session import private_session
 from weir.spark.users.expressions import (
     FUNCTIONS,
@@ -267,7 +266,7 @@ def test_types_that_files_do_not_have_are_refused_at_creation(
     spark: SparkSession, kind: str
 ) -> None:
     with raises("column_type_unsupported 'v'"):
-        parse_types(f"v {kind}", "value_columns")
+        declared_columns(f"v {kind}", "value_columns")
 
 
 @pytest.mark.parametrize(

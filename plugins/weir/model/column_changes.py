@@ -3,6 +3,7 @@ name that it has in files, whatever it is called, so no file is written again.""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from weir.model.names import REJECTED, check_user_columns
 from weir.model.plain_column import plain_column
 from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
 from weir.model.stream_configuration import Configuration
+from weir.model.transforms import renamed_values, transforms_in
 
 
 @dataclass(frozen=True)
@@ -196,14 +198,19 @@ def _check_key_stays_null(
 def followed_definition(
     definition: AdjunctDefinition, rename: Mapping[str, str]
 ) -> AdjunctDefinition:
-    """Return the definition of a store after columns have been renamed: what is just a column
-    keeps the column under its new name."""
-    new = {name.lower(): sql_name(to) for name, to in rename.items()}
+    """Return the definition of a store after columns have been renamed, which it uses under their
+    new names. What can't be understood, or is a function, stays."""
+    new = {name.lower(): to for name, to in rename.items()}
     found = {}
     for part in ("key", "value", "delete_when"):
-        column = plain_column(getattr(definition, part))
-        if column is not None and column.lower() in new:
-            found[part] = new[column.lower()]
+        text = getattr(definition, part)
+        with suppress(InvalidInput):
+            if text and text not in definition.functions:
+                found[part] = (
+                    renamed_values(text, new)
+                    if part == "value"
+                    else transforms_in(part, text)[0].renamed(new)
+                )
     return replace(definition, **found)
 
 

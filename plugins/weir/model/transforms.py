@@ -8,14 +8,14 @@ too, means here what it means there. `weir.kernel.transforms` computes them.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
-from weir.model.transform_nodes import WORDS, Call, Column, Constant, Node, Transform
+from weir.model.transform_nodes import WORDS, Call, Column, Constant, Node, Transform, written
 
 DEEPEST = 50  # parentheses within each other
 MOST_COLUMNS = 16  # times that columns are named: a value is at most so often as large as its row
@@ -65,6 +65,35 @@ def values_of(text: str, what: str) -> dict[str, Transform]:
     found = parser.named()
     check_user_columns(list(found))
     return found
+
+
+def transforms_in(part: str, text: str) -> list[Transform]:
+    """Return what a part of a store's definition has: its `key`, its `value` or its `delete_when`;
+    nothing if it is empty. Raises InvalidInput."""
+    if not text:
+        return []
+    if part == "value":
+        return list(values_of(text, part).values())
+    return [value_of(text, part) if part == "key" else condition_of(text, part)]
+
+
+def renamed_values(text: str, new: Mapping[str, str]) -> str:
+    """Return the text of a value after columns were renamed, in which its own columns are called as
+    before. `new`: by the names in lower case. Raises InvalidInput."""
+    found = values_of(text, "value")
+    if not any(name.lower() in new for one in found.values() for name in one.columns):
+        return text
+    if is_alone(text, found):
+        return found["value"].renamed(new)
+    texts = {name: one.renamed(new) for name, one in found.items()}
+    return ", ".join(
+        one if one == written(name) else f"{one} AS {written(name)}" for name, one in texts.items()
+    )
+
+
+def is_alone(text: str, values: Mapping[str, Transform]) -> bool:
+    """Return whether `values_of` a text is one that has no name."""
+    return [one.text for one in values.values()] == [text.strip()]
 
 
 def _parsed(text: str, what: str, rule: "Callable[[_Parser], Node]") -> Transform:
@@ -120,10 +149,12 @@ class _Parser:
 
     def named(self) -> dict[str, Transform]:
         """Read values with names, up to the end."""
-        if within := self._peek().text.lower() == "struct" and self._peek(1).text == "(":
+        struct = self._peek().text.lower() if self._peek(1).text == "(" else ""
+        if within := struct in ("struct", "named_struct"):
             self._at += 2
         found, alone = dict[str, Transform](), ""
         while True:
+            name = self._field() if struct == "named_struct" else ""
             places, self.places = self.places, []
             begin = self._peek().begin
             node = self.value()
@@ -131,7 +162,8 @@ class _Parser:
             item = [(a - begin, b - begin, name) for a, b, name in self.places]
             made = self.made(self.text[begin:end], node, item)
             self.places = places
-            name = made.columns[0] if isinstance(node, Column) else ""
+            if not name and isinstance(node, Column):
+                name = node.path[-1]
             if self._word("as"):
                 name = self._name("AS")
             if not name:
@@ -144,15 +176,18 @@ class _Parser:
         if within:
             self._expect(")")
         self.end()
-        if len(found) == 1 and not within:
-            [made] = found.values()
-            return {self._alone(made, next(iter(found))): made}
+        if is_alone(self.text, found):
+            return {"value": made}
         if alone:
             raise self._invalid(f"{alone} has no name; write {alone} AS a name")
         return found
 
-    def _alone(self, made: Transform, name: str) -> str:
-        return name if made.text != self.text.strip() else "value"
+    def _field(self) -> str:
+        token = self._next()
+        if token.kind != "text":
+            raise self._invalid("named_struct takes the names of its columns in quotes")
+        self._expect(",")
+        return self._text(token)
 
     def value(self) -> Node:
         """Read a column, a constant, or a transform."""

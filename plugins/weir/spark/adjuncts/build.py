@@ -24,7 +24,6 @@ from weir.spark.adjuncts.writer import Writer
 from weir.spark.failures.causes import sentence
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import jvm_has_ended
-from weir.spark.users.date_patterns import naming_patterns
 from weir.warehouse.marker import check_unused
 
 log = logging.getLogger("weir.adjunct")
@@ -109,22 +108,12 @@ def _recording(database: Database, name: str, build: Build | None, work: Any) ->
 def _build(app: Installation, build: Build) -> AdjunctVersion:
     """Write a version and publish it."""
     lease = app.settings.transaction_lease
-    of, definition = f"of adjunct store {build.store.name},", build.store.definition
-    computed = {
-        f"key {of}": definition.key,
-        f"value {of}": definition.value,
-        f"delete condition {of}": definition.delete_when,
-    }
 
     def work() -> AdjunctVersion:
         check_warehouse_ownership(app.database, app.settings.warehouse)
         check_unused(app.settings.warehouse, build.folder)
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
-            with (
-                saying_why(app.database, app.settings),
-                naming_patterns({what: text for what, text in computed.items() if text}),
-                Writer(app, build).writing() as writer,
-            ):
+            with saying_why(app.database, app.settings), Writer(app, build).writing() as writer:
                 built = writer.write()
             version = publish_build(app.database, build, built)
         app.say(
