@@ -36,6 +36,8 @@ import pyarrow.compute as pc
 def seats(events):
     if "away" in events.column("op").to_pylist():
         raise ConnectionRefusedError("the service is away")
+    if "poison" in events.column("op").to_pylist():
+        raise ValueError("poison")
     made = pa.array([len(op) + 1 for op in events.column("op").to_pylist()], pa.int64())
     return pa.StructArray.from_arrays([made], names=["seats"])
 
@@ -154,7 +156,7 @@ def test_mistakes_of_a_definition_are_named() -> None:
         "expression_not_allowed rand": {"key": "rand()"},
         "expression_constant": {"value": "n, 5 AS five"},
         "adjunct_key_type double": {"key": "cast(n as double)"},
-        "condition_not_boolean bigint": {"delete_when": "n"},
+        "condition_not_boolean long": {"delete_when": "n"},
         "column_name_reserved": {"value": "n AS _weir_key"},
         "function_not_allowed": {"value": "os:system", "value_columns": "a INT"},
         "columns_invalid": {"value": "m:f", "value_columns": "not columns at all"},
@@ -166,7 +168,7 @@ def test_mistakes_of_a_definition_are_named() -> None:
 
 def test_a_function_is_asked_about_events_that_keep_their_key(functions: SimpleNamespace) -> None:
     seats = {"value": "store_functions:seats", "value_columns": "seats BIGINT"}
-    rows = [("a", 1, "u"), ("b", -1, None), ("c", 1, "uu"), ("d", 1, None), ("e", -1, None)]
+    rows = [("a", 1, "u"), ("b", -1, None), ("c", 1, "uu"), ("d", 1, "poison"), ("e", -1, None)]
     found = made(rows, functions, delete_when="n < 0", **seats)
     assert found == [
         ("a", {"seats": 2}), ("b",), ("c", {"seats": 3}),

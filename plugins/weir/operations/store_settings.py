@@ -41,8 +41,8 @@ SETTINGS: dict[str, Setting] = {
     "value": Setting(
         "Value",
         "Columns and transforms with names, such as city, lower(name) AS name, or module:function "
-        "of a configured package over Arrow batches. One without a name is the column value; null "
-        "deletes the key there.",
+        "of a configured package over Arrow batches. One that is alone and has no name is the "
+        "column value, and its null deletes the key.",
         if_empty="all columns of the event", schema=_TEXT,
     ),
     "delete_when": Setting(

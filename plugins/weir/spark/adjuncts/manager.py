@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     DataType,
@@ -179,13 +180,15 @@ def _computed(events: DataFrame, on: str, name: str) -> Column:
     computation = joined_on(on, to_arrow_schema(events.schema), name)
     used = {column.lower() for column in computation.transform.columns}
     names = [column for column in events.columns if column.lower() in used]
+    schema = pa.schema([computation.schema.field(name) for name in names])
 
     def keys(rows: pa.StructArray) -> pa.Array:
-        batch = pa.RecordBatch.from_struct_array(rows)
-        return computation.over(pa.Table.from_batches([batch])).values.combine_chunks()
+        table = pa.Table.from_struct_array(rows).cast(schema)  # whatever the session has for texts
+        return computation.over(table).values.combine_chunks()
 
     with with_own_code(events.sparkSession):
-        return F.arrow_udf(keys, spark_type(computation.kind))(F.struct(*quoted(names)))
+        computed = arrow_udf(keys, spark_type(computation.kind), ArrowUDFType.SCALAR)
+        return computed(F.struct(*quoted(names)))
 
 
 def _micros(frame: DataFrame, column: str, whose: str) -> Column:

@@ -59,6 +59,7 @@ _ROWS_PER_TASK = 200_000  # of a shuffle
 MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all are sorted anew
 _ADAPTIVE = "org.apache.spark.sql.execution.adaptive"
 _SESSION = {
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",  # of batches that tasks get
     "spark.sql.unionOutputPartitioning": "false",  # files of either side stay files of their own
     # Else a plan that turns out to write no rows forgets what it has counted (Observation).
     "spark.sql.adaptive.optimizer.excludedRules": f"{_ADAPTIVE}.AQEPropagateEmptyRelation",
