@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PythonException
 
+from tests.raises import raises
 from tests.spark.adjunct_world import Way, World
 from tests.spark.installation import Installation
 from weir.adjunct.builds import stores_to_build
@@ -84,7 +85,7 @@ def test_a_function_that_returns_something_else_skips_no_event(
     world.append([("a", 1, "u"), ("b", 2, "u")])
     late = AdjunctDefinition(key="adjunct_functions:keys", key_type="BIGINT")
     mistaken = world.store(replace(OF_FUNCTIONS, definition=late), on_error="skip")
-    with pytest.raises(PythonException, match="returned string, but the store declares int64"):
+    with raises("function_result_invalid string int64"):
         mistaken.build()
 
 

@@ -21,7 +21,7 @@ from weir.installation.opened import Installation
 from weir.settings import Settings
 from weir.spark.adjuncts.changes import code_of
 from weir.spark.adjuncts.writer import Writer
-from weir.spark.failures.causes import sentence
+from weir.spark.failures.causes import raising_own, sentence
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import jvm_has_ended
 from weir.warehouse.marker import check_unused
@@ -113,7 +113,11 @@ def _build(app: Installation, build: Build) -> AdjunctVersion:
         check_warehouse_ownership(app.database, app.settings.warehouse)
         check_unused(app.settings.warehouse, build.folder)
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
-            with saying_why(app.database, app.settings), Writer(app, build).writing() as writer:
+            with (
+                saying_why(app.database, app.settings),
+                raising_own(),
+                Writer(app, build).writing() as writer,
+            ):
                 built = writer.write()
             version = publish_build(app.database, build, built)
         app.say(
