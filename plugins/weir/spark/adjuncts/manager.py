@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     DataType,
@@ -182,13 +182,14 @@ def _computed(events: DataFrame, on: str, name: str) -> Column:
     names = [column for column in events.columns if column.lower() in used]
     schema = pa.schema([computation.schema.field(name) for name in names])
 
-    def keys(rows: pa.StructArray) -> pa.Array:
+    def keys(rows: pa.Array) -> pa.Array:  # of which Spark reads the types
         table = pa.Table.from_struct_array(rows).cast(schema)  # whatever the session has for texts
         return computation.over(table).values.combine_chunks()
 
     with with_own_code(events.sparkSession):
-        computed = arrow_udf(keys, spark_type(computation.kind), ArrowUDFType.SCALAR)
-        return computed(F.struct(*quoted(names)))
+        computed = arrow_udf(keys, spark_type(computation.kind))  # type: ignore[call-overload]
+        found: Column = computed(F.struct(*quoted(names)))
+    return found
 
 
 def _micros(frame: DataFrame, column: str, whose: str) -> Column:
