@@ -37,7 +37,7 @@ def said(arguments: DefineAdjunctStore, _report: dict[str, Any]) -> str:
     return f"adjunct store {arguments.adjunct_store} is defined; its first build fills it"
 
 
-ACTION = Action(__file__, DefineAdjunctStore, run, said, STREAMS)
+ACTION = Action(__file__, DefineAdjunctStore, run, said, STREAMS, rehearsed=True)
 
 if __name__ == "__main__":
     raise SystemExit(main(ACTION))
