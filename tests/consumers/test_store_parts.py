@@ -21,11 +21,11 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.column_changes import followed_definition
 from weir.model.names import LONGEST_KEY, stream_name
 
-INFO = {"type": "struct", "fields": [column("a", "long"), column("v", "variant")]}
+INFO: dict[str, Any] = {"type": "struct", "fields": [column("a", "long"), column("v", "variant")]}
 FIELDS = [column("k", "string"), column("n", "long"), column("op", "string")]
 MORE = [
     *FIELDS,
-    column("info", INFO),
+    {**column("info", "string"), "type": INFO},
     column("x", "double"),
     {**column("at", "timestamp"), "stored": "t"},
 ]

@@ -51,7 +51,7 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
         weir.put(EVENTS, [(random.choice(["a", "A", "b", "e", "q"]), n) for n in range(20)])
     store.build()
     world.grow(random)  # after the newest event, and so after the bound
-    key: str | Column = random.choice([F.upper("k"), "upper(k)"]) if way == "upper" else "k"
+    ways: list[str | Column] = [F.upper("k"), "upper(k)"] if way == "upper" else ["k"]
     with reading(weir, store) as reader:
         for batch in reader:
             version = batch.adjuncts.pins[store.name].version
@@ -61,7 +61,7 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
             for how in ("left", "inner"):
                 for as_of in (True, False):
                     found = batch.enrich(
-                        batch.events, store.name, key, how, as_of=as_of, prefix="v_"
+                        batch.events, store.name, random.choice(ways), how, as_of=as_of, prefix="v_"
                     )
                     values = [c for c in found.columns if c.startswith("v_")]
                     wanted = []
