@@ -94,7 +94,7 @@ def parser(only: str = "") -> Parser:
     one.add_argument("--columns", help="these columns, separated by commas")
     one = add("read", look.read)
     one.add_argument("stream")
-    one.add_argument("--where", help='a condition in Spark SQL, such as "amount > 10"')
+    one.add_argument("--where", help='a condition over the columns, such as "amount > 10"')
     one.add_argument("--columns", help="these columns, separated by commas")
     one.add_argument("--since", help="what was committed after this time, in UTC")
     one.add_argument("--until", help="what was committed up to this time, in UTC")
