@@ -215,16 +215,20 @@ def test_of_many_events_a_sample_is_counted_and_says_nearly_the_same(
 
 @pytest.mark.release
 def test_a_stream_whose_files_are_gone_or_damaged_fails_alone(weir: Installation) -> None:
-    streams = [weir.create(f"s/{name}", segments=1) for name in ("gone", "damaged", "well")]
+    names = ("gone", "damaged", "well", "old")
+    streams = [weir.create(f"s/{name}", segments=1) for name in names]
     for stream in streams:
         weir.append(stream, [(f"key {i}", i) for i in range(100)])
-    gone, damaged, well = (hot(weir, stream)[0] for stream in streams)
+    gone, damaged, well, old = (hot(weir, stream)[0] for stream in streams)
+    weir.query("UPDATE stream SET routing_key = 'reverse(k)' WHERE stream_id = :s RETURNING 1",
+               s=old.stream_id)  # fmt: skip
     shutil.rmtree(Path(weir.settings.warehouse, str(gone.stream_id)))
     for path in Path(weir.settings.warehouse, str(damaged.stream_id)).rglob("*.parquet"):
         path.write_bytes(b"PAR1 was here, and it is no more, PAR1")
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    found = find(weir, [gone, damaged, well])
+    found = find(weir, [gone, damaged, well, old])
     assert [stream for stream, _ in found.points] == [well.stream_id]
+    assert "the routing key of stream s/old is 'reverse(k)'" in found.failed.pop(old.stream_id)
     assert set(found.failed) == {gone.stream_id, damaged.stream_id}
     for stream_id, sentence in found.failed.items():
         name = "s/gone" if stream_id == gone.stream_id else "s/damaged"
