@@ -120,7 +120,7 @@ def test_an_ugly_csv_is_appended_with_what_its_rows_need(
     done = weir(*typed, "`Order No`", *more, columns)
     assert "3 events appended (transaction 1; 2 rows rejected)" in done.out, done.err
     rows = {row["Order No"]: row["Note"] for row in weir("read", "shop/ugly", "--json").lines}
-    assert rows == {1: None, 2: "with; and\ntwo", 4: "00501"}
+    assert rows == {1: None, 2: "with; and\r\ntwo", 4: "00501"}
 
 
 def test_the_function_of_this_folder_runs_and_is_named_and_none_that_is_in_two_places(
