@@ -237,5 +237,16 @@ def test_a_stream_whose_files_are_gone_or_damaged_fails_alone(weir: Installation
 
 
 @pytest.mark.release
+def test_files_that_only_a_jvm_reaches_are_read_by_the_driver(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = weir.create(segments=1)
+    weir.append(stream, [(f"key {i % 70}", i) for i in range(1000)])
+    by_tasks = find(weir, hot(weir, stream))
+    monkeypatch.setattr(module, "only_by_jvm", lambda _: True)
+    assert find(weir, hot(weir, stream)) == by_tasks
+
+
+@pytest.mark.release
 def test_nothing_is_read_when_nothing_is_hot(weir: Installation) -> None:
     assert find(weir, []) == Found({}, {})
