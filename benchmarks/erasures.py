@@ -31,7 +31,7 @@ def _erased(setting: Setting, name: StreamName, keys: list[str]) -> Erased:
     def find():  # type: ignore[no-untyped-def]
         return _found(setting, name, keys)
 
-    asked = Asked("bench", "", {})
+    asked = Asked("bench", "a figure", {})
     return erase(setting.database, setting.settings, name, asked, find)
 
 
