@@ -12,6 +12,7 @@ from tests.chance import random_for
 from tests.erasure.world import Erasing
 from tests.raises import raises
 from tests.world.streams import rows, run
+from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, plan_of_stream
 from weir.database.connection import Database
 from weir.erasure import find
@@ -50,11 +51,10 @@ def test_events_are_found_by_key_and_by_condition_where_readers_see_them(
     events = weir.read(str(made.lane.name), settings=settings)
     _, slices, fields = database.snapshot(lambda c: plan_of_stream(c, made.lane.name))
     opened: list[str] = []
-    reading = find.read_rows
 
     def counting(settings: Settings, part: FileSlice, *how: Any) -> pa.Table:
         opened.append(part.path)
-        return reading(settings, part, *how)
+        return read_rows(settings, part, *how)
 
     monkeypatch.setattr(find, "read_rows", counting)
 

@@ -16,6 +16,7 @@ from weir.adjunct.versions import read_version
 from weir.erasure import stores as stores_of_erasures
 from weir.operations.jobs import ACTIONS
 from weir.spark.adjuncts.read import current_frame
+from weir.spark.base.calls import called_in_tasks
 from weir.spark.reads import places
 
 
@@ -24,11 +25,10 @@ def test_very_many_events_are_looked_through_in_tasks(
 ) -> None:
     monkeypatch.setitem(ACTIONS["erase"].run.__globals__, "MUCH", 0)
     asked: list[int] = []
-    calling = places.called_in_tasks
 
     def counting(spark: Any, function: Any, groups: Any) -> list[str]:
         asked.append(len(groups))
-        return calling(spark, function, groups)
+        return called_in_tasks(spark, function, groups)
 
     monkeypatch.setattr(places, "called_in_tasks", counting)
     monkeypatch.setattr(places, "_AT_ONCE", 100)

@@ -125,8 +125,8 @@ def test_every_type_stays_when_its_files_are_put_together_and_when_others_are_er
         assert dict(found.damage) == {}, engine
     weir.append(stream, frame, "3")
     _, slices, fields = weir.database.snapshot(lambda c: plan_of_stream(c, stream))
-    found = places(weir.settings, slices, fields, in_columns(["k"], ["b"]))
-    done = erase(weir.database, weir.settings, stream, ASKED, lambda: found)
+    of_b = places(weir.settings, slices, fields, in_columns(["k"], ["b"]))
+    done = erase(weir.database, weir.settings, stream, ASKED, lambda: of_b)
     assert (done.events, done.files) == (3, 2)
     left = rows_of(frame.where("k <> 'b'"), names)
     assert rows_of(weir.frame(stream), names) == sorted(3 * left)
