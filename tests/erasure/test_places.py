@@ -19,8 +19,12 @@ from weir.erasure import find
 from weir.erasure.find import places, where, with_keys
 from weir.erasure.records import Offsets
 from weir.errors import InvalidInput
+from weir.installation.opened import no_spark
 from weir.kernel.matching import Matching, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
+from weir.operations.action import Job
+from weir.operations.jobs import ACTIONS
+from weir.operations.runner import by_hand, perform
 from weir.programs.store import StreamStore
 from weir.settings import Settings
 
@@ -116,6 +120,17 @@ def test_a_condition_erases_what_it_is_true_for_and_everything_only_if_that_is_m
         "who = ? AND int(text) > ?",
         "n >= ?",
     ]
+
+
+def test_a_run_without_spark_looks_through_very_many_events_itself(
+    store: StreamStore, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_stream("s/people", "who")
+    store.append("s/people", [{"who": "ann"}, {"who": "bob"}])
+    monkeypatch.setitem(ACTIONS["erase"].run.__globals__, "MUCH", 0)
+    job = Job("erase", by_hand("erase"), settings, store.database, start_spark=no_spark)
+    asked = {"stream": "s/people", "reason": "asked", "keys": ["ann"], "dry_run": False}
+    assert perform(job, ACTIONS["erase"], asked)["events"] == 1
 
 
 @pytest.mark.parametrize(
