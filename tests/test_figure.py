@@ -85,10 +85,10 @@ def test_the_line_has_the_ratio_of_processor_time_also_of_processes_that_have_en
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def ours() -> None:
-        subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
+        subprocess.run([sys.executable, "-c", "sum(range(40_000_000))"], check=True)
 
-    def reference() -> None:
-        sum(range(1_000_000))
+    def reference() -> None:  # for many hundredths of a second, in which processor time is counted
+        sum(range(8_000_000))
 
     figure = Figure("it", "something", ours, reference, limit=None, runs=1, warm_up=0)
     figure.measure(time.monotonic())

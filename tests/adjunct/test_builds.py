@@ -1,14 +1,15 @@
 """A version is built by one builder at a time, from where the last one ends, and published once."""
 
 import pytest
+from sqlalchemy import Connection
 
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.adjunct import LEASE, Store
-from tests.world.streams import Lane, at_once, rows, unique
+from tests.world.streams import Lane, at_once, rows, unique, while_held
 from weir.adjunct.builds import REST, Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
-from weir.adjunct.stores import delete_store
+from weir.adjunct.stores import delete_store, lock_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
@@ -62,6 +63,17 @@ def test_while_one_builds_no_other_does_and_who_continues_after_it_has_its_cut(l
     assert store.publish(again) == published
     found = store.rows("SELECT reason FROM garbage WHERE path = :p", p=first.folder)
     assert [row.reason for row in found] == ["fenced"]
+
+
+def test_whoever_changes_what_a_store_keeps_waits_for_the_other(lane: Lane) -> None:
+    store_id = Store.made(lane).row.store_id
+
+    def change(connection: Connection) -> str:
+        lock_store(connection, store_id)
+        return "done"
+
+    done = while_held(lane.database, change, lambda: lane.database.transaction(change))
+    assert done == ("done", "done")
 
 
 def test_of_many_who_begin_at_once_one_builds(lane: Lane) -> None:

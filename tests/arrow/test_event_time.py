@@ -105,8 +105,8 @@ def test_events_are_late_by_what_was_stated_while_they_were_written(
         return found
 
     monkeypatch.setattr(module, "stage_table", meanwhile)
-    done = append(lane, settings, ["2013-06-01 09:00", "2013-06-01 11:00", None], batch="one")
-    assert (done.late, done.untimed) == (1, 1)
+    done = append(lane, settings, ["2013-06-01 09:00", "2013-06-01 10:00", None], batch="one")
+    assert (done.late, done.untimed) == (1, 1), "what happens at the moment itself is not late"
 
 
 def test_a_writer_that_was_done_and_appends_again_is_told(lane: Lane, settings: Settings) -> None:

@@ -117,6 +117,17 @@ def test_a_stream_that_is_sealed_and_read_to_its_end_is_proven(alone: Lane) -> N
     assert audit(alone.database, everything=True).counter_examples == []
 
 
+def test_a_position_that_passed_one_event_which_nobody_got_is_found(alone: Lane) -> None:
+    Group.made(alone)
+    alone.append({"0.0": 1})
+    of_one = "(SELECT segment_id FROM segment_tail WHERE tail_offset = 1)"
+    position = f"next_offset = next_offset + 1 WHERE segment_id = {of_one}"
+    run(alone.database, f"UPDATE reader_group_segment SET {position}")
+    assert [one.kind for one in audit(alone.database, everything=True).counter_examples] == [
+        "not_delivered"
+    ]
+
+
 @pytest.mark.parametrize("days", [0, 2])
 def test_batches_that_are_pruned_are_not_missed(alone: Lane, days: int) -> None:
     group = Group.made(alone)

@@ -18,6 +18,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 import weir as programs
 from tests.crash.jobs import write_config
 from tests.raises import raises
+from tests.spark.test_every_door import KEYS, VALUES, facts, table_of
 from weir.database.connection import Database
 from weir.installation.opened import close_shared
 from weir.settings import Settings
@@ -97,6 +98,18 @@ def test_what_is_appended_over_connect_is_what_anybody_reads(
     store.append("s/in", [{"k": "key 3", "n": 3}], writer_id="w", batch_id="2")
     again = store.read("s/in").filter(pc.equal(pc.field("k"), "key 3"))
     assert len(set(again["_segment"].to_pylist())) == 1
+
+
+@pytest.mark.release
+def test_the_values_of_all_doors_come_over_connect_with_the_same_digests(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    table = table_of(VALUES, KEYS).drop_columns("local")  # which Spark makes a time of its zone
+    for name in ("s/arrow", "s/connect"):
+        store.create_stream(name, routing_key="k", segments=1)
+    store.append("s/arrow", table)
+    store.append("s/connect", connect.createDataFrame(table).coalesce(1))
+    assert facts(store, "s/connect") == facts(store, "s/arrow")
 
 
 @pytest.mark.release

@@ -20,6 +20,7 @@ from weir.compaction.run import Budget, compact
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
+from weir.model.schema import SEQ
 from weir.settings import Settings
 from weir.verification.new_files import checking
 from weir.verification.verify import Verified, by_pyarrow, verify
@@ -141,6 +142,24 @@ def test_ranks_that_are_not_those_recorded_are_found_in_footers(
     done = verified(app, contents=False)
     assert kinds(done) == {"rows": 9}
     assert "it has ranks" in done.first
+
+
+def test_rows_of_which_two_have_one_rank_are_found(app: Installation, lane: Lane) -> None:
+    def doubled(table: pa.Table) -> pa.Table:
+        ranks = table[SEQ].to_pylist()
+        column = pa.array([ranks[0], *ranks[:1], *ranks[2:]], pa.int64())
+        return table.set_column(table.column_names.index(SEQ), SEQ, column)
+
+    one = next(file for file in files(app) if pq.read_metadata(file).num_rows > 2)
+    rewritten(one, doubled)
+    path, size = str(one.relative_to(app.settings.warehouse)), one.stat().st_size
+    app.database.transaction(
+        lambda c: c.exec_driver_sql(
+            "UPDATE data_file SET end_hash = NULL, file_hash = NULL, bytes = %s WHERE path = %s",
+            (size, path),
+        )
+    )
+    assert kinds(verified(app)) == {"order": 1}
 
 
 def kinds(done: Verified) -> dict[str, int]:

@@ -14,6 +14,7 @@ from weir.controller.commit import commit_begun
 from weir.controller.staged import check_written
 from weir.controller.transactions import Committed, begin
 from weir.installation.opened import Installation
+from weir.kernel.tables import in_types
 from weir.kernel.writer import stage_table
 from weir.model.names import stream_name
 from weir.warehouse.filesystem import not_writable
@@ -59,7 +60,8 @@ def append_table(
     opened = [begun]
     with writing(database, settings, opened):
         try:
-            staged = staged_rejected(app, stage_table(settings.warehouse, begun, table), opened)
+            typed = in_types(table, begun.fields)
+            staged = staged_rejected(app, stage_table(settings.warehouse, begun, typed), opened)
         except OSError as error:
             raise not_writable(settings.warehouse, error) from error
         check_written(settings.warehouse, staged)

@@ -26,7 +26,7 @@ from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import Folder, FolderFile
 from weir.kernel.schema import from_arrow, to_read
-from weir.kernel.tables import as_table, canonical
+from weir.kernel.tables import as_table, canonical, in_types
 from weir.kernel.texts import copied_texts, rows_as_json
 from weir.kernel.writer import stage_table
 from weir.model.plain_column import plain_column
@@ -111,7 +111,8 @@ class Pyarrow:
 
     def stage(self, opened: list[Attempt], frame: pa.Table) -> list[Staged]:
         """Write a table for the one open attempt; add the attempt of rejected rows."""
-        staged = stage_table(self.app.settings.warehouse, opened[-1], frame)
+        typed = in_types(frame, opened[-1].fields)
+        staged = stage_table(self.app.settings.warehouse, opened[-1], typed)
         return staged_rejected(self.app, staged, opened)
 
     def write_folder(self, folder: Folder, frame: pa.Table) -> Sequence[FolderFile]:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from itertools import chain
 from numbers import Integral, Real
@@ -11,9 +12,10 @@ import pyarrow as pa
 
 from weir.errors import BadRows, InvalidInput, WeirError
 from weir.kernel.schema import cast_column, from_arrow, to_arrow
-from weir.model.schema import VOID
+from weir.model.schema import VOID, Field
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change
+_WITHOUT_WIDTHS = {b"weir": b"numbers of Python"}
 # What pyarrow takes for the same, whatever its class is called: NumPy's numbers, an OrderedDict.
 _KINDS = ((bool, "bool"), (Integral, "int"), (Real, "float"), (str, "str"), (datetime, "datetime"),
           (date, "date"), (Mapping, "dict"))  # fmt: skip
@@ -28,14 +30,14 @@ def as_table(rows: Any) -> pa.Table:
     InvalidInput for other rows, and for an index of pandas that has names.
     """
     if isinstance(rows, pa.Table):
-        return rows
+        return _without_views(rows)
     if isinstance(rows, pa.RecordBatch):
-        return pa.Table.from_batches([rows])
+        return _without_views(pa.Table.from_batches([rows]))
     try:
         if _is_pandas(rows):
-            return _of_pandas(rows)
+            return _without_views(_of_pandas(rows))
         if hasattr(rows, "__arrow_c_stream__"):
-            return pa.table(rows)
+            return _without_views(pa.table(rows))
     except WeirError:
         raise
     except (pa.ArrowException, ValueError) as error:
@@ -59,6 +61,16 @@ def as_table(rows: Any) -> pa.Table:
     )
 
 
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table without the types of texts and bytes of which pyarrow takes no rows."""
+    for number, column in enumerate(table.schema):
+        if "_view" in str(column.type):
+            [plain] = to_arrow(from_arrow(pa.schema([column])))
+            made = cast_column(table.column(number), plain)
+            table = table.set_column(number, column.name, made)
+    return table
+
+
 def canonical(table: pa.Table) -> pa.Table:
     """Return a table in the types that streams have. A column without a type stays so.
 
@@ -69,7 +81,7 @@ def canonical(table: pa.Table) -> pa.Table:
         column if field["type"] == VOID else cast_column(column, to_arrow([field]).field(0))
         for column, field in zip(table.columns, fields, strict=True)
     ]
-    return pa.table(columns, names=table.column_names)
+    return pa.table(columns, names=table.column_names, metadata=table.schema.metadata)
 
 
 def _is_pandas(rows: Any) -> bool:
@@ -87,7 +99,8 @@ def _of_pandas(rows: Any) -> pa.Table:
             "reset_index() to have columns of it, or reset_index(drop=True).",
         )
     for number, name in enumerate(rows.columns):
-        if rows.dtypes.iloc[number].kind == "O":
+        kind = rows.dtypes.iloc[number]
+        if kind.kind == "O" and not hasattr(kind, "pyarrow_dtype"):  # else each has one type
             column = rows.iloc[:, number]
             missing = column.isna()  # NaN, NaT and NA, which are null
             _check_alike(str(name), column[~missing])
@@ -113,7 +126,28 @@ def _of_dictionaries(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
                 f"the values of column {name!r} can't be kept ({error}); give them one type, or "
                 "append a pyarrow table with the type that they are to have.",
             ) from None
-    return pa.table(columns)
+    return pa.table(columns).replace_schema_metadata(_WITHOUT_WIDTHS)
+
+
+def in_types(table: pa.Table, fields: Sequence[Field] | None) -> pa.Table:
+    """Return rows with the numbers of dictionaries in the types of a stream's columns, which can
+    keep them: Python's numbers have no width. A column with one that can't be kept stays."""
+    if table.schema.metadata != _WITHOUT_WIDTHS:
+        return table
+    for field in to_arrow([one for one in fields or () if one["name"] in table.column_names]):
+        given = table[field.name]
+        if given.type != field.type and _is_number(given.type) and _is_number(field.type):
+            narrow = pa.types.is_floating(given.type) and pa.types.is_floating(field.type)
+            with suppress(pa.ArrowInvalid):
+                made = given.cast(field.type, safe=not narrow)
+                table = table.set_column(table.column_names.index(field.name), field.name, made)
+    return table
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def _check_alike(name: str, values: Iterable[Any]) -> None:

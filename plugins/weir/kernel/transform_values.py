@@ -200,7 +200,7 @@ def _truncated(of: Values, width: int) -> Outcome:
 
 
 def _least(kind: pa.DataType) -> int:
-    return -(1 << int(kind.bit_width - 1))
+    return -(1 << (int(kind.bit_width) - 1))
 
 
 def _number(given: Any, low: int, high: int) -> int:

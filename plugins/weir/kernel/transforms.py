@@ -53,6 +53,12 @@ class Computation:
         return found
 
     @functools.cached_property
+    def columns(self) -> list[str]:
+        """The columns of the schema that it uses."""
+        used = {name.lower() for name in self.transform.columns}
+        return [name for name in self.schema.names if name.lower() in used]
+
+    @functools.cached_property
     def type(self) -> pa.DataType:
         """The type of the values."""
         return self.over(self.schema.empty_table()).values.type
@@ -101,6 +107,12 @@ def condition_over(transform: Transform, schema: pa.Schema, what: str) -> Comput
             "it with something, such as customer = 'C123'.",
         )
     return found
+
+
+def fulfilled(found: Outcome) -> Mask:
+    """Return which rows fulfil a condition: not those for which it is null, nor those that fail."""
+    true = pc.fill_null(found.values, False)
+    return true if found.failed is None else pc.and_not(true, found.failed)
 
 
 def failing(found: Outcome) -> Mask:
@@ -239,7 +251,7 @@ def _scalar(constant: Constant, kind: pa.DataType | None = None) -> pa.Scalar:
         texts = pa.chunked_array([[str(given)]], pa.string())
         found = day(texts) if pa.types.is_date32(wanted) else instant(texts)
         if found.values.null_count:
-            raise Unfit(f"{given!r} is no {shown(wanted)}")
+            raise Unfit(f"a text in it is no {shown(wanted)}")  # without what may be a secret
         return found.values.cast(wanted)[0]
     if isinstance(given, Decimal):
         whole = given == given.to_integral_value() and abs(given) < 1 << 63

@@ -34,7 +34,7 @@ _SHOWN = {
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _TOKEN = re.compile(
     r"""\s*(?: (?P<text>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
-    | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![A-Za-z_0-9]))
+    | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?(?![A-Za-z_0-9]))
     | (?P<quoted>`(?:[^`]|``)+`) | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<sign><=|>=|<>|!=|==|[=<>(),.]) )""",
     re.VERBOSE | re.DOTALL,
@@ -122,8 +122,8 @@ class _Parser:
         while at < end:
             found = _TOKEN.match(text, at)
             if found is None:
-                rest = text[at:].strip()
-                raise self._invalid(f"{rest[:20]!r} can't be read")
+                sign = text[at:].strip()[0]
+                raise self._invalid(f"the sign {sign!r} can't be read")
             kind, at = str(found.lastgroup), found.end()
             self._tokens.append(_Token(kind, found[kind], *found.span(kind)))
         self._tokens.append(_Token("end", "", end, end))
@@ -208,8 +208,7 @@ class _Parser:
                 names.append(self._name("a dot"))
             self.places.append((token.begin, token.end, names[0]))
             return Column(tuple(names))
-        shown = repr(token.text) if token.text else "the end"
-        raise self._invalid(f"{shown} stands where a column or a value should")
+        raise self._invalid(f"{_shown(token)} stands where a column or a value should")
 
     def _call(self, name: str) -> Node:
         self._deepen()
@@ -330,7 +329,7 @@ class _Parser:
                     f"{token.text!r} follows what is complete; a name with blanks or signs belongs "
                     "in backquotes"
                 )
-            raise self._invalid(f"{token.text!r} follows what is complete")
+            raise self._invalid(f"{_shown(token)} follows what is complete")
 
     def _constant(self, token: _Token) -> Constant:
         return Constant(self._text(token) if token.kind == "text" else Decimal(token.text))
@@ -340,7 +339,7 @@ class _Parser:
         for escaped in re.findall(r"\\(.)", inner, re.DOTALL):
             if escaped not in "\\'\"":
                 raise self._invalid(
-                    f"a text has a backslash before {escaped!r}; write \\\\ for a backslash"
+                    "a text has a backslash before another sign; write \\\\ for a backslash"
                 )
         return re.sub(r"\\(.)", r"\1", inner.replace(quote * 2, quote), flags=re.DOTALL)
 
@@ -376,7 +375,7 @@ class _Parser:
     def _expect(self, sign: str) -> None:
         if not self._sign(sign):
             token = self._peek()
-            raise self._invalid(f"{sign!r} is missing before {token.text or 'the end'!r}")
+            raise self._invalid(f"{sign!r} is missing before {_shown(token)}")
 
     def _name(self, after: str) -> str:
         token = self._next()
@@ -389,6 +388,18 @@ class _Parser:
             "expression_invalid",
             f"the {self.what} {self.text!r} can't be understood: {why}.",
         )
+
+
+def constants_of(text: str) -> list[tuple[int, int]]:
+    """Return where the texts and numbers of what can be read stand in it."""
+    tokens = _Parser(text, "")._tokens
+    return [(one.begin, one.end) for one in tokens if one.kind in ("text", "number")]
+
+
+def _shown(token: _Token) -> str:
+    """Return a token as errors show it: without a value, which may be a secret."""
+    known = {"text": "a text", "number": "a number", "end": "the end"}
+    return known.get(token.kind) or repr(token.text)
 
 
 def _negated(node: Node, negated: bool) -> Node:
