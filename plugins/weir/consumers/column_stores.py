@@ -15,8 +15,7 @@ from weir.adjunct.stores import AdjunctStore, read_stores
 from weir.controller.locks import LockedStream
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
-from weir.model.column_changes import ColumnChanges, followed_definition, mentions
-from weir.model.transforms import transforms_in
+from weir.model.column_changes import ColumnChanges, followed_definition, mentions, transforms_in
 
 # A key that is the same column makes no version of another definition one of other keys.
 _UPDATE = text(

@@ -14,7 +14,8 @@ from weir.model.names import REJECTED, check_user_columns
 from weir.model.plain_column import plain_column
 from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
 from weir.model.stream_configuration import Configuration
-from weir.model.transforms import renamed_values, transforms_in
+from weir.model.transform_nodes import Transform, written
+from weir.model.transforms import condition_of, is_alone, value_of, values_of
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,30 @@ def followed_definition(
                     else transforms_in(part, text)[0].renamed(new)
                 )
     return replace(definition, **found)
+
+
+def transforms_in(part: str, text: str) -> list[Transform]:
+    """Return what a part of a store's definition has: its `key`, its `value` or its `delete_when`;
+    nothing if it is empty. Raises InvalidInput."""
+    if not text:
+        return []
+    if part == "value":
+        return list(values_of(text, part).values())
+    return [value_of(text, part) if part == "key" else condition_of(text, part)]
+
+
+def renamed_values(text: str, new: Mapping[str, str]) -> str:
+    """Return the text of a value after columns were renamed, in which its own columns are called as
+    before. `new`: by the names in lower case. Raises InvalidInput."""
+    found = values_of(text, "value")
+    if not any(name.lower() in new for one in found.values() for name in one.columns):
+        return text
+    if is_alone(text, found):
+        return found["value"].renamed(new)
+    texts = {name: one.renamed(new) for name, one in found.items()}
+    return ", ".join(
+        one if one == written(name) else f"{one} AS {written(name)}" for name, one in texts.items()
+    )
 
 
 def sql_name(column: str) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
-from weir.model.transform_nodes import WORDS, Call, Column, Constant, Node, Transform, written
+from weir.model.transform_nodes import WORDS, Call, Column, Constant, Node, Transform
 
 DEEPEST = 50  # parentheses within each other
 MOST_COLUMNS = 16  # times that columns are named: a value is at most so often as large as its row
@@ -65,30 +65,6 @@ def values_of(text: str, what: str) -> dict[str, Transform]:
     found = parser.named()
     check_user_columns(list(found))
     return found
-
-
-def transforms_in(part: str, text: str) -> list[Transform]:
-    """Return what a part of a store's definition has: its `key`, its `value` or its `delete_when`;
-    nothing if it is empty. Raises InvalidInput."""
-    if not text:
-        return []
-    if part == "value":
-        return list(values_of(text, part).values())
-    return [value_of(text, part) if part == "key" else condition_of(text, part)]
-
-
-def renamed_values(text: str, new: Mapping[str, str]) -> str:
-    """Return the text of a value after columns were renamed, in which its own columns are called as
-    before. `new`: by the names in lower case. Raises InvalidInput."""
-    found = values_of(text, "value")
-    if not any(name.lower() in new for one in found.values() for name in one.columns):
-        return text
-    if is_alone(text, found):
-        return found["value"].renamed(new)
-    texts = {name: one.renamed(new) for name, one in found.items()}
-    return ", ".join(
-        one if one == written(name) else f"{one} AS {written(name)}" for name, one in texts.items()
-    )
 
 
 def is_alone(text: str, values: Mapping[str, Transform]) -> bool:

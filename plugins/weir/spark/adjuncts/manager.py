@@ -178,8 +178,7 @@ def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) 
 def _computed(events: DataFrame, on: str, name: str) -> Column:
     """Return a transform of the events, which is computed in tasks."""
     computation = joined_on(on, to_arrow_schema(events.schema), name)
-    used = {column.lower() for column in computation.transform.columns}
-    names = [column for column in events.columns if column.lower() in used]
+    names = computation.columns
     schema = pa.schema([computation.schema.field(name) for name in names])
 
     def keys(rows: pa.Array) -> pa.Array:  # of which Spark reads the types
