@@ -84,8 +84,7 @@ class Apply:
 
 
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
-    """Say what differs from the declarations, and change it. Only new streams and columns need
-    Spark."""
+    """Say what differs from the declarations, and change it."""
     declared = _read(job, arguments)
 
     checks = _checks(job)
@@ -128,17 +127,14 @@ def _loss(job: Job, arguments: Apply, declared: Declared) -> Loss | None:
 
 
 def _checks(job: Job) -> Checks:
-    """Return checks by Spark's parser, which is loaded when one of them first needs it."""
+    """Return the checks of what is declared."""
 
     def columns(text: str, key: str | None) -> list[Field] | None:
         if text:
-            return checked_columns(text, key, lambda: job.spark)
+            return checked_columns(text, key)
         if key is not None:
             key_columns(key)
         return None
-
-    def event_time(name: StreamName, text: str, fields: list[Field] | None) -> None:
-        check_time(name, text, fields, lambda: job.spark)
 
     def definition(
         name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
@@ -158,7 +154,7 @@ def _checks(job: Job) -> Checks:
     def asks(allow_named: bool) -> Allowing:
         return allowing(allow_named, job.settings.function_path)
 
-    return Checks(columns, event_time, definition, consumer, asks)
+    return Checks(columns, check_time, definition, consumer, asks)
 
 
 def _declaring(job: Job, name: str) -> Callable[[], Any]:

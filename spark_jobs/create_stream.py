@@ -20,16 +20,15 @@ from weir.operations.stream_forms import CreateStream
 
 
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
-    """Check the columns, the routing key and the event time, then create the stream. Only
-    expressions need Spark, whose own parser reads them."""
+    """Check the columns, the routing key and the event time, then create the stream."""
     name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
     if arguments.schema.strip():
-        fields = checked_columns(arguments.schema, wanted.routing_key, lambda: job.spark)
+        fields = checked_columns(arguments.schema, wanted.routing_key)
     else:
         key_columns(wanted.routing_key)
         fields = None
     if wanted.event_time:
-        check_time(name, wanted.event_time, fields, lambda: job.spark)
+        check_time(name, wanted.event_time, fields)
     made = create_stream(
         job.database,
         name,

@@ -164,7 +164,7 @@ class Ingest:
     engine: str = argument(
         "Engine",
         "What reads the files: spark; pyarrow, without a JVM, for csv and Parquet of at most 256 "
-        "MiB whose stream has no expressions of Spark's; auto: pyarrow where it can, else spark.",
+        "MiB; auto: pyarrow where it can, else spark.",
         "auto", enum=["auto", *ENGINES],
         section="More",
     )  # fmt: skip

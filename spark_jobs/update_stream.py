@@ -31,8 +31,7 @@ from weir.retention.choose import choosing
 
 
 def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
-    """Update one stream. Only new and wider columns and an event time need Spark, to read their
-    types."""
+    """Update one stream."""
     name, changes = stream_name(arguments.stream), arguments.changes
     fields = None
     if arguments.more_columns.strip():
@@ -57,7 +56,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
         after = None
         if known or fields:
             after, _ = replace(columns, add=fields or []).applied(str(name), known or None, [])
-        check_time(name, event_time, after, lambda: job.spark)
+        check_time(name, event_time, after)
     done = update_stream(
         job.database,
         name,

@@ -44,7 +44,6 @@ ALLOWED = {
     ("weir/warehouse/hadoop.py", "py4j.protocol"),
     # A type, for the type checker only.
     ("weir/installation/opened.py", "pyspark.sql"),
-    ("weir/operations/expressions.py", "pyspark.sql"),
     ("weir/operations/action.py", "pyspark.sql"),
     ("weir/programs/opening.py", "pyspark.sql"),
     # A name among Airflow's settings, which only Airflow imports.

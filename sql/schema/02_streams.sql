@@ -80,11 +80,11 @@ COMMENT ON COLUMN weir_internal.stream.name IS 'The second half of the name; end
 COMMENT ON COLUMN weir_internal.stream.stream_name IS 'scope/stream.';
 COMMENT ON COLUMN weir_internal.stream.state IS 'active, sealed (read only) or deleted.';
 COMMENT ON COLUMN weir_internal.stream.created_at IS 'When this life of the stream began.';
-COMMENT ON COLUMN weir_internal.stream.routing_key IS 'Spark SQL expression over the user''s columns, cast to string and hashed.';
+COMMENT ON COLUMN weir_internal.stream.routing_key IS 'A column with its transforms, whose text is hashed.';
 COMMENT ON COLUMN weir_internal.stream.on_missing_key IS 'What happens to rows whose routing key is null: fail, quarantine, or spread by rank.';
 COMMENT ON COLUMN weir_internal.stream.on_bad_rows IS 'What happens to rows that do not fit the schema: fail or quarantine.';
 COMMENT ON COLUMN weir_internal.stream.on_new_column IS 'What happens to rows with a column that the stream does not have: refuse the append, or add the column.';
-COMMENT ON COLUMN weir_internal.stream.event_time IS 'Spark SQL expression over the user''s columns: when an event happened. Null: the stream has no event time.';
+COMMENT ON COLUMN weir_internal.stream.event_time IS 'A column with its transforms: when an event happened. Null: the stream has no event time.';
 COMMENT ON COLUMN weir_internal.stream.event_time_ahead IS 'Seconds that a writer may state, and an event may be, later than now.';
 COMMENT ON COLUMN weir_internal.stream.event_time_back IS 'Seconds before what it is complete to within which its events, hours and days count as its own.';
 COMMENT ON COLUMN weir_internal.stream.tags IS 'Words to find it by.';

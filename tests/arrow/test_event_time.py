@@ -141,7 +141,7 @@ def test_what_is_no_statement_is_refused(lane: Lane, settings: Settings) -> None
 @pytest.mark.parametrize(
     ("event_time", "wrong"),
     [
-        ("at + interval 1 hour", "event_time_needs_spark"),
+        ("lower(when)", "event_time_column_missing 'when' key, at"),
         ("when", "event_time_column_missing 'when' key, at"),
         ("yes", "event_time_type 'yes' boolean"),
     ],

@@ -112,6 +112,10 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
     assert followed_by("a", "d", rename={"a": "x", "d": "e"}) == ("x", "e")
     assert followed_by("A", rename={"a": "x y"}) == ("`x y`", None)
     assert followed_by("concat(b, c)", "d", rename={"a": "x"}) == ("concat(b, c)", "d")
+    assert followed_by("concat(a, '-', B)", "to_date(a, 'yyyy')", rename={"a": "b", "b": "a"}) == (
+        "concat(b, '-', a)", "to_date(b, 'yyyy')",
+    )  # fmt: skip
+    assert followed_by("concat(b, '-')", widen=[field("b", "long")])[0] == "concat(b, '-')"
     assert followed_by("b", "d", widen=[field("b", "long"), field("d", "timestamp_ntz")]) == (
         "b", "d",
     )  # fmt: skip
@@ -122,10 +126,11 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
     ("key", "time", "changes"),
     [
         ("a", None, {"drop": ["a"]}),
-        ("concat(a, b)", None, {"rename": {"a": "x"}}),
+        ("a || b", None, {"rename": {"a": "x"}}),  # from before there were transforms
+        ("concat(a, b)", None, {"drop": ["a"]}),
+        ("lower(d)", None, {"widen": [field("d", "timestamp_ntz")]}),
         ("c", None, {"widen": [field("c", "double")]}),  # 0.1 has another text
         ("d", None, {"widen": [field("d", "timestamp_ntz")]}),
-        ("concat(b, '-')", None, {"widen": [field("b", "long")]}),
         ("a", "d", {"drop": ["d"]}),
         ("a", "d + interval 1 day", {"rename": {"d": "x"}}),
         ("Z", None, {"add": [{**field("z"), "default": "x"}]}),  # no event has the column so far
@@ -142,6 +147,8 @@ def test_what_would_give_a_key_or_an_event_time_another_meaning_is_refused(
 def test_an_expression_mentions_a_column_by_its_whole_name() -> None:
     assert mentions("concat(`e f`, a)", "e f")
     assert mentions("upper(A)", "a")
+    assert mentions("a = 1", "A")
+    assert not mentions("concat(a, 'b')", "b")
     assert not mentions("upper(amount)", "a")
     assert not mentions("amount", "a")
 

@@ -113,6 +113,20 @@ def test_the_values_of_all_doors_come_over_connect_with_the_same_digests(
 
 
 @pytest.mark.release
+def test_keys_and_event_times_with_transforms_are_the_same_over_connect(
+    connect: Any, store: programs.StreamStore
+) -> None:
+    key = "concat(upper(k), '-', date(at))"
+    store.create_stream("s/key", routing_key=key, event_time="to_timestamp(at)", segments=16)
+    frame = rows(connect, 0, 20)
+    by_connect = store.append("s/key", frame)
+    by_arrow = store.append("s/key", frame.toArrow())
+    assert by_connect.min_event_time == by_arrow.min_event_time is not None
+    found = store.read("s/key", columns=["k"]).to_pylist()
+    assert len({(row["k"], row["_segment"]) for row in found}) == 7
+
+
+@pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_all_orders_of_a_read_are_those_without_spark(
     connect: Any, store: programs.StreamStore, order: str
@@ -195,8 +209,6 @@ def test_what_needs_a_session_in_this_process_says_so(
 ) -> None:
     with raises("session_unsupported pyspark.sql.connect.session.SparkSession spark-submit"):
         output(connect, "out", "mine")
-    with raises("session_unsupported Spark Connect spark-submit"):
-        store.create_stream("s/key", routing_key="upper(k)", schema="k string")
     Path(store.settings.input_roots[0], "rows.csv").write_text("k,n\na,1\n")
     with raises("session_unsupported"):
         store.ingest("s/in", ["rows.csv"], engine="spark")

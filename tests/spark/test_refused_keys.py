@@ -61,7 +61,7 @@ def test_an_append_with_erased_keys_is_refused_and_its_files_are_deleted(
 
 
 @pytest.mark.release
-def test_a_key_that_is_an_expression_is_compared_by_its_value(
+def test_a_key_with_a_transform_is_compared_by_its_value(
     weir: Installation,
 ) -> None:
     stream = refusing(weir, "s/many", [f"{key}!" for key in GONE], key="concat(k, '!')", segments=2)

@@ -109,8 +109,8 @@ def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
 
 @pytest.mark.release
 def test_empty_text_is_a_key_and_a_key_that_becomes_null_is_none(weir: Installation) -> None:
-    stream = weir.create(key="nullif(k, 'none')", on_missing_key="quarantine")
-    done = weir.append(stream, [("", 1), ("none", 2), (None, 3), ("some", 4)])
+    stream = weir.create(key="concat(k, n)", on_missing_key="quarantine")
+    done = weir.append(stream, [("", 1), ("none", None), (None, 3), ("some", 4)])
     assert (done.events, done.rejected) == (2, 2)
     assert sorted(weir.read(stream)["n"]) == [1, 4]
 

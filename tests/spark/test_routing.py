@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tests.chance import random_for
 from tests.released import only
-from tests.spark.installation import Installation, setting
+from tests.spark.installation import Installation
 from tests.spark.xxh64 import position, xxh64
 from weir.model.key_space import even_split
 from weir.model.segment import Segment, segment_id
@@ -117,35 +117,3 @@ def test_events_of_a_dataframe_lie_where_their_keys_belong(weir: Installation, c
     weir.append(stream, frame)
     facts = weir.check(stream)
     assert sorted(facts["n"]) == list(range(len(KEYS)))
-
-
-# What the key of two rows is.
-TEXTS = {
-    "k": ["b", "a"],
-    "upper(k)": ["B", "A"],
-    "concat(k, '-', cast(n as string))": ["b-1", "a-2"],
-    "n": ["1", "2"],
-    "x.y": ["7", "8"],
-    "`a.b`": ["p", "q"],
-    "t": ["2024-03-01 00:00:00", "2024-03-01 12:30:00.5"],
-    "date_format(t, 'yyyy-MM-dd HH')": ["2024-03-01 00", "2024-03-01 12"],
-    "d": ["1.50", "2.25"],
-}
-
-
-@pytest.mark.parametrize("key", only("t", "`a.b`", of=TEXTS))
-def test_routing_key_is_an_expression_cast_to_string_in_utc_whatever_the_session_says(
-    weir: Installation, key: str
-) -> None:
-    stream = weir.create(key=key, segments=50)
-    rows = weir.spark.sql(
-        """SELECT * FROM VALUES
-        ('b', 1, named_struct('y', 7), 'p', TIMESTAMP '2024-03-01 00:00:00 UTC', 1.50),
-        ('a', 2, named_struct('y', 8), 'q', TIMESTAMP '2024-03-01 12:30:00.5 UTC', 2.25)
-        AS rows (k, n, x, `a.b`, t, d)"""
-    )
-    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
-        weir.append(stream, rows)
-    facts = weir.facts(stream).sort_values("n")
-    for value, (low, high) in zip(TEXTS[key], facts["_range"], strict=True):
-        assert low <= position(value) < high, value

@@ -5,7 +5,7 @@ import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,55 +20,15 @@ from tests.released import only
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position
 from weir.model.names import StreamName
-from weir.spark.base import session
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
-    CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,
-    CAST(id AS STRING) AS s, 'ßE' AS u,
-    named_struct('x', CAST(NULL AS INT), 'n', id) AS st FROM range(200)"""
-# Keys, and what a session may set that would change what they mean.
-SETTINGS: dict[str, Mapping[str, str]] = {
-    "t": {"spark.sql.session.timeZone": "America/New_York"},
-    "hour(t)": {"spark.sql.session.timeZone": "Asia/Kolkata"},
-    "a / b": {"spark.sql.decimalOperations.allowPrecisionLoss": "false"},
-    "coalesce(cast(s AS tinyint), n)": {"spark.sql.ansi.enabled": "false"},
-    "t > '2023-11-20 00:00:00'": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
-    "concat(s, initcap(u))": {"spark.sql.icu.caseMappings.enabled": "false"},
-    "to_json(st)": {"spark.sql.jsonGenerator.ignoreNullFields": "false"},
-    "st": {"spark.sql.legacy.castComplexTypesToString.enabled": "true"},
-    "date_format(t, 'yyyy-MM-dd HH u')": {"spark.sql.legacy.timeParserPolicy": "LEGACY"},
-    "regexp_replace(s, '\\\\d$', 'x')": {"spark.sql.parser.escapedStringLiterals": "true"},
-}
-EXPECTED_FAILURES = {"coalesce(cast(s AS tinyint), n)", "date_format(t, 'yyyy-MM-dd HH u')"}
+    CAST(id AS STRING) AS s FROM range(200)"""
 
 
 def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, float]]:
     """Per event the key range of the segment it lies in."""
     facts = weir.facts(stream)
     return dict(zip(facts["n"], facts["_range"], strict=True))
-
-
-@pytest.mark.parametrize("key", only("t", of=SETTINGS))
-def test_a_key_means_the_same_in_a_session_with_other_settings(
-    weir: Installation, key: str
-) -> None:
-    stream = weir.create(key=key, segments=40)
-    other = weir.spark.newSession()
-    for name, value in SETTINGS[key].items():
-        other.conf.set(name, value)
-    if key in EXPECTED_FAILURES:  # it fails in every session alike, rather than mean two things
-        refused = r"CAST_OVERFLOW|CAST_INVALID|expression_not_computable"
-        for spark in (weir.spark, other):
-            with pytest.raises(Exception, match=refused):
-                weir.append(stream, spark.sql(ROWS))
-        assert weir.query("SELECT DISTINCT state FROM transaction") == [("aborted",)]
-        return
-    weir.append(stream, weir.spark.sql(ROWS))
-    here = places(weir, stream)
-    weir.append(stream, other.sql(ROWS).withColumn("n", F.col("n") + 1000))
-    assert {n: range_ for n, range_ in places(weir, stream).items() if n >= 1000} == {
-        n + 1000: range_ for n, range_ in here.items()
-    }
 
 
 @pytest.mark.release
@@ -156,7 +116,6 @@ def test_rows_are_computed_under_the_settings_of_their_own_session(weir: Install
     read = weir.read(stream).sort_values("k")
     assert list(read["day"]) == ["1", "2"]  # u is the day of the week in the old patterns
     assert [str(t) for t in read["t"]] == ["2024-01-01 15:00:00", "2024-12-31 14:00:00"]
-    assert any("computed first" in line for line in weir.said)
 
 
 @pytest.mark.release
@@ -165,19 +124,6 @@ def test_an_observation_of_the_user_is_still_made(weir: Installation) -> None:
     seen = Observation("mine")
     weir.append(stream, weir.spark.sql(ROWS).observe(seen, F.count(F.lit(1)).alias("rows")))
     assert seen.get == {"rows": 200}
-
-
-def test_an_append_whose_rows_lie_elsewhere_than_their_keys_is_refused(
-    weir: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in list(session.COMPUTING):  # something that nobody knows of
-        monkeypatch.delitem(session.COMPUTING, name)
-    stream = weir.create(key="concat(s, initcap(u))", segments=40)
-    other = weir.spark.newSession()
-    other.conf.set("spark.sql.icu.caseMappings.enabled", "false")
-    with raises("key_misplaced"):
-        weir.append(stream, other.sql(ROWS))
-    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
 
 
 IGNORING = {

@@ -1,6 +1,7 @@
 """The events of an hour or a day of event time, and how many of a commit came late for theirs."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -12,10 +13,13 @@ import weir
 from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.front_ends import do
 from weir.kernel.event_time import times_of
+from weir.kernel.transforms import Computation
 from weir.model.clock import EPOCH, clock_time
 from weir.model.names import stream_name
-from weir.model.plain_column import plain_column
+from weir.model.transform_nodes import Transform
+from weir.model.transforms import value_of
 from weir.settings import load
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -26,7 +30,7 @@ def read_between(
     stream: str, since: datetime, until: datetime, columns: list[str] | None
 ) -> pa.Table:
     """Return the events of a stream with event times from one up to another, as a pyarrow table.
-    Raises InvalidInput if the event time is an expression, and NotFound."""
+    Raises InvalidInput if the event time can't be computed, and NotFound."""
     name = stream_name(stream)
     low, high = ((at - EPOCH) // _MICROSECOND for at in (since, until))
     with Database.of(load()) as database:
@@ -35,16 +39,16 @@ def read_between(
         )
     if found is None:
         raise no_such_stream(name)
-    if found.event_time is None or (column := plain_column(found.event_time)) is None:
+    if (time := _computable(found.event_time)) is None:
         raise InvalidInput(
-            "event_time_needs_spark",
-            f"the event time of stream {name} is no plain column; read the stream with Spark, and "
-            "filter by the expression.",
+            "event_time_missing",
+            f"stream {name} has no event time that Weir can compute (it is {found.event_time!r}); "
+            f"{do('update_stream', stream=str(name), event_time='COLUMN')}.",
         )
     begin, end = (found.first - 1, found.last) if found.first else (0, 1)
-    wanted = None if columns is None else list(dict.fromkeys([*columns, column]))
+    wanted = None if columns is None else list(dict.fromkeys([*columns, *time.columns]))
     table = weir.read(str(name), since=clock_time(begin), until=clock_time(end), columns=wanted)
-    times = times_of(table[column])
+    times = _times_of(time, table)
     chosen = table.filter(pc.and_(pc.greater_equal(times, low), pc.less(times, high)))
     return chosen if columns is None else chosen.select(columns)
 
@@ -62,10 +66,10 @@ def late_partitions(
     database: Database, stream: str, span: int, number: int, before: int, bound: int
 ) -> tuple[dict[int, int | None], int]:
     """Return how many events of a transaction are of hours or days that end by an event time, by
-    where these begin, and how many are of those that begin before `bound`. None: some, but they can
-    only be counted with Spark. All in microseconds."""
+    where these begin, and how many are of those that begin before `bound`. None: some, of which
+    Weir does not compute the event times any more. All in microseconds."""
     commit = _commit_of(database, stream, number)
-    if commit.column is None:
+    if commit.time is None:
         first = max(commit.min_event_time, bound) // span
         last = min(commit.max_event_time, before - 1) // span
         return {n * span: None for n in range(first, last + 1)}, 0
@@ -83,14 +87,14 @@ def late_partitions(
 
 
 def first_after(database: Database, stream: str, numbers: Sequence[int], bound: int) -> int | None:
-    """Return the first event time at or after `bound` of some transactions; `bound` itself if only
-    Spark could find it, or if they are too many to read; None if there is none."""
+    """Return the first event time at or after `bound` of some transactions; `bound` itself if it
+    can't be computed, or if they are too many to read; None if there is none."""
     first: int | None = None
     if len(numbers) > MOST:
         return bound
     for number in numbers:
         commit = _commit_of(database, stream, number)
-        if commit.column is None:
+        if commit.time is None:
             return bound
         times = _times(commit)
         found = pc.min(pc.filter(times, pc.greater_equal(times, bound))).as_py()
@@ -100,7 +104,7 @@ def first_after(database: Database, stream: str, numbers: Sequence[int], bound: 
 
 class _Commit(NamedTuple):
     stream: str
-    column: str | None
+    time: Transform | None
     clock: int
     min_event_time: int
     max_event_time: int
@@ -112,15 +116,27 @@ def _commit_of(database: Database, stream: str, number: int) -> _Commit:
     )
     if commit is None:
         raise no_such_stream(stream_name(stream))
-    column = plain_column(commit.event_time or "1")
-    return _Commit(stream, column, commit.clock, commit.min_event_time, commit.max_event_time)
+    time = _computable(commit.event_time)
+    return _Commit(stream, time, commit.clock, commit.min_event_time, commit.max_event_time)
 
 
 def _times(commit: _Commit) -> pa.ChunkedArray:
-    assert commit.column is not None, commit
+    assert commit.time is not None, commit
     at = clock_time(commit.clock)
-    rows = weir.read(commit.stream, since=at - _MICROSECOND, until=at, columns=[commit.column])
-    return times_of(rows[commit.column])
+    columns = list(commit.time.columns)
+    rows = weir.read(commit.stream, since=at - _MICROSECOND, until=at, columns=columns)
+    return _times_of(commit.time, rows)
+
+
+def _computable(event_time: str | None) -> Transform | None:
+    """Return the event time of a stream; None if it has none that Weir still computes."""
+    with suppress(InvalidInput):
+        return value_of(event_time or "", "event time")
+    return None
+
+
+def _times_of(time: Transform, rows: pa.Table) -> pa.ChunkedArray:
+    return times_of(Computation.of(time, rows.schema, "event time").over(rows).values)
 
 
 def _remainder(times: pa.ChunkedArray, span: int) -> pa.ChunkedArray:

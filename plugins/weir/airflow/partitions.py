@@ -46,7 +46,7 @@ class Partition:
     """An hour or a day of event time: from `since`, up to but not including `until`.
 
     `late`: how many events of it came after it had been announced, if this run is because of them;
-    None if they were not counted, as their event time is an expression.
+    None if they were not counted, as Weir does not compute their event time any more.
     """
 
     key: str
@@ -74,7 +74,7 @@ class Partition:
         """Return the events of a stream with event times in this partition, late ones too, as a
         pyarrow table.
 
-        Raises InvalidInput if the event time is an expression, which needs Spark.
+        Raises InvalidInput if the event time can't be computed.
         """
         from weir.airflow.partition_events import read_between  # pyarrow takes a while to load
 

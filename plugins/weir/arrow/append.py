@@ -37,17 +37,13 @@ def append_table(
     them (semantics 12). `complete_until`: the event time before which this writer has appended
     everything with this append (a datetime, a text, or `done`).
 
-    The routing key must be a column of strings, whole numbers, booleans or dates; use Spark if it
-    is an expression. So must the event time be a column, of times, dates, numbers or strings
-    (docs/event-time.md).
-
     Raises BadRows for rows without a routing key and values that would change, unless the stream
-    quarantines them, with their number and an example; InvalidInput for
-    columns that do not fit the stream, for what needs Spark, and for a wrong `complete_until`;
-    NotFound for a stream that does not exist; Conflict if the stream is sealed, or if the identity
-    was used for files or a DataFrame; Fenced if another try took over, or if what was written is
-    gone; Unavailable if the warehouse takes no files; InvariantViolation if the
-    warehouse is not this database's.
+    quarantines them, with their number and an example; InvalidInput for columns that do not fit the
+    stream, its routing key or its event time, and for a wrong `complete_until`; NotFound for a
+    stream that does not exist; Conflict if the stream is sealed, or if the identity was used for
+    files or a DataFrame; Fenced if another try took over, or if what was written is gone;
+    Unavailable if the warehouse takes no files; InvariantViolation if the warehouse is not this
+    database's.
     """
     database, settings = app.database, app.settings
     begun = begin(

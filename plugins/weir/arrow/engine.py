@@ -29,7 +29,6 @@ from weir.kernel.schema import from_arrow, to_read
 from weir.kernel.tables import as_table, canonical, in_types
 from weir.kernel.texts import copied_texts, rows_as_json
 from weir.kernel.writer import stage_table
-from weir.model.plain_column import plain_column
 from weir.model.schema import PLACES, SEQ, STREAM, Field, stored_name
 from weir.model.segment import segment_name
 from weir.reader_groups.outputs.tables import ORDER
@@ -162,17 +161,6 @@ class Pyarrow:
                 "reason": pa.array([reason] * frame.num_rows, pa.string()),
             }
         )
-
-    def key_columns(self, routing_key: str) -> set[str]:
-        """Return the column of a routing key. Raises InvalidInput for an expression."""
-        column = plain_column(routing_key)
-        if column is None:
-            raise InvalidInput(
-                "routing_key_needs_spark",
-                f"the routing key is the expression {routing_key!r}, whose columns only Spark can "
-                f"tell; add newest=COLUMN to the output, or {with_spark()}.",
-            )
-        return {column}
 
     def changed(self, names: Sequence[str], result: pa.Table, events: pa.Table) -> str:
         """Return the first of these columns of which the result has a value that none of the events

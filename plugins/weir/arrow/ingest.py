@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 from weir.arrow.rejected import staged_rejected
 from weir.errors import InvalidInput
-from weir.front_ends import give
 from weir.inputs.csv_pieces import Piece
 from weir.inputs.csv_rows import csv_values
 from weir.inputs.files import BLOCK_BITS, ROW_BITS, Inputs
@@ -21,7 +20,6 @@ from weir.kernel.stage import Layout
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.kernel.writer import write_batches
-from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field, show
 from weir.warehouse.filesystem import not_writable
 
@@ -34,7 +32,7 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     written.
     """
     [attempt] = attempts
-    _check(attempt, inputs)
+    _check(inputs)
     if inputs.format == "csv":
         values = csv_values(inputs, attempt.fields, app.say, _here, MOST_BYTES)
         tables = chain.from_iterable(map(values.tables, values.pieces))
@@ -43,7 +41,7 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
         rows = parquet_rows(inputs)
     rows = _with_partitions(rows, inputs, attempt.fields, app)
     warehouse = app.settings.warehouse
-    layout = Layout.of(warehouse, attempt, rows.fields, give(engine="spark"))
+    layout = Layout.of(warehouse, attempt, rows.fields)
     layout.fit.announce(app.say)
     try:
         batches = chain.from_iterable(table.to_batches() for table in rows.tables)
@@ -53,7 +51,7 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     return staged_rejected(app, layout.staged([written]), attempts, inputs.origin)
 
 
-def _check(attempt: Attempt, inputs: Inputs) -> None:
+def _check(inputs: Inputs) -> None:
     """Raise InvalidInput for what only Spark appends, as far as that is known before any file is
     read."""
     size = sum(file.bytes for file in inputs.files)
@@ -63,10 +61,6 @@ def _check(attempt: Attempt, inputs: Inputs) -> None:
         )
     if inputs.format == "json":
         raise needs_spark("Weir reads json with Spark only")
-    if plain_column(attempt.routing_key) is None:
-        raise needs_spark(f"the routing key {attempt.routing_key!r} is an expression of Spark's")
-    if attempt.event_time is not None and plain_column(attempt.event_time) is None:
-        raise needs_spark(f"the event time {attempt.event_time!r} is an expression of Spark's")
 
 
 def _with_partitions(

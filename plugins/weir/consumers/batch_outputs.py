@@ -179,7 +179,7 @@ class BatchOutputs(Generic[Frame]):
     def _table(self, connection: Connection, output: Output) -> tuple[list[Column], list[str]]:
         kept: list[str] = []
         if output.publication.ordered:
-            kept = check_last_row_known(self.engine, connection, self.frames(), self.order, output)
+            kept = check_last_row_known(connection, self.frames(), self.order, output)
         return read_table(connection, output.name, output.publication), kept
 
     def _given(self, frame: Frame, known: Sequence[Column]) -> list[Field]:

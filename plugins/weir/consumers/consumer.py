@@ -130,7 +130,7 @@ class Consumer(Generic[Frame]):
         for output in self.outputs:
             output.check_not_input(self.group, streams)
             if output.publication.ordered:
-                check_last_row_known(self.engine, connection, streams, self.reading.order, output)
+                check_last_row_known(connection, streams, self.reading.order, output)
             if output.kind == "stream":
                 binding.check_output(self.group, output.name)
         if self.on_error == "quarantine":

@@ -158,9 +158,6 @@ class Engine(Protocol[Frame]):
         """Return events on which a group failed as rows of `<stream>.rejected`. Their columns,
         `fields`, have the names in files, which are the same when they are put back."""
 
-    def key_columns(self, routing_key: str) -> set[str]:
-        """Return the columns that a routing key uses."""
-
     def changed(self, names: Sequence[str], result: Frame, events: Frame) -> str:
         """Return the first of these columns that a result does not have as the events have it, or
         nothing."""

@@ -1,6 +1,6 @@
 """The places of events in the results of a consumer: dropped, or used as the order of the rows."""
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
 from sqlalchemy import Connection, text
 
@@ -11,6 +11,7 @@ from weir.front_ends import do, give
 from weir.model.names import shortened
 from weir.model.schema import PLACES
 from weir.model.stream_configuration import Configuration
+from weir.model.transforms import value_of
 
 _NEWER = "add newest=COLUMN with the columns that say which row is newer"
 
@@ -26,7 +27,6 @@ def without_places(engine: Engine[Frame], frame: Frame, wanted: Set[str] = froze
 
 
 def check_last_row_known(
-    engine: Engine[Frame],
     connection: Connection,
     streams: Collection[str],
     order: str,
@@ -42,7 +42,7 @@ def check_last_row_known(
         {"names": list(streams)},
     )
     found = {row.stream_name: Configuration(row.routing_key, row.on_missing_key) for row in rows}
-    return check_order_known(engine.key_columns, found, order, output)
+    return check_order_known(found, order, output)
 
 
 def check_key_kept(
@@ -71,15 +71,11 @@ def check_key_kept(
 
 
 def check_order_known(
-    key_columns: Callable[[str], Collection[str]],
-    streams: Mapping[str, Configuration],
-    order: str,
-    output: Output,
+    streams: Mapping[str, Configuration], order: str, output: Output
 ) -> list[str]:
     """Check that the last row of each key of an upsert is known, however the events of these
     streams are divided between batches, readers and segments. Raises InvalidInput.
 
-    `key_columns`: returns the columns that a routing key uses.
     Events are in order only if they are of one stream and have the same routing key. So the columns
     of the routing key must be in the key of the table, unless other columns say which row is newer.
     Events that are spread because they have no routing key are in no order. Returns the columns of
@@ -111,7 +107,7 @@ def check_order_known(
                 f"so these are read in any order; {_NEWER}, or "
                 f"{do('update_stream', stream=stream, on_missing_key='quarantine')}.",
             )
-        used = {name.lower() for name in key_columns(key)}
+        used = {name.lower() for name in _columns(stream, key)}
         kept += [name for name in how.key if name.lower() in used]
         if not used <= {name.lower() for name in how.key}:
             raise InvalidInput(
@@ -121,3 +117,16 @@ def check_order_known(
                 f"{_NEWER}.",
             )
     return kept
+
+
+def _columns(stream: str, routing_key: str) -> Sequence[str]:
+    """Return the columns of a routing key. Raises InvalidInput for one that was stored before there
+    were transforms."""
+    try:
+        return value_of(routing_key, "routing key").columns
+    except InvalidInput:
+        raise InvalidInput(
+            "order_unknown",
+            f"the routing key of stream {stream} is {routing_key!r}, which is no column with "
+            f"transforms that Weir has, so its columns are not known; {_NEWER}.",
+        ) from None

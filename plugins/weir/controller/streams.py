@@ -37,7 +37,7 @@ def create_stream(
 
     `fields`: the schema as Spark's JSON fields; None: that of the first append. `dropped`: names
     that no column gets in files, as if one had been dropped. `configuration`: the settings of
-    `Configuration`; `weir.spark.users.expressions` must have checked the routing key. A name that
+    `Configuration`; `weir.operations.expressions` must have checked the routing key. A name that
     was used before continues with the segment numbers of the deleted stream (semantics 1.2).
 
     Returns `stream`, `stream_id`, `epoch`, `segments` (name, low and high key of each) and

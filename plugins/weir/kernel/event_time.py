@@ -1,7 +1,5 @@
-"""The event times of rows in pyarrow: of a table that is appended, and of files that were written.
-
-Of an expression that Spark computes, the values come here, too (`weir.spark.appends.computed`).
-"""
+"""The event times of rows in pyarrow: of a table that is appended, and of files that were
+written."""
 
 import re
 from collections.abc import Iterable, Sequence

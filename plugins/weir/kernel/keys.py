@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 
 from weir.model.names import LONGEST_KEY
 
-# What the text of such a key is not.
+# What the text of such a key is not, and a value of which there is none.
 A_KEY = f"a routing key, because it has a NUL character or more than {LONGEST_KEY:,} bytes"
+NO_KEY = "a routing key, because none can be made of it"
 _NONE = np.array([], np.int64)
 
 

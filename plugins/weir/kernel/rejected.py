@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from weir.errors import BadRows
 from weir.kernel.attempt import StagedFile
-from weir.kernel.keys import A_KEY
+from weir.kernel.keys import A_KEY, NO_KEY
 from weir.kernel.schema import cast_column
 from weir.kernel.segment_files import segment_file
 from weir.kernel.stage import Layout
@@ -120,12 +120,26 @@ def without_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
 
 def with_wrong_key(layout: Layout, rows: pa.Table, keys: pa.ChunkedArray, ranks: Ranks) -> pa.Table:
     """Return rows whose routing keys no event can have as rejected rows."""
+    return _with_bad_key(layout, rows, keys.to_pylist(), A_KEY, ranks)
+
+
+def with_failing_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
+    """Return rows of whose values no routing key can be made as rejected rows."""
+    used = {name.lower() for name in layout.key.transform.columns}
+    columns = [name for name in rows.column_names if name.lower() in used]
+    values = [", ".join(str(one[name]) for name in columns) for one in rows_of(rows)]
+    return _with_bad_key(layout, rows, values, NO_KEY, ranks)
+
+
+def _with_bad_key(
+    layout: Layout, rows: pa.Table, texts: list[str], kind: str, ranks: Ranks
+) -> pa.Table:
     count = len(ranks)
     parts = {
         ROW: pa.array(rows_as_json(rows.select(layout.schema.names)), pa.string()),
         "column": pa.repeat(pa.scalar(layout.attempt.routing_key), count),
-        "text": pa.array([key[:SHOWN] for key in keys.to_pylist()], pa.string()),
-        "type": pa.repeat(pa.scalar(A_KEY), count),
+        "text": pa.array([text[:SHOWN] for text in texts], pa.string()),
+        "type": pa.repeat(pa.scalar(kind), count),
     }
     return _rejected(parts, BAD_ROW, ranks)
 

@@ -4,7 +4,7 @@ A `Layout` says all that this takes, and knows no database: a program uses it at
 workers get it, each of which writes its own rows (`weir.kernel.writer`).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,24 +12,23 @@ from functools import partial
 import pyarrow as pa
 
 from weir.errors import InvalidInput
+from weir.front_ends import do
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.event_time import TimeColumn, check_type, count_late, missing_column
 from weir.kernel.schema import absent, to_arrow, to_read
+from weir.kernel.transforms import Computation
 from weir.model.erased_keys import refusal
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.new_columns import Fitting, fitting, lacking_defaults
-from weir.model.plain_column import plain_column
-from weir.model.schema import Field, show, stored_name
+from weir.model.schema import Field, stored_name
+from weir.model.transform_nodes import Transform
+from weir.model.transforms import value_of
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
 GROUP_ROWS = 1 << 17  # of a row group
-# Types, in Spark's JSON form, that Arrow turns into the same text as Spark each time.
-KEY_TYPES = ("string", "byte", "short", "integer", "long", "boolean", "date")
-KEY = "_weir_key"  # on the way: a routing key as text that was computed before
-_WITH_SPARK = "append with Spark (`pip install 'weir-streams[spark]'`)"
 
 
 @dataclass(frozen=True)
@@ -53,36 +52,28 @@ class Written:
 class Layout:
     """How the rows of an attempt become files. Processes may send it to each other.
 
-    `columns`: those that the rows have. `key`: the column of the routing key; None if it has no
-    value, and so no type. `source`: the column with the event times; `time`: that of the files
-    that tells them. Both are None if the stream has none.
+    `columns`: those that the rows have. `key`: what computes their routing keys. `source`: what
+    computes their event times; `time`: the column of the files that tells them. Both are None if
+    the stream has none.
     """
 
     warehouse: str
     attempt: Attempt
     columns: list[Field]
     fit: Fitting
-    key: str | None
-    source: str | None = None
+    key: Computation
+    source: Computation | None = None
     time: TimeColumn | None = None
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     file_rows: int = ROWS_PER_FILE
     group_rows: int = GROUP_ROWS
 
     @classmethod
-    def of(
-        cls,
-        warehouse: str,
-        attempt: Attempt,
-        columns: list[Field],
-        instead: str = _WITH_SPARK,
-        computed: Collection[str] = (),
-    ) -> "Layout":
-        """Return how rows of `columns` are written. `computed`: KEY if the rows come with their
-        routing keys as texts in a column of that name, and TIME with their event times.
+    def of(cls, warehouse: str, attempt: Attempt, columns: list[Field]) -> "Layout":
+        """Return how rows of `columns` are written.
 
-        Raises InvalidInput for columns that do not fit the stream, and for what needs Spark's JVM;
-        `instead`: what to do then.
+        Raises InvalidInput for columns that do not fit the stream, and for a routing key or an
+        event time that can't be computed of them.
         """
         check_unused(warehouse, attempt.folder)
         fit = fitting(
@@ -90,39 +81,36 @@ class Layout:
         )
         names = {one["name"] for one in columns}
         schema = to_arrow([one for one in fit.fields if one["name"] in names])
-        key: str | None = KEY
-        if KEY not in computed:
-            there = [one for one in fit.fields if one["name"] in names or "default" in one]
-            key = _key_column(attempt, there, columns, instead)
+        there = pa.schema([*schema, *to_read(lacking_defaults(fit.fields, columns))])
         found = cls(
-            warehouse, attempt, columns, fit, key, schema=schema, file_rows=ROWS_PER_FILE,
-            group_rows=GROUP_ROWS,
+            warehouse, attempt, columns, fit, _key_of(attempt, there, columns), schema=schema,
+            file_rows=ROWS_PER_FILE, group_rows=GROUP_ROWS,
         )  # fmt: skip
-        if TIME in computed:
-            return replace(found, source=TIME, time=TimeColumn(TIME, 1))
-        return found if attempt.event_time is None else found._timed(instead)
+        return found if attempt.event_time is None else found._timed(attempt.event_time, there)
 
-    def _timed(self, instead: str) -> "Layout":
-        attempt = self.attempt
-        assert attempt.event_time is not None
-        column = plain_column(attempt.event_time)
-        if column is None:
-            raise InvalidInput(
-                "event_time_needs_spark",
-                f"the event time of stream {attempt.stream} is the expression "
-                f"{attempt.event_time!r}, which only Spark can compute; {instead}.",
-            )
-        given = [*self.schema.names, *self.added_defaults().names]
-        names = {name.lower(): name for name in given}
-        if column.lower() not in names:
-            raise missing_column(attempt.stream, attempt.event_time, column, given)
-        name = names[column.lower()]
-        [of] = [one for one in self.fit.fields if one["name"] == name]
-        kind = of["type"]
-        check_type(attempt.stream, attempt.event_time, kind)
-        unit = UNITS.get(kind) if isinstance(kind, str) else None
-        where = TimeColumn(TIME, 1) if unit is None else TimeColumn(stored_name(of), unit)
-        return replace(self, source=name, time=where)
+    def _timed(self, text: str, there: pa.Schema) -> "Layout":
+        stream = self.attempt.stream
+        what = f"event time of stream {stream}"
+        instead = do("update_stream", stream=str(stream), event_time="COLUMN")
+        transform = _stored(what, text, instead)
+        names = {name.lower() for name in there.names}
+        for name in transform.columns:
+            if name.lower() not in names:
+                raise missing_column(stream, text, name, there.names)
+        source = Computation.of(transform, _used(transform, there), f"{what},")
+        check_type(stream, text, kind := source.kind)
+        time, plain = TimeColumn(TIME, 1), transform.plain
+        if plain and isinstance(kind, str) and kind in UNITS:
+            [of] = [one for one in self.fit.fields if one["name"].lower() == plain.lower()]
+            time = TimeColumn(stored_name(of), UNITS[kind])
+        return replace(self, source=source, time=time)
+
+    @property
+    def key_column(self) -> str | None:
+        """The column of the files that is the routing key, if it is no more than a column."""
+        plain = (self.key.transform.plain or "").lower()
+        there = [*self.schema.names, *self.added_defaults().names]
+        return next((name for name in there if name.lower() == plain), None)
 
     def added_defaults(self) -> pa.Schema:
         """Return the columns that files have although the rows lack them: those with a default."""
@@ -162,32 +150,45 @@ class Layout:
         )  # fmt: skip
 
 
-def _key_column(
-    attempt: Attempt, given: list[Field], columns: list[Field], instead: str
-) -> str | None:
-    """Return the column of routing keys among those of the files; None if no row can have one, as
-    it has no type. Raises InvalidInput if there is none, or if Spark alone turns it into texts."""
-    column = plain_column(attempt.routing_key)
-    if column is None:
+def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computation:
+    """Return what computes routing keys. `there`: the columns of the files. Those of the rows that
+    have no type yet, as they have no value, are null. Raises InvalidInput if it can't."""
+    what = f"routing key of stream {attempt.stream}"
+    instead = (
+        "give the rows a column with its value, and append to a new stream of which that column is "
+        "the routing key"
+    )
+    transform = _stored(what, attempt.routing_key, instead)
+    names = [one["name"] for one in columns]
+    known = {name.lower() for name in there.names}
+    left_open = [name for name in names if name.lower() not in known]
+    given = pa.schema([*there, *(pa.field(name, pa.null()) for name in left_open)])
+    known |= {name.lower() for name in left_open}
+    for name in transform.columns:
+        if name.lower() not in known:
+            raise InvalidInput(
+                "routing_key_column_missing",
+                f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
+                f"rows have no column {name!r} (they have {', '.join(names[:8])}); add it.",
+            )
+    found = Computation.of(transform, _used(transform, given), f"{what},")
+    found.texts(found.schema.empty_table())  # which fails for values without a text
+    return found
+
+
+def _used(transform: Transform, given: pa.Schema) -> pa.Schema:
+    names = {name.lower() for name in transform.columns}
+    return pa.schema([one for one in given if one.name.lower() in names])
+
+
+def _stored(what: str, text: str, instead: str) -> Transform:
+    """Return what is stored as a transform. Raises InvalidInput for what was stored before there
+    were transforms; `instead`: what to do then."""
+    try:
+        return value_of(text, f"{what},")
+    except InvalidInput:
         raise InvalidInput(
-            "routing_key_needs_spark",
-            f"the routing key of stream {attempt.stream} is the expression "
-            f"{attempt.routing_key!r}, which only Spark can compute; {instead}.",
-        )
-    found = [one for one in given if one["name"].lower() == column.lower()]
-    if not found:
-        names = [one["name"] for one in columns]
-        if column.lower() in (name.lower() for name in names):
-            return None
-        raise InvalidInput(
-            "routing_key_column_missing",
-            f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the rows "
-            f"have no column {column!r} (they have {', '.join(names[:8])}); add it.",
-        )
-    if found[0]["type"] not in KEY_TYPES:
-        raise InvalidInput(
-            "routing_key_needs_spark",
-            f"the routing key is {show(found[0]['type'])}, which only Spark can turn into text in "
-            "the same way each time; append with Spark, or cast it to a string.",
-        )
-    return str(found[0]["name"])
+            "expression_outdated",
+            f"the {what} is {text!r}, which is no column with transforms that Weir has, so nothing "
+            f"can be appended; {instead}.",
+        ) from None

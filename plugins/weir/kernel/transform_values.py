@@ -40,6 +40,8 @@ class Outcome(NamedTuple):
 def made(node: Call, of: Values, options: list[Any]) -> Outcome:
     """Return what a transform of one column makes."""
     name = node.name
+    if pa.types.is_null(of.type):  # no value has shown the type of the column
+        return Outcome(of)
     if name == "cast":
         return _cast(of, str(options[0]))
     if name in _NAMED:
@@ -110,7 +112,7 @@ def _cast(of: Values, written: str) -> Outcome:
         return Outcome(found.values.cast(wanted), found.failed)
     if pa.types.is_floating(of.type) and pa.types.is_floating(wanted):
         return Outcome(of.cast(wanted, safe=False))
-    if not isinstance(kind, str) or pa.types.is_temporal(of.type) or kind == "variant":
+    if not isinstance(kind, str) or pa.types.is_temporal(of.type) or kind in ("variant", "binary"):
         raise Unfit(f"{shown(of.type)} can't become {written}")
     return _checked(of, value(pc.utf8_trim(texts_of(of), " "), kind, TextOptions()))
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from weir.errors import InvalidInput
 from weir.kernel.comparisons import compared
-from weir.kernel.schema import from_arrow
+from weir.kernel.schema import absent, from_arrow
 from weir.kernel.transform_values import (
     INSTANT,
     Mask,
@@ -36,7 +36,8 @@ from weir.model.transforms import COMPARISONS
 
 @dataclass(frozen=True)
 class Computation:
-    """A transform or a condition over rows of a schema. Processes may send it to each other.
+    """A transform or a condition over rows of a schema, of which the rows may lack some columns:
+    these are null, or what `weir.kernel.schema.to_read` says. Processes may send it to each other.
 
     `what` names it in errors."""
 
@@ -77,17 +78,22 @@ class Computation:
         return self._over(rows, lambda found: Outcome(texts_of(found.values), found.failed))
 
     def _over(self, rows: pa.Table, form: Callable[[Outcome], Outcome]) -> Outcome:
-        columns = {name.lower(): name for name in reversed(rows.column_names)}
-        for used in self.transform.columns:
-            if used.lower() not in columns:
-                there = ", ".join([one for one in rows.column_names if one[0] != "_"][:8])
+        used = {name.lower() for name in self.transform.columns}
+        there = [name for name in reversed(rows.column_names) if name.lower() in used]
+        columns = {name.lower(): rows[name] for name in there}
+        for one in self.schema:
+            if one.name.lower() in used - columns.keys():
+                columns[one.name.lower()] = pa.chunked_array([absent(one, rows.num_rows)])
+        for name in self.transform.columns:
+            if name.lower() not in columns:
+                names = ", ".join([one for one in rows.column_names if one[0] != "_"][:8])
                 raise InvalidInput(
                     "expression_not_computable",
-                    f"the {self.what} {self.transform.text!r} uses {used!r}, which is no column of "
-                    f"the rows (they have {there}); name a column.",
+                    f"the {self.what} {self.transform.text!r} uses {name!r}, which is no column of "
+                    f"the rows (they have {names}); name a column.",
                 )
         try:
-            return form(_Rows(rows, columns).outcome(self.transform.node))
+            return form(_Rows(columns, rows.num_rows).outcome(self.transform.node))
         except Unfit as wrong:
             raise InvalidInput(
                 "expression_not_computable",
@@ -121,17 +127,17 @@ def failing(found: Outcome) -> Mask:
 
 
 class _Rows:
-    """Rows of which values are computed."""
+    """Rows of which values are computed. `columns`: by their names in lower case."""
 
-    def __init__(self, rows: pa.Table, columns: dict[str, str]) -> None:
-        self._rows, self._columns = rows, columns
+    def __init__(self, columns: dict[str, Values], rows: int) -> None:
+        self._columns, self._count = columns, rows
 
     def outcome(self, node: Node) -> Outcome:
         """Return the values of a node."""
         if isinstance(node, Column):
             return Outcome(self._column(node))
         if isinstance(node, Constant):
-            return Outcome(pa.chunked_array([pa.repeat(_scalar(node), self._rows.num_rows)]))
+            return Outcome(pa.chunked_array([pa.repeat(_scalar(node), self._count)]))
         if node.name in ("and", "or", "not"):
             return self._joined(node)
         if node.name == "coalesce":
@@ -149,12 +155,12 @@ class _Rows:
             raise Unfit(f"{node.name} takes a column")
         given = self.outcome(of[0])
         if node.name == "is null":
-            return Outcome(pc.is_null(given.values), given.failed)
+            return Outcome(_null_at(given.failed, pc.is_null(given.values)), given.failed)
         found = made(node, given.values, options)
         return Outcome(found.values, _either(given.failed, found.failed))
 
     def _column(self, node: Column) -> Values:
-        found = self._rows[self._columns[node.path[0].lower()]]
+        found = self._columns[node.path[0].lower()]
         for at, name in enumerate(node.path[1:], start=1):
             if not pa.types.is_struct(found.type):
                 raise Unfit(f"{'.'.join(node.path[:at])} is {shown(found.type)} and has no fields")
@@ -186,21 +192,23 @@ class _Rows:
         columns = [self.outcome(a) for a in node.args if not isinstance(a, Constant)]
         if not columns:
             raise Unfit("coalesce takes at least one column")
-        kind = columns[0].values.type
+        kinds = [one.values.type for one in columns]
+        kinds += [_scalar(a).type for a in node.args if isinstance(a, Constant)]
+        kind = next((one for one in kinds if not pa.types.is_null(one)), kinds[0])
         if all(pa.types.is_integer(one.values.type) for one in columns):
             kind = max((one.values.type for one in columns), key=lambda one: one.bit_width)
-        found, failed = pa.chunked_array([pa.nulls(self._rows.num_rows, kind)]), None
+        found, failed = pa.chunked_array([pa.nulls(self._count, kind)]), None
         for arg in node.args:
             if isinstance(arg, Constant):
                 constant = _in_type(_scalar(arg, kind), kind)
-                one = Outcome(pa.chunked_array([pa.repeat(constant, self._rows.num_rows)]))
+                one = Outcome(pa.chunked_array([pa.repeat(constant, self._count)]))
             else:
                 one = columns.pop(0)
                 one = Outcome(_in_type(one.values, kind), one.failed)
             if one.failed is not None:
                 failed = _either(failed, pc.and_(one.failed, pc.is_null(found)))
             found = pc.coalesce(found, one.values)
-        return Outcome(found, failed)
+        return Outcome(_null_at(failed, found), failed)
 
     def _concat(self, node: Call) -> Outcome:
         parts, failed = list[Any](), None
@@ -279,11 +287,18 @@ def _in_type(given: Any, kind: pa.DataType) -> Any:
     """Return a column or a constant in another type that has its values. Raises Unfit."""
     if given.type == kind:
         return given
+    if pa.types.is_null(given.type):
+        return given.cast(kind)
     numbers = pa.types.is_integer(given.type) or pa.types.is_decimal(given.type)
     if numbers and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         with suppress(pa.ArrowInvalid):
             return given.cast(kind)
     raise Unfit(f"{shown(given.type)} is not {shown(kind)}")
+
+
+def _null_at(failed: Mask | None, values: Values) -> Values:
+    """Return values without those of rows that fail."""
+    return values if failed is None else pc.if_else(failed, pa.scalar(None, values.type), values)
 
 
 def _either(one: Mask | None, other: Mask | None) -> Mask | None:

@@ -22,13 +22,14 @@ from weir.kernel.rejected import (
     RejectedFiles,
     marked,
     not_kept,
+    with_failing_key,
     with_wrong_key,
     without_key,
 )
 from weir.kernel.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
 from weir.kernel.schema import cast_column, from_arrow
 from weir.kernel.segment_files import SegmentFiles
-from weir.kernel.stage import GROUP_ROWS, KEY, Layout, Written
+from weir.kernel.stage import GROUP_ROWS, Layout, Written
 from weir.model.digest import is_hashed
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, stored_name
@@ -49,12 +50,12 @@ class RowWriter:
         self._files, self._rejected = SegmentFiles(layout, task), RejectedFiles(layout, task)
         self._stored = {one["name"]: stored_name(one) for one in fields}
         self._hashed = sorted(stored_name(one) for one in fields if is_hashed(one["type"]))
+        self._key = layout.key_column
         self._late = self._erased = 0
 
     def add(self, table: pa.Table, ranks: Ranks) -> None:
         """Write rows, which follow those before. `ranks`: of the rows, ascending in each segment.
-        They have the columns of the layout, and may have those that were computed before: KEY,
-        TIME, MALFORMED."""
+        They have the columns of the layout, and may have MALFORMED."""
         found = [SCHEMA.empty_table()]
         if MALFORMED in table.column_names:
             table, ranks = self._without(*marked(table, ranks), table, ranks, found)
@@ -64,24 +65,28 @@ class RowWriter:
             bad = not_kept(self._layout, table.select(names), ranks)
             table, ranks = self._without(*bad, table, ranks, found)
             rows = self._fitted(table)
-        keys = self._keys(table, rows)
+        keys, failed = self._layout.key.texts(rows)
+        if failed is not None and pc.any(failed).as_py():
+            lost = failed.to_numpy()
+            some = with_failing_key(self._layout, rows.filter(pa.array(lost)), ranks[lost])
+            keys = keys.filter(pa.array(~lost))
+            rows, ranks = self._without(lost, some, rows, ranks, found)
         if len(wrong := unusable(keys)):
             lost = np.zeros(rows.num_rows, bool)
             lost[wrong] = True
             those, there = pa.array(lost), pa.array(~lost)
             some = with_wrong_key(self._layout, rows.filter(those), keys.filter(those), ranks[lost])
-            keys, table = keys.filter(there), table.filter(there)
+            keys = keys.filter(there)
             rows, ranks = self._without(lost, some, rows, ranks, found)
         if self._layout.attempt.on_missing_key != "spread" and keys.null_count:
             lost = keys.is_null().to_numpy()
             some = without_key(self._layout, rows.filter(pa.array(lost)), ranks[lost])
-            there = pa.array(~lost)
-            keys, table = keys.filter(there), table.filter(there)
+            keys = keys.filter(pa.array(~lost))
             rows, ranks = self._without(lost, some, rows, ranks, found)
         if any(one.num_rows for one in found):
             self._rejected.add(pa.concat_tables(found))
         if rows.num_rows and not self._has_erased(keys):
-            self._write(self._timed(table, rows), keys, ranks)
+            self._write(self._timed(rows), keys, ranks)
 
     def end(self) -> Written:
         """Return what was written, when all rows have come."""
@@ -112,13 +117,6 @@ class RowWriter:
         columns = [cast_column(table[one.name], one) for one in schema]
         return self._layout.with_defaults(pa.table(columns, schema=schema))
 
-    def _keys(self, table: pa.Table, rows: pa.Table) -> pa.ChunkedArray:
-        """Return the routing keys of rows as texts, exactly as Spark casts them."""
-        key = self._layout.key
-        if key is None:
-            return pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
-        return (table if key == KEY else rows)[key].cast(pa.string())
-
     def _has_erased(self, keys: pa.ChunkedArray) -> bool:
         """Count the rows with a routing key that is refused because it was erased."""
         if (erased := self._layout.attempt.erased) is None:
@@ -128,15 +126,15 @@ class RowWriter:
             self._erased += pc.sum(pc.is_in(keys, value_set=pa.array(found, pa.string()))).as_py()
         return bool(found)
 
-    def _timed(self, table: pa.Table, rows: pa.Table) -> pa.Table:
+    def _timed(self, rows: pa.Table) -> pa.Table:
         """Return rows in the names of the files, with their event times where these have a column
         of their own; count those that are late."""
         layout, attempt = self._layout, self._layout.attempt
         times = None
-        if layout.time is not None:
+        if layout.time is not None and layout.source is not None:
             written = layout.time.name == TIME
             if written or attempt.complete_until is not None:
-                times = times_of((table if layout.source == TIME else rows)[layout.source])
+                times = times_of(layout.source.over(rows).values)
             if attempt.complete_until is not None:
                 self._late += pc.sum(pc.less(times, attempt.complete_until)).as_py() or 0
             times = times if written else None
@@ -153,7 +151,7 @@ class RowWriter:
         of_keys = hashes_of_texts(texts) if len(self._lows) > 1 else None
         names = [name for name in self._hashed if name in batch.schema.names]
         known = {}
-        key = self._stored.get(self._layout.key or "")
+        key = self._stored.get(self._key or "")
         if of_keys is not None and key in names and pa.types.is_string(batch[key].type):
             known[key] = of_keys
         hashes = row_hashes(batch, names, known)

@@ -11,7 +11,6 @@ from typing import Any
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
-from weir.model.plain_column import plain_column
 from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
 from weir.model.stream_configuration import Configuration
 from weir.model.transform_nodes import Transform, written
@@ -127,10 +126,10 @@ def default_is_fixed(stream: str, there: Field, wanted: Field) -> InvalidInput:
 
 
 def mentions(expression: str, column: str) -> bool:
-    """Return whether a SQL expression may name a column. A text or a function of that name counts,
-    too."""
-    if plain := plain_column(expression):
-        return plain.lower() == column.lower()
+    """Return whether a value names a column, or what is no value may. In that a text or a function
+    of that name counts, too."""
+    with suppress(InvalidInput):
+        return column.lower() in map(str.lower, value_of(expression, "value").columns)
     word = re.escape(column)
     return re.search(rf"(?<!\w){word}(?!\w)", expression, re.IGNORECASE) is not None
 
@@ -143,8 +142,8 @@ def followed(
     *,
     new_time: bool,
 ) -> Configuration:
-    """Return the configuration of a stream after changes of its columns: a routing key and an event
-    time that are just a column keep the column under its new name.
+    """Return the configuration of a stream after changes of its columns: its routing key and its
+    event time keep a column under its new name.
 
     `types`: of the columns before. `new_time`: the event time is changed at the same time, and
     named as the columns are called then. Raises InvalidInput for a change by which a routing key
@@ -156,12 +155,14 @@ def followed(
     if configuration.event_time is not None and not new_time:
         expressions["event_time"] = configuration.event_time
     for setting, expression in expressions.items():
-        plain = plain_column(expression) is not None
+        transform: Transform | None = None
+        with suppress(InvalidInput):
+            transform = value_of(expression, setting)
         for name, what in changes.touched.items():
             if not mentions(expression, name):
                 continue
             same = setting == "event_time" or keeps_text(wide.get(name), types[name])
-            if name in changes.drop or not plain or (name in wide and not same):
+            if name in changes.drop or transform is None or (name in wide and not same):
                 advice = "leave the column as it is, and add another one"
                 if setting == "event_time":
                     advice = "give another event time in the same update, or none"
@@ -170,12 +171,12 @@ def followed(
                     f"column {name!r} of stream {stream} is to be {what}, but the "
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
-            if name in changes.rename:
-                new = sql_name(changes.rename[name])
-                if setting == "routing_key":  # which is still that column
-                    configuration = replace(configuration, routing_key=new)
-                else:
-                    configuration = replace(configuration, event_time=new)
+        if transform is not None:  # it is of the same columns still
+            new = transform.renamed({name.lower(): to for name, to in changes.rename.items()})
+            if setting == "routing_key":
+                configuration = replace(configuration, routing_key=new)
+            else:
+                configuration = replace(configuration, event_time=new)
     return configuration
 
 
@@ -237,11 +238,6 @@ def renamed_values(text: str, new: Mapping[str, str]) -> str:
     return ", ".join(
         one if one == written(name) else f"{one} AS {written(name)}" for name, one in texts.items()
     )
-
-
-def sql_name(column: str) -> str:
-    """Return the name of a column as SQL."""
-    return column if plain_column(column) else "`" + column.replace("`", "``") + "`"
 
 
 def _widened(stream: str, one: Field, wanted: Any) -> Any:

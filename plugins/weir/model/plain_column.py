@@ -1,18 +1,12 @@
-"""Expressions that are just a column, which can be understood without Spark's parser."""
+"""Values that are just a column."""
 
-import re
-
-_COLUMN = re.compile(r"`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*)")
-# Words that Spark does not read as a column, or of which the meaning depends on the time or the
-# user. Its parser decides about them (tests/spark/test_expressions.py compares).
-_WORDS = frozenset(
-    """current_catalog current_database current_date current_path current_schema current_time
-    current_timestamp current_user false localtime localtimestamp null session_user true""".split()
-)
+from weir.errors import InvalidInput
+from weir.model.transforms import value_of
 
 
-def plain_column(expression: str) -> str | None:
-    """Return the column that an expression is, if it is no more."""
-    match = _COLUMN.fullmatch(expression.strip())
-    column = match and (match[1] or match[2])
-    return None if column is None or column.lower() in _WORDS else column
+def plain_column(text: str) -> str | None:
+    """Return the column that a value is, if it is no more; also None for what is no value."""
+    try:
+        return value_of(text, "value").plain
+    except InvalidInput:
+        return None

@@ -13,7 +13,7 @@ from weir.model.new_columns import ADD, AUTOMATIC, ON_NEW_COLUMN, REFUSE
 from weir.model.retention_policy import CONSUMED_MIN_AGE, Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
-LONGEST_EXPRESSION = 1_000  # characters: Spark's parser is slow with more
+LONGEST_EXPRESSION = 1_000  # characters
 DEFAULT_BACK = 31 * 86_400  # seconds
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
@@ -25,7 +25,7 @@ _LIMITS = ("retain_min_age", "retain_max_age", "retain_min_bytes", "retain_max_b
 class Configuration:
     """The settings of a stream, as asked for.
 
-    `routing_key`: a SQL expression over the columns (semantics 1.6); it never changes.
+    `routing_key`: a column with its transforms (`weir.model.transforms`); it never changes.
     `on_missing_key`: what happens to a row whose key is null. `fail` refuses the append,
     `quarantine` keeps the row in `<stream>.rejected`, `spread` appends it in no promised order.
     `automatic`, for a new stream: what `on_bad_rows` says.
@@ -37,12 +37,12 @@ class Configuration:
 
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
     with fixed scaling makes exactly that many segments (semantics 5.2). `retention` and
-    `retain_...`: see `retention_policy`. `event_time`: an expression, when an event happened; None:
-    the stream has no event time. `event_time_ahead`: how many seconds later than now a writer may
-    state that everything is there, and an event may be. `event_time_back`: how many seconds before
-    what the stream is complete to its events, hours and days count. `cuts_every`,
-    `retention_every`: the fewest seconds between two cuts of the retention set, and between two
-    decisions; None: every run of the periodic DAG.
+    `retain_...`: see `retention_policy`. `event_time`: a column with its transforms, when an event
+    happened; None: the stream has no event time. `event_time_ahead`: how many seconds later than
+    now a writer may state that everything is there, and an event may be. `event_time_back`: how
+    many seconds before what the stream is complete to its events, hours and days count.
+    `cuts_every`, `retention_every`: the fewest seconds between two cuts of the retention set, and
+    between two decisions; None: every run of the periodic DAG.
     `publish`: as what `weir_upkeep` publishes it: `iceberg`, a table of that format, or `none`.
     `refuse_erased`: whether an append is refused that has a routing key of which an erasure has
     erased the events of this stream (semantics 20).
@@ -104,8 +104,7 @@ class Configuration:
         if self.event_time is not None and not self.event_time.strip():
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('event_time')} is empty; name a column, write a SQL expression, or leave "
-                "it out.",
+                f"{called('event_time')} is empty; name a column, or leave it out.",
             )
         for what, seconds, least in (
             ("event_time_ahead", self.event_time_ahead, 0),

@@ -18,7 +18,6 @@ from weir.model.names import (
     LABEL_PATTERN,
 )
 from weir.model.stream_configuration import Configuration
-from weir.operations.expressions import key_columns
 from weir.operations.form import (
     OUTPUT_PATTERN,
     SIZES,
@@ -195,7 +194,7 @@ def check_consumer(
     for one in outputs:
         one.check_not_input(group, delivered)
         if one.publication.ordered:
-            check_order_known(key_columns, delivered, declared.get("order", "segment"), one)
+            check_order_known(delivered, declared.get("order", "segment"), one)
 
     def there(connection: Connection) -> None:
         for one in outputs:

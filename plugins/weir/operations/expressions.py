@@ -1,74 +1,60 @@
-"""Check routing keys and event times before they are stored: plain columns here, and expressions
-with Spark's own parser."""
+"""Check routing keys and event times before they are stored."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from weir.errors import InvalidInput
-from weir.kernel.stage import KEY_TYPES
+from weir.kernel.event_time import check_type, missing_column
+from weir.kernel.schema import to_arrow
+from weir.kernel.transforms import Computation
 from weir.model.declared_columns import declared_columns
-from weir.model.names import StreamName, check_user_columns
-from weir.model.plain_column import plain_column
+from weir.model.names import StreamName
 from weir.model.schema import Field
+from weir.model.transform_nodes import Transform
+from weir.model.transforms import value_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+KEY = "routing key"
 
 
 def key_columns(text: str) -> list[str]:
-    """Return the columns that a routing key uses. Raises InvalidInput for one that is not allowed,
-    and if Spark is needed and not installed."""
-    column = plain_column(text)
-    if column is None:
-        from weir.spark.users.expressions import check_expression
-
-        return check_expression(text, "routing key").columns
-    check_user_columns([column])
-    return [column]
+    """Return the columns that a routing key uses. Raises InvalidInput for one that is not
+    allowed."""
+    return list(value_of(text, KEY).columns)
 
 
-def checked_columns(text: str, key: str | None, spark: "Callable[[], SparkSession]") -> list[Field]:
-    """Return declared columns, among which are those of a routing key, if one is given; Spark is
-    asked about one that the kernel does not make texts of. Raises InvalidInput if they can't be
-    read, or do not fit the key."""
-    used = [] if key is None else key_columns(key)
+def checked_columns(text: str, key: str | None) -> list[Field]:
+    """Return declared columns, among which are those of a routing key, if one is given. Raises
+    InvalidInput if they can't be read, or do not fit the key."""
+    transform = None if key is None else value_of(key, KEY)
     fields = declared_columns(text)
-    types = {field["name"].lower(): field["type"] for field in fields}
-    for name in used:
-        if name.lower() not in types:
+    if transform is None:
+        return fields
+    used = _used(transform, fields)
+    for name in transform.columns:
+        if name.lower() not in {field["name"].lower() for field in used}:
             raise InvalidInput(
                 "routing_key_column_missing",
                 f"the routing key uses {name!r}, which is not among the columns; declare it, or "
                 "choose another routing key.",
             )
-    column = None if key is None else plain_column(key)
-    if key is not None and (column is None or types[column.lower()] not in KEY_TYPES):
-        session = spark()  # which says first if there may be none
-        from weir.spark.users.expressions import check_key
-
-        check_key(session, key, fields)
+    schema = to_arrow(used)
+    Computation.of(transform, schema, KEY).texts(schema.empty_table())
     return fields
 
 
-def check_time(
-    stream: StreamName,
-    text: str,
-    fields: Sequence[Field] | None,
-    spark: "Callable[[], SparkSession]",
-) -> None:
-    """Check the event time that a stream is to have, as `check_event_time` of
-    `weir.spark.appends.event_time` does, which is asked about expressions only."""
-    column = plain_column(text)
-    if column is None:
-        from weir.spark.appends.event_time import check_event_time
-
-        return check_event_time(stream, text, fields, spark)
-    check_user_columns([column])
+def check_time(stream: StreamName, text: str, fields: Sequence[Field] | None) -> None:
+    """Check the event time that a stream is to have; with its columns, if they are known. Raises
+    InvalidInput for one that is not allowed, uses another column, or is no time."""
+    what = f"event time of stream {stream},"
+    transform = value_of(text, what)
     if fields is None:
-        return None
-    from weir.kernel.event_time import check_type, missing_column
+        return
+    used = _used(transform, fields)
+    for name in transform.columns:
+        if name.lower() not in {field["name"].lower() for field in used}:
+            raise missing_column(stream, text, name, [field["name"] for field in fields])
+    check_type(stream, text, Computation.of(transform, to_arrow(used), what).kind)
 
-    known = {field["name"].lower(): field for field in fields}
-    if column.lower() not in known:
-        raise missing_column(stream, text, column, [field["name"] for field in fields])
-    return check_type(stream, text, known[column.lower()]["type"])
+
+def _used(transform: Transform, fields: Sequence[Field]) -> list[Field]:
+    names = {name.lower() for name in transform.columns}
+    return [field for field in fields if field["name"].lower() in names]

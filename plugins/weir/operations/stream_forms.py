@@ -30,8 +30,9 @@ class CreateStream:
     )
     routing_key: str = argument(
         "Routing key",
-        "A column such as customer, or a SQL expression over columns, whose value decides the "
-        "segment. Events of one key are read in the order in which they were written.",
+        "A column such as customer, or a transform such as lower(city) or concat(shop, '-', till), "
+        "whose value decides the segment. Events of one key are read in the order in which they "
+        "were written.",
         maxLength=LONGEST_EXPRESSION,
     )
     event_time: str = created("event_time")

@@ -39,8 +39,8 @@ def _size(title: str, description: str, if_empty: str) -> Setting:
 SETTINGS: dict[str, Setting] = {
     "event_time": Setting(
         "Event time",
-        "A column, or a SQL expression over columns, that says when an event happened: a time, a "
-        "date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. "
+        "A column, or a transform such as timestamp_millis(ms), that says when an event happened: "
+        "a time, a date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. "
         "If it is changed later, what is complete begins anew.",
         if_empty="no event time", removed_by=NONE, schema={"maxLength": LONGEST_EXPRESSION},
     ),

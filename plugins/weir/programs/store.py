@@ -78,15 +78,11 @@ class StreamStore(Actions):
         everything with this append (a datetime, a text, or `done`). Both it and a `batch_id` need a
         `writer_id`.
 
-        Without Spark, the routing key must be a column of strings, whole numbers, booleans or
-        dates; use Spark if it is an expression. So must the event time be a column, of times,
-        dates, numbers or strings (docs/event-time.md).
-
         Raises BadRows for rows without a routing key and values that would change, if the stream
-        does not quarantine them; InvalidInput for columns that do not fit the stream, for what
-        needs Spark, and for a wrong `complete_until`; NotFound for a stream that does not exist;
-        Conflict if the stream is sealed, or if the identity was used for rows of another kind;
-        Fenced if another try took over, or if what was written is gone; Unavailable if the
+        does not quarantine them; InvalidInput for columns that do not fit the stream, its routing
+        key or its event time, and for a wrong `complete_until`; NotFound for a stream that does not
+        exist; Conflict if the stream is sealed, or if the identity was used for rows of another
+        kind; Fenced if another try took over, or if what was written is gone; Unavailable if the
         warehouse takes no files; InvariantViolation if the warehouse is not this database's.
         """
         return append_rows(

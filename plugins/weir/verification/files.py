@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from weir.errors import InvalidInput
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.row_hash import U64, hashes_of_longs, hashes_of_texts, row_hashes
+from weir.kernel.transforms import Computation
 from weir.model.digest import hash_of
 from weir.model.key_space import STEPS
-from weir.model.plain_column import plain_column
 from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER, SEQ, stored_name
+from weir.model.transforms import value_of
 from weir.verification.recorded import Columns, Commit, File, Recorded
 from weir.warehouse.footer import ranks_of, read_footer
 
@@ -128,7 +130,8 @@ def _read(
     misplaced = 0
     # A file before it may have events of several commits, of which this one continues the last.
     alone = next((commit.clock for commit in commits if commit.end > file.start_offset), 0)
-    for found in parquet.iter_batches(_ROWS, columns=[*names, SEQ, *several]):
+    keyed = [] if key is None else [one for one in key.stored.values() if one not in names]
+    for found in parquet.iter_batches(_ROWS, columns=[*names, *keyed, SEQ, *several]):
         known = {} if key is None else key.texts(found, names)
         hashes = row_hashes(found, names, known)
         ranks = found[SEQ].to_numpy()
@@ -173,28 +176,31 @@ class _Order:
 
 @dataclass(frozen=True)
 class _Key:
-    """The routing keys of rows: the column that has them; None if no row of the file has one."""
+    """The routing keys of rows: what computes them of the columns of a file, which are called
+    otherwise there."""
 
-    name: str | None
+    computation: Computation
+    stored: dict[str, str]
 
     def texts(self, batch: pa.RecordBatch, hashed: Sequence[str]) -> dict[str, U64]:
         """Return the hashes of keys that are texts: they are those of a column of the row, too."""
-        if (
-            self.name is None
-            or self.name not in hashed
-            or not pa.types.is_string(batch[self.name].type)
-        ):
+        plain = self.computation.transform.plain
+        name = self.stored.get(plain or "")
+        if name is None or name not in hashed or not pa.types.is_string(batch[name].type):
             return {}
-        return {self.name: hashes_of_texts(batch[self.name])}
+        return {name: hashes_of_texts(batch[name])}
 
     def steps(self, batch: pa.RecordBatch, known: dict[str, U64]) -> U64:
         """Return the routing positions of rows in steps (semantics 1.6)."""
-        if self.name is None:
-            return hashes_of_longs(batch[SEQ]) >> np.uint64(11)
-        keys = batch[self.name]
-        hashes = known.get(self.name)
-        if hashes is None:
-            hashes = hashes_of_texts(keys.cast(pa.string()))
+        if known:
+            [(name, hashes)] = known.items()
+            keys = batch[name]
+        else:
+            given = {name: batch[stored] for name, stored in self.stored.items()}
+            if not given:  # so no row of the file has a key
+                return hashes_of_longs(batch[SEQ]) >> np.uint64(11)
+            keys = self.computation.texts(pa.table(given)).values.combine_chunks()
+            hashes = hashes_of_texts(keys)
         if keys.null_count:  # rows without a key are spread
             there = keys.is_valid().to_numpy(zero_copy_only=False)
             hashes = np.where(there, hashes, hashes_of_longs(batch[SEQ]))
@@ -202,19 +208,21 @@ class _Key:
 
 
 def _key_of(columns: Columns, schema: pa.Schema) -> _Key | None:
-    """Return the routing keys of rows; None if only Spark computes them."""
-    column = plain_column(columns.routing_key)
-    if column is None:
-        return None
+    """Return the routing keys of rows; None if Weir does not compute them any more."""
     stored = {one["name"].lower(): stored_name(one) for one in columns.fields}
-    name = stored.get(column.lower())
-    if name not in schema.names:
-        return _Key(None)
-    kind = schema.field(name).type
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-            or pa.types.is_date32(kind)):  # fmt: skip
+    try:
+        transform = value_of(columns.routing_key, "routing key")
+        names = {used: stored.get(used.lower()) for used in transform.columns}
+        there = {used: name for used, name in names.items() if name and name in schema.names}
+        fields = [
+            pa.field(used, schema.field(there[used]).type if used in there else pa.null())
+            for used in names
+        ]
+        found = Computation.of(transform, pa.schema(fields), "routing key")
+        found.texts(found.schema.empty_table())
+    except InvalidInput:
         return None
-    return _Key(name)
+    return _Key(found, there)
 
 
 def _misplaced(steps: U64, file: File) -> int:

@@ -40,7 +40,6 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.stage import Layout, Written
 from weir.model.names import StreamName, check_user_columns
 from weir.settings import Settings, load
-from weir.spark.appends.stage import INSTEAD
 from weir.spark.appends.tasks import write_task
 from weir.spark.base.left_over import delete_left_over
 from weir.spark.failures.workers import says_why
@@ -191,7 +190,7 @@ def _layout(database: Database, settings: Settings, attempt: Attempt, schema: St
     try:
         check_user_columns(schema.names)
         columns = schema.jsonValue()["fields"]
-        layout = Layout.of(settings.warehouse, attempt, columns, INSTEAD)
+        layout = Layout.of(settings.warehouse, attempt, columns)
     except BaseException:
         abort(database, attempt)
         raise

@@ -9,21 +9,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 
 from weir.arrow.rejected import Origin, of_rows, staged_rejected
+from weir.errors import BadRows
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import MALFORMED
+from weir.kernel.schema import cast_column
 from weir.kernel.stage import Layout
 from weir.model.names import check_user_columns
 from weir.model.schema import SEQ, Field
-from weir.spark.appends.computed import Computed, computed_of, needs_spark
 from weir.spark.appends.tasks import write_rows
+from weir.spark.base.exact import quoted
 from weir.spark.base.in_tasks import Rows
 from weir.spark.base.left_over import delete_left_over
 from weir.spark.base.progress import watched
+from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import active, is_connect
 from weir.spark.inputs.csv_tasks import FromTasks
@@ -31,10 +36,8 @@ from weir.spark.inputs.csv_tasks import FromTasks
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
 MANY_SEGMENTS = 64  # a task with more of them, and with much data, sorts its rows before it writes
-INSTEAD = (  # of an expression that Python workers can not compute
-    "give the rows a column with its value, and let that column be it, or append in a classic "
-    "session of Spark with weir.spark.Appender"
-)
+# Types of which Spark makes the texts that the kernel makes, whatever the session's settings.
+_SAME_TEXTS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
 _ORDINAL, _STEPS = "_weir_ordinal", "_weir_steps"  # columns on the way
 _TASK_BYTES = 128 << 20
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
@@ -54,23 +57,19 @@ def stage(
     The ranks of the rows are in `_weir_seq`, in whose order each task has its rows, or the order of
     the partitions, then of their rows. `origin`, `row`: see `staged_rejected`. Raises InvalidInput
     for columns that do not fit, BadRows for events of erased keys, and for rejected rows that the
-    stream does not quarantine; over Spark Connect also InvalidInput for a routing key or an event
-    time that is no plain column.
+    stream does not quarantine.
     """
     attempt, warehouse = opened[-1], app.settings.warehouse
     frame, fields, read, size = _source(rows, attempt)
-    by_kernel = read is not None or is_connect(frame)
-    computed = Computed(frame) if by_kernel else computed_of(attempt, frame, fields, app.say)
-    layout = Layout.of(warehouse, attempt, fields, INSTEAD, computed.names)
+    layout = Layout.of(warehouse, attempt, fields)
     layout.fit.announce(app.say)
-    frame, by_segment = computed.frame, False
-    with _computing(app, frame, attempt), computed.explaining():
-        if not by_kernel:
+    by_segment = False
+    with _computing(app, frame, attempt):
+        if read is None and not is_connect(frame):
             frame, by_segment = _in_order(frame, layout, size)
         written = write_rows(frame, layout, read=read, by_segment=by_segment)
     staged = layout.staged(written)
     delete_left_over(warehouse, attempt.folder, staged.paths)
-    computed.check(warehouse, attempt, layout.fit.fields, staged.files)
     return staged_rejected(app, staged, opened, origin, row)
 
 
@@ -85,14 +84,14 @@ class _Source(NamedTuple):
 
 
 def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
-    """Return where rows come from. Tasks read them as they write them if nothing of the rows is
-    left to Spark, neither a computation nor a shuffle."""
+    """Return where rows come from. Tasks read them as they write them if Spark need not shuffle
+    them."""
     if isinstance(rows, DataFrame):
         frame, size = rows, None
     else:
         folders = len(attempt.segments) + 1
         shuffled = folders > MANY_SEGMENTS or _makes_small_files(rows.count, folders, rows.bytes)
-        if rows.rows is None and not shuffled and not needs_spark(attempt, rows.fields):
+        if rows.rows is None and not shuffled:
             return _Source(rows.tasks, rows.fields, rows.read)
         frame, size = rows.frame(), rows.bytes
     known = {SEQ, MALFORMED}
@@ -147,7 +146,7 @@ def _routed(frame: DataFrame, layout: Layout) -> DataFrame:
     brings them to one task: where they are written, the kernel says."""
     if SEQ not in frame.columns:
         frame = frame.withColumn(SEQ, F.monotonically_increasing_id())
-    key = F.lit(None).cast("string") if layout.key is None else _key(frame, layout.key)
+    key = _key(frame, layout)
     by_range = sorted(layout.attempt.segments, key=lambda segment: segment.key_low)
     rejected = F.lit(False)
     if layout.attempt.on_missing_key != "spread":
@@ -160,9 +159,35 @@ def _routed(frame: DataFrame, layout: Layout) -> DataFrame:
     return frame.withColumn(_STEPS, steps).withColumn(_ORDINAL, ordinal).drop(_STEPS)
 
 
-def _key(frame: DataFrame, name: str) -> Any:
-    [column] = [one for one in frame.columns if one.lower() == name.lower()]
-    return F.col("`" + column.replace("`", "``") + "`").cast("string")
+def _key(frame: DataFrame, layout: Layout) -> Column:
+    """Return the routing keys of rows as texts, which must be those that the kernel makes: within a
+    task, the rows of a segment are in the order of their ranks only if all are sorted by it. Null
+    for rows that have none, or of which none can be made."""
+    used = {name.lower() for name in layout.key.transform.columns}
+    names = [name for name in layout.schema.names if name.lower() in used]
+    if not names:
+        [key] = layout.key.texts(pa.table({"_weir": [None]})).values.to_pylist()
+        return F.lit(key).cast("string")
+    kind = layout.schema.field(names[0]).type
+    if layout.key.transform.plain and any(is_one(kind) for is_one in _SAME_TEXTS):
+        return quoted(names)[0].cast("string")
+
+    def texts(*columns: pa.Array) -> pa.Array:
+        return _texts(layout, pa.table(list(columns), names))
+
+    with with_own_code(frame.sparkSession):
+        # Its hints say to PySpark which kind of function it is.
+        return arrow_udf(texts, "string")(*quoted(names))  # type: ignore[call-overload,no-any-return]
+
+
+def _texts(layout: Layout, rows: pa.Table) -> pa.Array:
+    try:
+        fitted = [cast_column(rows[name], layout.schema.field(name)) for name in rows.column_names]
+    except BadRows:
+        if rows.num_rows == 1:  # it becomes no event
+            return pa.nulls(1, pa.string())
+        return pa.concat_arrays([_texts(layout, rows.take([i])) for i in range(rows.num_rows)])
+    return layout.key.texts(pa.table(fitted, rows.column_names)).values.combine_chunks()
 
 
 def _tasks(plan: Any) -> int:

@@ -1,8 +1,8 @@
 """Spark sessions: that of a job, and private sessions with settings that Weir fixes.
 
-The meaning of a routing key and the content of a file must not depend on who appends. So Weir
-resolves a key in one private session and writes in another. It never changes a setting of the
-session that a DataFrame comes from, because other threads use that session at the same time.
+What Spark computes for Weir must not depend on who runs it. So Weir resolves that in private
+sessions. It never changes a setting of the session that a DataFrame comes from, because other
+threads use that session at the same time.
 """
 
 import logging
@@ -10,13 +10,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark import RDD, SparkConf, SparkContext, StorageLevel
+from pyspark import RDD, SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,9 +23,9 @@ from weir.errors import InvalidInput
 from weir.spark.base.java import find_java, java_class
 from weir.spark.failures.full_disks import local_folders, without_local_folders
 
-# Settings that change the meaning of an expression when Spark resolves it. Weir uses these values,
-# and Spark's defaults for all other settings, whatever a cluster or a session sets.
-RESOLVING = {
+# Settings that change what an expression means. Weir uses these values, and Spark's defaults for
+# all other settings, whatever a cluster or a session sets.
+FIXED = {
     "spark.sql.session.timeZone": "UTC",  # a time that is cast to text, the hour of a time
     "spark.sql.ansi.enabled": "true",  # an invalid cast or an overflow is an error, not null
     "spark.sql.caseSensitive": "false",  # no two columns of a stream differ only in case
@@ -35,11 +34,7 @@ RESOLVING = {
     "spark.sql.variable.substitute": "false",  # ${...} in a text is not replaced
     "spark.sql.files.ignoreCorruptFiles": "false",  # a file that can't be read is an error
     "spark.sql.files.ignoreMissingFiles": "false",
-}
-# Settings that change the value of an expression when Spark computes it.
-COMPUTING = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # patterns of dates and times
-    "spark.sql.icu.caseMappings.enabled": "true",  # upper, lower and initcap beyond ASCII
     "spark.sql.jsonGenerator.ignoreNullFields": "true",  # to_json
     "spark.sql.legacy.castComplexTypesToString.enabled": "false",  # a struct as text
 }
@@ -69,22 +64,11 @@ DATASET = "org.apache.spark.sql.classic.Dataset"
 COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """A copy of a session, and what of that it was made from. `reasons`: why that one must compute
-    its rows itself."""
-
-    state: Any
-    session: SparkSession
-    reasons: tuple[str, ...]
-
-
 # What was made for a session, as long as somebody has it.
 _resolving: WeakKeyDictionary[
     SparkSession, dict[tuple[tuple[str, str], ...], tuple[dict[str, str], SparkSession]]
 ]
 _resolving = WeakKeyDictionary()
-_computing: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], _Copy]] = WeakKeyDictionary()
 
 
 def start_jvm() -> None:
@@ -161,8 +145,7 @@ def _be_quiet(spark: SparkSession) -> None:
 
 
 def private_session(spark: SparkSession, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return a new session with Spark's defaults, the settings of `RESOLVING` and `COMPUTING`, and
-    `settings`.
+    """Return a new session with Spark's defaults, the settings of `FIXED`, and `settings`.
 
     It has no function, view or setting of `spark`, except those that say how Spark works (`_KEPT`).
     """
@@ -194,49 +177,10 @@ def _private(
     for key in _all(made):
         if key.startswith("spark.sql.") and conf.isModifiable(key):
             conf.unset(key)
-    for key, value in {**kept, **RESOLVING, **COMPUTING, **settings}.items():
+    for key, value in {**kept, **FIXED, **settings}.items():
         if conf.isModifiable(key):
             conf.set(key, value)
     return _python(spark, made)
-
-
-def computing_session(
-    frame: DataFrame, say: Callable[[str], None], more: Mapping[str, str] = NOTHING
-) -> tuple[SparkSession, DataFrame]:
-    """Return a session that computes as Weir does (`COMPUTING`, and `more`), and the rows of a
-    DataFrame in it, computed as their own session computes them.
-
-    It is a copy of their session, and for the same `more` the same one each time, as long as that
-    has the same settings and extensions. Nobody may change its settings.
-
-    If the DataFrame's session has other settings for what is computed in addition, or if the rows
-    are to be observed, that session computes the rows first and Spark keeps them on disk.
-    """
-    theirs, spark = frame._jdf.sparkSession(), frame.sparkSession
-    plan = frame._jdf.queryExecution().analyzed()
-    experimental = theirs.experimental()
-    state = (
-        _all(theirs), dict(more), experimental.extraStrategies().hashCode(),
-        experimental.extraOptimizations().hashCode(),
-    )  # fmt: skip
-    copies = _computing.setdefault(spark, {})
-    name = (str(theirs.sessionUUID()), *more)
-    copy = copies.get(name)
-    if copy is None or copy.state != state:
-        reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in COMPUTING.items()
-                   if theirs.conf().get(key) != value]  # fmt: skip
-        made = theirs.cloneSession()
-        for key, value in {**COMPUTING, **more}.items():
-            made.conf().set(key, value)
-        copy = copies[name] = _Copy(state, _python(spark, made), tuple(reasons))
-    patterns = java_class(spark._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
-    reasons = list(copy.reasons)
-    if plan.containsPattern(patterns.COLLECT_METRICS()):
-        reasons.append("observes them")
-    if reasons:
-        say(f"the rows are computed first and kept on disk, as their session {reasons[0]}")
-        frame = frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    return copy.session, frame
 
 
 def moved(frame: DataFrame, to: SparkSession) -> DataFrame:

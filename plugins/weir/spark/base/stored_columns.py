@@ -50,15 +50,6 @@ def as_in_files(frame: DataFrame, fields: Sequence[Field]) -> DataFrame:
     return frame if names == frame.columns else frame.toDF(*names)
 
 
-def with_defaults(frame: DataFrame, fields: Sequence[Field]) -> DataFrame:
-    """Return rows with more columns, in which each has its default."""
-    if not fields:
-        return frame
-    return frame.withColumns(
-        {one["name"]: F.lit(one["default"]).cast(spark_type(one["type"])) for one in fields}
-    )
-
-
 def _literal(kind: str, text: str) -> str:
     """Return SQL for a value that is written as a text."""
     quoted_text = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -85,10 +85,6 @@ class Connect(Frames):
         rows = Pyarrow(self.app).failed_events(frame.toArrow(), group, reason, fields)
         return self.app.spark.createDataFrame(rows)
 
-    def key_columns(self, routing_key: str) -> set[str]:
-        """Return the column of a routing key. Raises InvalidInput for an expression."""
-        return Pyarrow(self.app).key_columns(routing_key)
-
     def changed(self, names: Sequence[str], result: DataFrame, events: DataFrame) -> str:
         """Return the first of these columns of which the result has a value that none of the events
         has, or nothing."""

@@ -28,7 +28,6 @@ from weir.spark.failures import causes
 from weir.spark.reads.kept_columns import is_kept
 from weir.spark.reads.merged import merged_frame
 from weir.spark.reads.native import frame_of
-from weir.spark.users.expressions import check_expression
 
 
 @dataclass(frozen=True)
@@ -98,10 +97,6 @@ class Spark(Frames):
     ) -> DataFrame:
         """Return events on which a group failed as rows of `<stream>.rejected`."""
         return failed_events(as_in_files(frame, fields), group, reason)
-
-    def key_columns(self, routing_key: str) -> set[str]:
-        """Return the columns that a routing key uses."""
-        return set(check_expression(routing_key, "routing key").columns)
 
     def changed(self, names: Sequence[str], result: DataFrame, events: DataFrame) -> str:
         """Return the first of these columns that Spark does not know to be that of the events, or
