@@ -55,7 +55,7 @@ def test_an_adjunct_store_forgets_the_keys_in_all_versions_and_its_history(
     monkeypatch.setattr(stores_of_erasures, "WAIT", 0.1)
     world = World.made(weir)
     whole = world.store(WAYS["whole"], history=LONG)
-    other = world.store(WAYS["null"])  # of other keys, without the column
+    other = world.store(WAYS["upper"])  # of other keys, without the column
     stores = (whole, other)
     world.append([("a", 1, "u"), ("b", 2, "u"), ("who-0815", 3, "u")])
     first = [store.build() for store in stores]
