@@ -18,7 +18,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 3 --durations=10 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-changed test-fast test-release test-compose release up down status login psql lock lint docs pictures api sentences bench soak clean setup
+.PHONY: help demo test test-changed test-fast test-release test-compose release up down status login psql lock lint house docs pictures api sentences bench soak clean setup
 .PHONY: _tests
 .DEFAULT_GOAL := help
 
@@ -71,6 +71,9 @@ lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check
 	@$(PYTHON) -m mypy plugins spark_jobs dags examples benchmarks docs sql tests
+
+house: setup ## how large the house is: lines by room, floors, statements, words
+	@$(PYTHON) -m tests.house
 
 docs: setup ## docs/sql.md from the database's catalogue, docs/python.md from docstrings, and methods.pyi
 	@$(PYTHON) -m docs.generate_sql

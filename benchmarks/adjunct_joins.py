@@ -12,12 +12,13 @@ from benchmarks.setting import Setting
 from weir.adjunct.pins import Pin
 from weir.adjunct.stores import define_store, read_store
 from weir.consumers.adjuncts import AdjunctStoreManager
+from weir.consumers.store_parts import KEY
 from weir.controller.streams import create_stream
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.spark.adjuncts.as_of import join_as_of
 from weir.spark.adjuncts.build import build_version
-from weir.spark.adjuncts.manager import KEY, SparkAdjuncts
+from weir.spark.adjuncts.manager import SparkAdjuncts
 from weir.warehouse.paths import spark_path
 
 KEYS = 200_000  # as many as the events have

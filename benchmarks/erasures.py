@@ -11,21 +11,27 @@ from benchmarks.setting import Setting
 from weir.arrow.append import append_table
 from weir.controller.read_plan import plan_of_stream
 from weir.controller.streams import create_stream
-from weir.erasure.records import Asked, Erased
+from weir.erasure.find import places, with_keys
+from weir.erasure.records import Asked, Erased, Offsets
 from weir.erasure.run import erase
+from weir.kernel.matching import in_columns
 from weir.model.names import StreamName, stream_name
-from weir.spark.reads.matching import places_of_keys
 from weir.spark.reads.native import frame_of
 
 KEYS = 10_000
 
 
+def _found(setting: Setting, name: StreamName, keys: list[str]) -> dict[int, Offsets]:
+    _, slices, fields = setting.database.snapshot(lambda c: plan_of_stream(c, name))
+    match = in_columns(["key"], keys)
+    return places(setting.settings, with_keys(slices, keys), fields, match)
+
+
 def _erased(setting: Setting, name: StreamName, keys: list[str]) -> Erased:
     def find():  # type: ignore[no-untyped-def]
-        planned = setting.database.snapshot(lambda c: plan_of_stream(c, name))
-        return places_of_keys(setting.spark, setting.settings.warehouse, *planned, "key", keys)
+        return _found(setting, name, keys)
 
-    asked = Asked("bench", "", {})
+    asked = Asked("bench", "a figure", {})
     return erase(setting.database, setting.settings, name, asked, find)
 
 
@@ -80,10 +86,10 @@ def find(setting: Setting) -> Figure:
     planned = setting.database.snapshot(lambda c: plan_of_stream(c, name))
 
     def ours() -> None:
-        now = setting.database.snapshot(lambda c: plan_of_stream(c, name))
-        warehouse = setting.settings.warehouse
-        found = places_of_keys(setting.spark, warehouse, *now, "key", ["key-77"])
-        assert sum(map(len, found.values())) == segments * 50 * appends // KEYS
+        assert (
+            sum(map(len, _found(setting, name, ["key-77"]).values()))
+            == segments * 50 * appends // KEYS
+        )
 
     def reference() -> None:
         to_nothing(frame_of(setting.spark, setting.settings.warehouse, *planned, order="none"))

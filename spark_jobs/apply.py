@@ -84,8 +84,7 @@ class Apply:
 
 
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
-    """Say what differs from the declarations, and change it. Only new streams, columns and stores
-    need Spark."""
+    """Say what differs from the declarations, and change it."""
     declared = _read(job, arguments)
 
     checks = _checks(job)
@@ -140,9 +139,9 @@ def _checks(job: Job) -> Checks:
     def definition(
         name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
     ) -> None:
-        from weir.spark.adjuncts.check import check_definition
+        from weir.consumers.store_check import check_definition
 
-        check_definition(job.spark, job.database, job.settings, name, stream, wanted, planned)
+        check_definition(job.database, job.settings, name, stream, wanted, planned)
 
     def consumer(
         group: str,

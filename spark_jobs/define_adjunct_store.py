@@ -19,13 +19,11 @@ from weir.operations.store_forms import DefineAdjunctStore
 
 def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
     """Check the definition with the columns of the stream, then define the store."""
-    from weir.spark.adjuncts.check import check_definition
+    from weir.consumers.store_check import check_definition
 
     stream, definition = stream_name(arguments.stream), arguments.definition
     configuration = arguments.configuration
-    check_definition(
-        job.spark, job.database, job.settings, arguments.adjunct_store, stream, definition
-    )
+    check_definition(job.database, job.settings, arguments.adjunct_store, stream, definition)
     made = define_store(
         job.database, arguments.adjunct_store, stream, configuration, definition,
         time_out=parse_age(arguments.time_out), request_id=job.request_id,
@@ -39,7 +37,7 @@ def said(arguments: DefineAdjunctStore, _report: dict[str, Any]) -> str:
     return f"adjunct store {arguments.adjunct_store} is defined; its first build fills it"
 
 
-ACTION = Action(__file__, DefineAdjunctStore, run, said, STREAMS, uses_spark=True)
+ACTION = Action(__file__, DefineAdjunctStore, run, said, STREAMS, rehearsed=True)
 
 if __name__ == "__main__":
     raise SystemExit(main(ACTION))

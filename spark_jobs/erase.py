@@ -22,19 +22,25 @@ from typing import Any
 
 from weir.controller.read_plan import FileSlice
 from weir.erasure.asked import masked
-from weir.erasure.copies import Searched
-from weir.erasure.everywhere import Everywhere, Found, Measured, Wanted
+from weir.erasure.everywhere import Everywhere, Measured, Wanted
+from weir.erasure.find import Each, Look, here
 from weir.erasure.sentences import NOT_KEPT, RECORDED, Recorded
 from weir.errors import InvalidInput, counted
 from weir.front_ends import give
 from weir.history.job_runs import BY_HAND, replace_arguments
+from weir.installation.extras import has_spark
 from weir.model.names import LONGEST_KEY, READABLE_STREAM_PATTERN, stream_name
-from weir.model.schema import Field
+from weir.model.stream_configuration import LONGEST_EXPRESSION
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
 from weir.operations.entries import LINE_PATTERN
 from weir.operations.form import argument, stream_argument
 from weir.operations.runner import main
+from weir.settings import Settings
+
+# With fewer events to look at, Spark's start takes longer than looking here. To open a file costs
+# as much as some events.
+MUCH, OPENING = 50_000_000, 5_000
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,9 @@ class Erase:
     )
     condition: str = argument(
         "Condition",
-        "In place of keys: a SQL condition over the columns, such as customer = 'C123'. It is "
-        "about this stream only, and needs Spark.",
-        "", section="More", maxLength=20_000,
+        "In place of keys: a condition over the columns, such as customer = 'C123'. It is about "
+        "this stream only.",
+        "", section="More", maxLength=LONGEST_EXPRESSION,
     )  # fmt: skip
     subject: str = argument(
         "Subject",
@@ -89,15 +95,27 @@ def _everywhere(job: Job, arguments: Erase) -> Everywhere:
         arguments.condition.strip(), arguments.subject.strip(), arguments.everything,
     )  # fmt: skip
 
-    def by_spark(one: Searched, slices: Sequence[FileSlice], fields: list[Field]) -> Found:
-        from weir.spark.reads.matching import places_of_keys, places_where
+    recorded = (*RECORDED, _COUNTER_EXAMPLES)
+    return Everywhere(job.database, job.settings, wanted, recorded, _each(job))
 
-        given = (job.spark, job.settings.warehouse, one.stream_id, slices, fields)
-        if wanted.condition:
-            return places_where(*given, wanted.condition)
-        return places_of_keys(*given, one.routing_key, wanted.keys)
 
-    return Everywhere(job.database, job.settings, wanted, by_spark, (*RECORDED, _COUNTER_EXAMPLES))
+def _each(job: Job) -> Each:
+    """Return what looks at files: tasks of Spark, if it is much, and the run has or may start a
+    session; else this process."""
+
+    def each(settings: Settings, look: Look, slices: Sequence[FileSlice]) -> list[str]:
+        where: Each = here
+        if sum(part.rows + OPENING for part in slices) >= MUCH and has_spark():
+            from weir.spark.reads.places import in_tasks
+
+            try:
+                where = in_tasks(job.spark)
+            except InvalidInput as error:
+                if error.code not in ("spark_not_given", "session_unsupported"):
+                    raise
+        return where(settings, look, slices)
+
+    return each
 
 
 def measure(job: Job, arguments: Erase) -> Loss | None:

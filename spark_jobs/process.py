@@ -46,7 +46,7 @@ def run(job: Job, _arguments: Process) -> dict[str, Any]:
     engine, in_memory = engine_of(job.installation, arguments.engine)
     if not in_memory:
         from weir.spark.base.progress import wait_for_cores
-        from weir.spark.users.functions import send_by_value
+        from weir.spark.base.python_workers import send_by_value
 
         send_by_value(job.own.values())
 

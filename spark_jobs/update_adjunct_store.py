@@ -62,11 +62,11 @@ def run(job: Job, arguments: UpdateAdjunctStore) -> dict[str, Any]:
     if not (changes or redefined or arguments.time_out):
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if redefined:
-        from weir.spark.adjuncts.check import check_definition
+        from weir.consumers.store_check import check_definition
 
         store = job.database.transaction(lambda c: read_store(c, name))
         wanted = replace(store.definition, **redefined)
-        check_definition(job.spark, job.database, job.settings, name, store.stream, wanted)
+        check_definition(job.database, job.settings, name, store.stream, wanted)
     return update_store(
         job.database, name, changes, redefined, time_out=parse_age(arguments.time_out),
         change_time_out=bool(arguments.time_out), request_id=job.request_id,
@@ -79,7 +79,7 @@ def said(arguments: UpdateAdjunctStore, _report: dict[str, Any]) -> str:
     return f"adjunct store {arguments.adjunct_store} is changed: {changed or 'time_out'}"
 
 
-ACTION = Action(__file__, UpdateAdjunctStore, run, said, STREAMS, uses_spark=True, rehearsed=True)
+ACTION = Action(__file__, UpdateAdjunctStore, run, said, STREAMS, rehearsed=True)
 
 if __name__ == "__main__":
     raise SystemExit(main(ACTION))

@@ -50,7 +50,6 @@ ROOMS = {
     "audit": "audit counter_example audited_stream",
     "spark.failures": "",
     "spark.base": "",
-    "spark.users": "",
     "spark.inputs": "",
     "spark.appends": "",
     "spark.reads": "",

@@ -33,7 +33,7 @@ from tests.rooms import (
 
 # Who may import a package of others. The JVM's file systems are pyarrow's for all above them.
 ONLY = {
-    "pyspark": {"spark", "terminal"},
+    "pyspark": {"spark"},
     "py4j": {"spark"},
     "airflow": {"airflow"},
 }

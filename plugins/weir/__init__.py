@@ -2,7 +2,7 @@
 
 Its packages have one order, in which each may import those below it (docs/architecture.md; kept by
 tests/test_import_contract.py). Only `weir.airflow` imports airflow. Only `weir.spark`
-works with pyspark; `weir.warehouse.hadoop` and `weir.terminal.look` import it when they need it.
+works with pyspark; `weir.warehouse.hadoop` imports it when it needs it.
 """
 
 import importlib

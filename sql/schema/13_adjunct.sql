@@ -58,11 +58,11 @@ CREATE TABLE weir_internal.adjunct_definition (
 );
 COMMENT ON TABLE weir_internal.adjunct_definition IS 'How a store makes keys and values of events; each change of that is a row. A version keeps the definition with which it was built.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.definition IS '1, 2, 3 ... per store.';
-COMMENT ON COLUMN weir_internal.adjunct_definition.key IS 'Spark SQL expression or module:function; empty: the routing key of the stream.';
+COMMENT ON COLUMN weir_internal.adjunct_definition.key IS 'A column, a transform of some, or module:function; empty: the routing key of the stream.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.key_type IS 'The type of the key that a function returns, as SQL; else empty.';
-COMMENT ON COLUMN weir_internal.adjunct_definition.value IS 'Spark SQL expression or module:function; empty: all columns of the event.';
+COMMENT ON COLUMN weir_internal.adjunct_definition.value IS 'Columns and transforms, with names, or module:function; empty: all columns of the event.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.value_columns IS 'The columns that a function returns, as SQL; else empty.';
-COMMENT ON COLUMN weir_internal.adjunct_definition.delete_when IS 'Spark SQL condition; an event for which it is true deletes its key. Empty: none.';
+COMMENT ON COLUMN weir_internal.adjunct_definition.delete_when IS 'A condition; an event for which it is true deletes its key. Empty: none.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.created_at IS 'When it was defined.';
 COMMENT ON COLUMN weir_internal.adjunct_definition.outdated IS 'Which column that it names was renamed or dropped since; no version is built by it any more. Null: none was.';
 

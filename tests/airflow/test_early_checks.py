@@ -68,6 +68,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("reset_reader_group", {"reader_group": "totals", "to": "start", "dry_run": True},
      "events_would_repeat"),
     ("delete_stream", {"stream": "shop/orders", "dry_run": True}, "stream_not_sealed"),
+    ("define_adjunct_store", {"adjunct_store": "shop/new", "stream": "shop/orders", "key": "m"},
+     "expression_not_computable"),
     ("delete_adjunct_store", {"adjunct_store": "shop/none", "dry_run": True},
      "adjunct_store_not_found"),
     ("checkpoint_reader_group", {"reader_group": "other", "name": "x"}, "group_not_found"),
@@ -97,6 +99,7 @@ def test_what_cannot_succeed_fails_in_its_first_second(
         ("seal_stream", {"stream": "shop/orders"}),
         ("scale_stream", {"stream": "shop/orders", "segments": ["0.0"], "boundaries": [0.5]}),
         ("delete_stream", {"stream": "shop/old", "dry_run": True}),
+        ("define_adjunct_store", {"adjunct_store": "shop/new", "stream": "shop/orders"}),
         ("ingest", {"stream": "shop/orders", "files": ["more.csv"]}),
         ("process", PROCESS | {"function": "tests.airflow.conftest:execute"}),
         ("create_stream", {"stream": "shop/new", "routing_key": "n", "schema": "n INT"}),
@@ -111,6 +114,19 @@ def test_what_may_succeed_is_submitted_and_what_was_tried_is_undone(
     with weir.open(settings=settings) as store:
         store.append("shop/orders", [{"n": 3}])  # which is neither sealed nor scaled
         assert store.count("shop/orders") == 2
+
+
+def test_a_function_that_is_not_here_is_left_to_a_job_that_runs_elsewhere(
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"adjunct_store": "shop/new", "stream": "shop/orders", "value": "tests.nowhere:f",
+             "value_columns": "n INT"}  # fmt: skip
+    with pytest.raises(AirflowFailException, match="function_not_loadable"):
+        execute(task("define_adjunct_store", given))
+    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    with pytest.raises(AirflowException, match="spark-submit"):
+        execute(task("define_adjunct_store", given))
 
 
 def test_a_run_that_was_begun_is_left_to_its_job_which_may_have_done_it(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -65,9 +66,15 @@ def test_a_store_is_joined_with_the_events_in_their_order(
         assert joined.drop_columns(["the_name"]) == events
         of = {"key 1": "one", "key 2": "two"}
         assert joined["the_name"].to_pylist() == list(map(of.get, events["k"].to_pylist()))
+        for key in (
+            "concat('key ', n)",
+            pc.binary_join_element_wise("key", events["n"].cast("string"), " "),
+        ):
+            assert batch.enrich(events, dimension.name, key, prefix="the_") == joined
         inner = batch.enrich(events, dimension.name, "k", "inner")
         assert sorted(inner["name"].to_pylist()) == ["one", "one", "two"]
         for wrong, says in (({"on": "x"}, "adjunct_on_invalid 'x'"),
+                            ({"on": pa.array(["key 1"])}, "adjunct_on_invalid"),
                             ({"on": "n"}, "adjunct_key_type string int64"),
                             ({"on": "k", "how": "outer"}, "argument_invalid 'outer'"),
                             ({"on": "k", "as_of": True}, "adjunct_needs_spark as_of")):  # fmt: skip
@@ -80,12 +87,12 @@ def test_a_store_is_joined_with_the_events_in_their_order(
     assert store.count("s/out") == 4
 
 
-def test_a_store_without_a_version_has_no_columns_without_spark(
+def test_a_store_without_a_version_has_the_columns_that_it_will_have(
     store: weir.StreamStore, dimension: Store
 ) -> None:
     dimension.update(missing="empty")
     with store.reader("g", adjuncts=[dimension.name]) as reader:
         batch = next(reader)
         assert batch.adjuncts.versions == {dimension.name: None}
-        with raises(f"adjunct_needs_spark {dimension.name} columns"):
-            batch.adjunct(dimension.name)
+        assert batch.adjunct(dimension.name).column_names == ["_weir_key", "k", "name", "_clock"]
+        assert batch.enrich(batch.events, dimension.name, "k", "inner", prefix="the_").num_rows == 0

@@ -105,22 +105,31 @@ def test_a_group_of_which_nobody_knows_what_it_uses_must_be_asked(
 def test_a_store_that_does_not_name_a_column_is_no_hindrance_and_one_that_does_is_listed(
     store: weir.StreamStore, database: Database
 ) -> None:
-    define(database, "shop/value", key="customer", value="named_struct('n', n)")
-    store.update_stream(ORDERS, drop_columns=["city"])
-    store.update_stream(ORDERS, rename_columns=["customer -> client"])  # which is the key
-    assert defined(database) == [("client", "named_struct('n', n)", "", None)]
-    said = "adjunct store shop/value is outdated, because column 'n'"
-    assert said in refused(store, rename_columns=["n -> m"])
-    assert said in refused(store, drop_columns=["n"])
-    plan = store.update_stream(ORDERS, rename_columns=["n -> m"], dry_run=True)
+    define(database, "shop/value", key="upper(customer)", value="n, lower(city) AS town")
+    store.update_stream(ORDERS, rename_columns=["customer -> client", "n -> m", "city -> the city"])
+    assert defined(database) == [("upper(client)", "m AS n, lower(`the city`) AS town", "", None)]
+    said = "adjunct store shop/value is outdated, because column 'm'"
+    assert said in refused(store, drop_columns=["m"])
+    plan = store.update_stream(ORDERS, drop_columns=["m"], dry_run=True)
     assert defined(database)[0][3] is None
-    done = store.update_stream(ORDERS, rename_columns=["n -> m"], allow_named=True)
+    done = store.update_stream(ORDERS, drop_columns=["m"], allow_named=True)
     assert done["named_by"] == plan["named_by"]
-    with raises("adjunct_definition_outdated shop/value 'n' value renamed to m"):
+    with raises("adjunct_definition_outdated shop/value 'm' value dropped"):
         begin_build(database, "shop/value", builder="b", lease=9.0)
-    given = {"value": "named_struct('n', n)"}  # a column n that comes later may be meant
+    given = {"value": "m AS n"}  # a column m that comes later may be meant
     update_store(database, "shop/value", {}, given, request_id=unique("update"))
     assert isinstance(begin_build(database, "shop/value", builder="b", lease=9.0), Build)
+
+
+def test_an_expression_of_the_past_is_outdated_by_whatever_it_may_name(
+    store: weir.StreamStore, database: Database
+) -> None:
+    define(database, "shop/old", key="customer", value="n * 2")
+    store.update_stream(ORDERS, rename_columns=["city -> town"])
+    said = "adjunct store shop/old is outdated, because column 'n'"
+    assert said in refused(store, rename_columns=["n -> m"])
+    store.update_stream(ORDERS, rename_columns=["customer -> client"])
+    assert defined(database) == [("client", "n * 2", "", None)]
 
 
 def test_what_a_store_would_mix_with_what_it_has_is_refused_in_any_case(

@@ -1,4 +1,4 @@
-"""The command `weir process` without pyspark: a function of pandas, or a sentence that says so."""
+"""Commands without pyspark: a function of pandas, or a sentence that says so; a new store."""
 
 import os
 import subprocess
@@ -47,3 +47,15 @@ def test_a_group_is_processed_by_a_function_of_pandas(
     assert (status, "pip install 'weir-streams[spark]'" in said) == (2, True), said
     assert run(*process)[0] == 0, "auto is pyarrow where there is no pyspark"
     assert sorted(store.read("s/out", columns=["n"])["n"].to_pylist()) == [2, 4]
+
+    define = (
+        "define-adjunct-store",
+        "s/names",
+        "--stream",
+        "s/in",
+        "--value",
+        "n, upper(k) AS name",
+    )
+    assert "'m'" in run(*define, "--key", "int(m)")[1], "the columns of the stream are known"
+    status, said = run(*define, "--key", "lower(k)")
+    assert status == 0, said

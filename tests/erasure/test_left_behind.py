@@ -166,7 +166,7 @@ def test_killed_at_any_moment_the_same_request_goes_on_without_waiting_for_a_lea
 
     def erasing(name: str, by_hand: str, database: Database) -> Any:
         wanted = Wanted(stream_name(name), (WHO,))
-        whole = Everywhere(database, settings, wanted, lambda *_: {})
+        whole = Everywhere(database, settings, wanted)
         run_id = f"by hand/{name}/{by_hand}"
         return whole.erase(run_id, "me", "asked", lambda _line: None, by_hand=True)
 

@@ -69,7 +69,7 @@ def test_an_erasure_of_which_any_commit_is_lost_is_done_once_and_waits_for_nobod
     store: StreamStore, settings: Settings, test_database: TestDatabase, fate: str
 ) -> None:
     def erasing(name: str, database: Database) -> Any:
-        whole = Everywhere(database, settings, Wanted(stream_name(name), (WHO,)), lambda *_: {})
+        whole = Everywhere(database, settings, Wanted(stream_name(name), (WHO,)))
         return whole.erase(f"d/r/{name}", "me", "asked", lambda _line: None)
 
     erasing(everywhere(store), store.database)  # the first one makes the key that signs

@@ -55,24 +55,22 @@ WAYS = {
     ),
     "struct": Way(
         AdjunctDefinition(
-            value="named_struct('twice', n * 2, 'op', op)", delete_when="op = 'd' and n % 2 = 0"
+            value="named_struct('told', concat(op, n), 'op', op)", delete_when="op = 'd' and n < 50"
         ),
         lambda e: e.k,
-        lambda e: None if e.op == "d" and e.n % 2 == 0 else (e.n * 2, e.op),
+        lambda e: None if e.op == "d" and e.n < 50 else (f"{e.op}{e.n}", e.op),
     ),
-    "null": Way(
-        AdjunctDefinition(key="upper(k)", value="if(n % 3 = 0, null, n)"),
-        lambda e: e.k and e.k.upper(), lambda e: None if e.n % 3 == 0 else (e.n,),
+    "upper": Way(
+        AdjunctDefinition(key="upper(k)", value="n"), lambda e: e.k and e.k.upper(),
+        lambda e: (e.n,),
     ),
     "tombstones": Way(  # whose value can't be computed, and need not be
-        AdjunctDefinition(
-            value="cast(if(op = 'd', '', cast(n as string)) as long)", delete_when="op = 'd'"
-        ),
-        lambda e: e.k, lambda e: None if e.op == "d" or e.n is None else (e.n,),
+        AdjunctDefinition(value="n, int(op) AS op", delete_when="op = 'd'"),
+        lambda e: e.k, lambda e: None if e.op == "d" else (e.n, int(e.op)),
     ),
     "number": Way(
-        AdjunctDefinition(key="n % 11", value="k"), lambda e: e.n % 11,
-        lambda e: None if e.k is None else (e.k,),
+        AdjunctDefinition(key="n", value="lower(k)"), lambda e: e.n,
+        lambda e: None if e.k is None else (e.k.lower(),),
     ),
 }  # fmt: skip
 
@@ -109,7 +107,7 @@ class World:
         keys = [None, *"abcdeABCDE", "ä", "x" * 50]
         self.append(
             [
-                (random.choice(keys), random.randrange(100), random.choice("uuud"))
+                (random.choice(keys), random.randrange(100), random.choice("555d"))
                 for _ in range(random.randrange(1, most))
             ]
         )

@@ -49,6 +49,10 @@ def test_a_version_that_is_refused_quarantines_nothing(weir: Installation) -> No
     store.redefine(Way(failing, lambda e: e.k, lambda e: None))
     with raises("adjunct_too_many_rejected 2 2 1"):
         store.build()
+    past = AdjunctDefinition(value="n * 2")  # from when it was understood
+    store.redefine(replace(store.way, definition=past))
+    with raises("adjunct_definition_invalid n * 2 update_adjunct_store"):
+        store.build()
     assert not weir.query("SELECT FROM streams WHERE stream = :s", s=f"{world.stream}.rejected")
 
 

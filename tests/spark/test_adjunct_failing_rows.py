@@ -30,59 +30,9 @@ def test_a_null_key_is_counted_or_stops_the_build_with_its_place(weir: Installat
     assert "have no key" in error
 
 
-@pytest.mark.release
-def test_a_value_is_needed_only_where_an_event_does_not_delete(weir: Installation) -> None:
-    world = World.made(weir, segments=1)
-    definition = AdjunctDefinition(
-        key="cast(k as int)", value="cast(op as int)", delete_when="1 / n = 1"
-    )
-    store = world.store(Way(definition, lambda e: e.k, lambda e: (e.op,)), on_error="skip")
-    keys = range(12)
-    world.append([(str(key), 2, "5") for key in keys])
-    # Conditions: true, false, null, fails. Values: right, null, fails. Keys: right, null, fails.
-    cases = [(n, op) for n in (1, 2, None, 0) for op in ("7", None, "x")]
-    rows: list[Any] = [(str(key), *case) for key, case in zip(keys, cases, strict=True)]
-    rows += [(key, *case) for key in (None, "x") for case in cases]
-    world.append(rows)
-    held: dict[int, tuple[int]] = dict.fromkeys(keys, (5,))
-    failed = without_key = 0
-    for k, n, op in rows:
-        deletes = n == 1
-        if k == "x" or n == 0 or (not deletes and op == "x"):
-            failed += 1
-        elif k is None:
-            without_key += 1
-        elif deletes or op is None:
-            del held[int(k)]
-        else:
-            held[int(k)] = (int(op),)
-    assert store.found(store.build()) == held
-    [row] = weir.query("SELECT failed_rows, null_keys FROM adjunct_version")
-    assert tuple(row) == (failed, without_key)
-    # What deletes does not stop a store that stops at rows that fail.
-    strict = world.store(WAYS["tombstones"], on_error="fail")
-    world.append([("0", 1, "d")])
-    assert strict.found(strict.build()) == strict.expected()
-
-
 FAILING = Way(
     AdjunctDefinition(value="cast(op as int)"), lambda e: e.k, lambda e: (int(e.op),)
 )  # fmt: skip
-
-
-@pytest.mark.release
-def test_a_row_that_fails_is_left_out_also_if_two_expressions_fail_alike(
-    weir: Installation,
-) -> None:
-    world = World.made(weir, segments=1)
-    twice = AdjunctDefinition(
-        value="named_struct('n', cast(op as int), 'm', cast(op as int) + 1)",
-        delete_when="cast(op as int) = 7",
-    )
-    way = Way(twice, lambda e: e.k, lambda e: (int(e.op), int(e.op) + 1))
-    store = world.store(way, on_error="skip")
-    world.append([("a", 2, "x"), ("c", 2, "3")])
-    assert (store.build().rows, weir.value("SELECT failed_rows FROM adjunct_version")) == (1, 1)
 
 
 @pytest.mark.release

@@ -38,7 +38,7 @@ def last_clock(weir: Installation, stream: str) -> int:
     [
         ("deletes", "broadcast"),
         pytest.param("struct", "partitioned", marks=pytest.mark.release),
-        pytest.param("null", "auto", marks=pytest.mark.release),
+        pytest.param("upper", "auto", marks=pytest.mark.release),
     ],
 )
 def test_events_find_what_the_store_had_now_and_at_their_clock(
@@ -51,7 +51,7 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
         weir.put(EVENTS, [(random.choice(["a", "A", "b", "e", "q"]), n) for n in range(20)])
     store.build()
     world.grow(random)  # after the newest event, and so after the bound
-    key: str | Column = F.upper("k") if way == "null" else "k"
+    ways: list[str | Column] = [F.upper("k"), "upper(k)"] if way == "upper" else ["k"]
     with reading(weir, store) as reader:
         for batch in reader:
             version = batch.adjuncts.pins[store.name].version
@@ -61,12 +61,12 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
             for how in ("left", "inner"):
                 for as_of in (True, False):
                     found = batch.enrich(
-                        batch.events, store.name, key, how, as_of=as_of, prefix="v_"
+                        batch.events, store.name, random.choice(ways), how, as_of=as_of, prefix="v_"
                     )
                     values = [c for c in found.columns if c.startswith("v_")]
                     wanted = []
                     for event in events:
-                        at = event.k.upper() if way == "null" else event.k
+                        at = event.k.upper() if way == "upper" else event.k
                         value = held(store, at, event._clock if as_of else version.clock)
                         if value is not None or how == "left":
                             wanted.append((event.n, event._clock, *(value or [None] * len(values))))

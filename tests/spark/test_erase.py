@@ -1,4 +1,4 @@
-"""Events are erased by a condition, and by the keys of a routing key that is an expression."""
+"""An erasure looks through very many events in tasks of Spark, and finds keys in adjunct stores."""
 
 from functools import partial
 from pathlib import Path
@@ -14,56 +14,39 @@ from tests.spark.installation import Installation
 from tests.world.streams import rows, run
 from weir.adjunct.versions import read_version
 from weir.erasure import stores as stores_of_erasures
-from weir.operations.action import Job
 from weir.operations.jobs import ACTIONS
-from weir.operations.runner import by_hand, perform
 from weir.spark.adjuncts.read import current_frame
+from weir.spark.base.calls import called_in_tasks
+from weir.spark.reads import places
 
 
-def test_a_condition_erases_what_it_is_true_for_and_everything_only_if_that_is_meant(
-    weir: Installation,
+def test_very_many_events_are_looked_through_in_tasks(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def erase(**arguments: Any) -> dict[str, Any]:
-        job = Job(
-            "erase", by_hand("erase"), weir.settings, weir.database, start_spark=lambda: weir.spark
-        )
-        return perform(
-            job, ACTIONS["erase"], {"stream": "s/people", "reason": "asked", **arguments}
-        )
+    monkeypatch.setitem(ACTIONS["erase"].run.__globals__, "MUCH", 0)
+    asked: list[int] = []
 
-    def found(said: dict[str, Any]) -> int:
-        events, _files = said["streams"]["s/people"]
-        return int(events)
+    def counting(spark: Any, function: Any, groups: Any) -> list[str]:
+        asked.append(len(groups))
+        return called_in_tasks(spark, function, groups)
 
-    def left() -> list[int]:
-        return sorted(library.read("s/people", settings=weir.settings)["n"].to_pylist())
-
+    monkeypatch.setattr(places, "called_in_tasks", counting)
+    monkeypatch.setattr(places, "_AT_ONCE", 100)
     with library.open(settings=weir.settings, spark=weir.spark) as store:
-        store.create_stream("s/people", "concat(who, '!')", segments=2)
-        store.append(
-            "s/people",
-            weir.spark.createDataFrame([(f"w{n % 3}", n) for n in range(9)], "who string, n int"),
-        )
-    assert found(erase(keys=["w1!"])) == 3
-    assert erase(keys=["w1!"], dry_run=False)["events"] == 3
-    assert left() == [0, 2, 3, 5, 6, 8]
-    assert erase(condition="who = 'nobody'", dry_run=False)["events"] == 0
-    assert found(erase(condition="n >= 0")) == 6
-    with raises("erases_everything"):  # and leaves no request behind
-        erase(condition="n >= 0", dry_run=False)
-    assert erase(condition="who = 'w2' AND n > 2", dry_run=False)["events"] == 2
-    assert left() == [0, 2, 3, 6]
-    assert erase(condition="n >= 0", everything=True, dry_run=False)["events"] == 4
-    assert left() == []
-    asked = """SELECT certificate #>> '{document,asked,condition}' AS condition
-        FROM weir.certificates ORDER BY asked_at"""
-    assert [row.condition for row in rows(weir.database, asked)] == [
-        None,
-        "who = ? AND n > ?",
-        "n >= ?",
+        store.create_stream("s/people", "lower(who)", segments=2)
+        for part in range(3):
+            many = weir.spark.range(300 * part, 300 * (part + 1))
+            store.append("s/people", many.selectExpr("concat('W', id % 7) AS who", "id AS n"))
+        assert store.erase("s/people", "asked", keys=["w1"], dry_run=False)["events"] == 129
+        of_w2 = "who = 'W2' AND n BETWEEN 200 AND 400"
+        assert store.erase("s/people", "asked", condition=of_w2, dry_run=False)["events"] == 28
+        left = store.read("s/people")["n"].to_pylist()
+        with raises("expression_not_computable"):
+            store.erase("s/people", "asked", condition="m = 1", dry_run=False)
+    assert sorted(left) == [
+        n for n in range(900) if n % 7 != 1 and not (n % 7 == 2 and 200 <= n <= 400)
     ]
-    kept = rows(weir.database, "SELECT arguments::text FROM weir.job_runs WHERE job = 'erase'")
-    assert not [row for row in kept if "w1" in str(row) or "w2" in str(row)]
+    assert asked[0] > 1
 
 
 def test_an_adjunct_store_forgets_the_keys_in_all_versions_and_its_history(
@@ -72,7 +55,7 @@ def test_an_adjunct_store_forgets_the_keys_in_all_versions_and_its_history(
     monkeypatch.setattr(stores_of_erasures, "WAIT", 0.1)
     world = World.made(weir)
     whole = world.store(WAYS["whole"], history=LONG)
-    other = world.store(WAYS["null"])  # of other keys, without the column
+    other = world.store(WAYS["upper"])  # of other keys, without the column
     stores = (whole, other)
     world.append([("a", 1, "u"), ("b", 2, "u"), ("who-0815", 3, "u")])
     first = [store.build() for store in stores]

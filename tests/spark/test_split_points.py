@@ -215,21 +215,36 @@ def test_of_many_events_a_sample_is_counted_and_says_nearly_the_same(
 
 @pytest.mark.release
 def test_a_stream_whose_files_are_gone_or_damaged_fails_alone(weir: Installation) -> None:
-    streams = [weir.create(f"s/{name}", segments=1) for name in ("gone", "damaged", "well")]
+    names = ("gone", "damaged", "well", "old")
+    streams = [weir.create(f"s/{name}", segments=1) for name in names]
     for stream in streams:
         weir.append(stream, [(f"key {i}", i) for i in range(100)])
-    gone, damaged, well = (hot(weir, stream)[0] for stream in streams)
+    gone, damaged, well, old = (hot(weir, stream)[0] for stream in streams)
+    weir.query("UPDATE stream SET routing_key = 'reverse(k)' WHERE stream_id = :s RETURNING 1",
+               s=old.stream_id)  # fmt: skip
     shutil.rmtree(Path(weir.settings.warehouse, str(gone.stream_id)))
     for path in Path(weir.settings.warehouse, str(damaged.stream_id)).rglob("*.parquet"):
         path.write_bytes(b"PAR1 was here, and it is no more, PAR1")
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    found = find(weir, [gone, damaged, well])
+    found = find(weir, [gone, damaged, well, old])
     assert [stream for stream, _ in found.points] == [well.stream_id]
+    assert "the routing key of stream s/old is 'reverse(k)'" in found.failed.pop(old.stream_id)
     assert set(found.failed) == {gone.stream_id, damaged.stream_id}
     for stream_id, sentence in found.failed.items():
         name = "s/gone" if stream_id == gone.stream_id else "s/damaged"
         assert sentence.startswith(f"the recent events of stream {name} can't be read")
         assert "\n" not in sentence
+
+
+@pytest.mark.release
+def test_files_that_only_a_jvm_reaches_are_read_by_the_driver(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = weir.create(segments=1)
+    weir.append(stream, [(f"key {i % 70}", i) for i in range(1000)])
+    by_tasks = find(weir, hot(weir, stream))
+    monkeypatch.setattr(module, "only_by_jvm", lambda _: True)
+    assert find(weir, hot(weir, stream)) == by_tasks
 
 
 @pytest.mark.release

@@ -20,14 +20,15 @@ from tests.world.streams import unique
 from weir.adjunct.stores import define_store
 from weir.compaction.run import Budget, compact
 from weir.controller.read_plan import plan_of_stream
+from weir.erasure.find import places
 from weir.erasure.run import erase
 from weir.errors import InvalidInput
+from weir.kernel.matching import in_columns
 from weir.kernel.schema import with_default
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
 from weir.model.names import stream_name
 from weir.spark.adjuncts.build import build_version
-from weir.spark.reads.matching import places_of_keys
 from weir.verification.new_files import checking
 from weir.verification.verify import verify
 
@@ -123,9 +124,9 @@ def test_every_type_stays_when_its_files_are_put_together_and_when_others_are_er
         found = verify(weir.opened, contents=contents_by(weir.opened, engine))
         assert dict(found.damage) == {}, engine
     weir.append(stream, frame, "3")
-    planned = weir.database.snapshot(lambda c: plan_of_stream(c, stream))
-    places = places_of_keys(weir.spark, weir.settings.warehouse, *planned, "k", ["b"])
-    done = erase(weir.database, weir.settings, stream, ASKED, lambda: places)
+    _, slices, fields = weir.database.snapshot(lambda c: plan_of_stream(c, stream))
+    of_b = places(weir.settings, slices, fields, in_columns(["k"], ["b"]))
+    done = erase(weir.database, weir.settings, stream, ASKED, lambda: of_b)
     assert (done.events, done.files) == (3, 2)
     left = rows_of(frame.where("k <> 'b'"), names)
     assert rows_of(weir.frame(stream), names) == sorted(3 * left)

@@ -123,6 +123,35 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     assert "so the stream keeps everything" in weir("why", "shop/orders", path).out
 
 
+def test_events_are_read_and_erased_by_a_condition(
+    weir: Weir, lane: Lane, settings: Settings
+) -> None:
+    append(settings, "one", ["Ann", "bob", "ann"])
+    append(settings, "two", ["cem", "ANN"])
+
+    def found(*words: str) -> list[tuple[str, int]]:
+        lines = weir("read", "shop/orders", *words, "--json").lines
+        return sorted((row["key"], row["n"]) for row in lines)
+
+    of_ann = ["--where", "lower(key) = 'ann' AND n < 2"]
+    assert found(*of_ann) == [("ANN", 1), ("Ann", 0)]
+    assert len(found(*of_ann, "--limit", "1")) == 1
+    assert found("--where", "int(key) > 0 OR n = 2") == [("ann", 2)], "'Ann' is no number"
+    for condition, code in (
+        ("n >", "expression_invalid"), ("m > 5", "expression_not_computable"),
+        ("n", "condition_not_boolean"),
+    ):  # fmt: skip
+        wrong = weir("read", "shop/orders", "--where", condition)
+        assert (wrong.status, len(wrong.err.splitlines())) == (2, 1), wrong.err
+        assert f"[{code}]" in wrong.err
+
+    erase = ["erase", "shop/orders", "--reason", "asked", "--condition", of_ann[1]]
+    assert "2 events would be erased" in weir(*erase).err
+    gone = weir(*erase, "--no-dry-run")
+    assert gone.status == 0, gone.err
+    assert found() == [("ann", 2), ("bob", 1), ("cem", 0)]
+
+
 def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
     assert "`weir create`" in weir("streams").err
     assert "`weir create-reader-group`" in weir("lag").err
@@ -437,12 +466,12 @@ def test_whatever_value_an_event_has_is_shown(weir: Weir, lane: Lane, settings: 
             "record": {"text": None, "n": 2},
         },
     ]  # fmt: skip
-    for words in ("tail", "read"):
-        shown = weir(words, "shop/orders")
+    for words in (["tail"], ["read"], ["read", "--where", "key IN ('a', 'b')"]):
+        shown = weir(*words, "shop/orders")
         assert shown.status == 0, shown.err
         assert "café" in shown.out
         strict = [json.loads(line, parse_constant=pytest.fail)
-                  for line in weir(words, "shop/orders", "--json").out.splitlines()]  # fmt: skip
+                  for line in weir(*words, "shop/orders", "--json").out.splitlines()]  # fmt: skip
         found = [{k: v for k, v in row.items() if k[0] != "_"} for row in strict]
         assert sorted(found, key=lambda row: row["key"]) == expected
     damaged = pa.array([b"caf\xe9", None], pa.binary()).view(pa.string())  # no stream takes it

@@ -159,7 +159,7 @@ def define_store(
     from the head on. An identical store that exists already is left as it is.
 
     `time_out`: how many seconds it may be inactive before retention stops waiting for it.
-    `weir.spark.adjuncts.check` has checked the expressions.
+    `weir.consumers.store_check` has checked the definition.
 
     Returns `adjunct_store` (the name), `existed` (whether it was there already), `deletes` and
     `missing` (as `create_reader_group`). Raises NotFound for the stream, InvalidInput for a wrong

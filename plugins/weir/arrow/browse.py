@@ -16,10 +16,11 @@ from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
+from weir.kernel.matching import Matching, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
+from weir.kernel.transforms import Computation
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import StreamName, check_key
-from weir.model.plain_column import plain_column
 from weir.model.schema import SEQ, Field
 from weir.settings import Settings
 
@@ -38,12 +39,14 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was found: the newest event first. `next`: where to look on, if there may be more.
-    `looked`: how many events were looked at, `since`: the clock of the oldest of them."""
+    """What was found: the newest event first. `by_key`: whether events of a routing key can be
+    looked for. `next`: where to look on, if there may be more. `looked`: how many events were
+    looked at, `since`: the clock of the oldest of them."""
 
     table: pa.Table
     fields: list[Field]
     routing_key: str
+    by_key: bool
     next: Place | None
     looked: int
     since: int | None
@@ -58,7 +61,7 @@ def browse(
     the whole stream, or of a routing key. `columns`: which; None: the first `most`.
     `sample`: fewer will do, if all were in too many files, or took too long.
 
-    Raises NotFound, InvalidInput for a key of a stream whose routing key is an expression, and
+    Raises NotFound, InvalidInput for a key of a stream whose routing keys can't be computed, and
     Conflict if this would take too many files, too long or too much memory."""
     begun = time.monotonic()
     if key is not None:
@@ -75,7 +78,8 @@ def browse(
     row, slices, fields = database.snapshot(plan)
     schema = to_read(fields)
     wanted = list(schema.names[:most]) if columns is None else list(columns)
-    of_key = None if key is None else key_column(name, row.configuration.routing_key, schema)
+    computed = _computed(name, row.configuration.routing_key, schema, needed=key is not None)
+    match = with_routing_keys(computed, [key]) if computed and key is not None else None
     exhausted = sum(s.rows for s in slices) < asked
     since = min((s.first_clock for s in slices), default=None)
     if key is not None:
@@ -96,7 +100,7 @@ def browse(
             stopped = since = part.first_clock
             break
         looked += part.rows
-        for piece in _pieces(settings, part, schema, of_key, key, need):
+        for piece in _pieces(settings, part, schema, match, need):
             rows = read_rows(settings, piece, schema, wanted, piecewise=True)
             found.append(rows)
             order += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
@@ -114,32 +118,34 @@ def browse(
         more = Place(stopped)
     elif not exhausted and since is not None:
         more = Place(since - 1)
-    return Seen(shown, fields, row.configuration.routing_key, more, looked, since)
+    by_key = computed is not None
+    return Seen(shown, fields, row.configuration.routing_key, by_key, more, looked, since)
 
 
-def key_column(name: StreamName, routing_key: str, schema: pa.Schema) -> str:
-    """Return the column that has the routing keys of a stream. Raises InvalidInput if none has."""
-    column = plain_column(routing_key)
-    there = {one.lower(): one for one in schema.names}
-    if column is None or column.lower() not in there:
-        raise InvalidInput(
-            "routing_key_needs_spark",
-            f"the routing key of stream {name} is {routing_key!r}, which is no column, so its "
-            "events can't be looked for by key here; read them with a condition on its columns.",
-        )
-    return str(there[column.lower()])
+def keys_of(name: StreamName, routing_key: str, schema: pa.Schema) -> Computation:
+    """Return what computes the routing keys of events. Raises InvalidInput."""
+    return routing_keys(name, routing_key, schema, "look for events by a condition on its columns")
+
+
+def _computed(
+    name: StreamName, routing_key: str, schema: pa.Schema, *, needed: bool
+) -> Computation | None:
+    try:
+        return keys_of(name, routing_key, schema)
+    except InvalidInput:
+        if needed:
+            raise
+        return None
 
 
 def _pieces(
-    settings: Settings, part: FileSlice, schema: pa.Schema, column: str | None, key: str | None,
-    need: int,
-) -> list[FileSlice]:  # fmt: skip
-    """Return the rows of a file to show, as slices: its last ones, or the last of a key."""
-    if column is None:
+    settings: Settings, part: FileSlice, schema: pa.Schema, match: Matching | None, need: int
+) -> list[FileSlice]:
+    """Return the rows of a file to show, as slices: its last ones, or the last that match."""
+    if match is None:
         return [last_rows(part, need)]
-    found = read_rows(settings, part, schema, [column], piecewise=True)
-    of_key = pc.fill_null(pc.equal(found[column].cast(pa.string()), key), False)
-    at = [n - part.start_offset for n in found["_offset"].filter(of_key).to_pylist()]
+    found = read_rows(settings, part, schema, match.columns, piecewise=True)
+    at = [n - part.start_offset for n in found["_offset"].filter(match.rows(found)).to_pylist()]
     return [part._replace(first_row=i, end_row=i + 1) for i in at[-need:]]
 
 

@@ -199,9 +199,7 @@ class Pyarrow:
 
     def caused_by_events(self, error: Exception) -> bool:
         """Return whether a smaller batch may succeed."""
-        return not self.is_programs(error) and all(
-            failures.of_events(one) for one in failures.causes(error)
-        )
+        return not self.is_programs(error) and failures.caused_by_events(error)
 
     def is_programs(self, error: Exception) -> bool:
         """Return whether an error is a mistake in the program's text, such as a column that is not

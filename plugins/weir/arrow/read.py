@@ -157,8 +157,8 @@ def read_rows(
             )
             groups, before = _row_groups(file.metadata, first, end)
             several = part.first_clock < part.last_clock
-            stored = {n: in_file(schema.field(n)) for n in wanted}
-            columns = [*(n for n in stored.values() if n in there), SEQ]
+            stored = [in_file(schema.field(n)) for n in wanted]
+            columns = [*(n for n in stored if n in there), SEQ]
             columns += [CLOCK] if several else []
             if piecewise:
                 table = _pieces(file, groups, columns, first - before, end - before)
@@ -172,11 +172,6 @@ def read_rows(
         raise why_unread(database, settings.warehouse, part.path, error) from error
     table = table.slice(first - before, end - first)
     count = table.num_rows
-    values = [
-        _in_type(table[stored[n]], schema.field(n)) if stored[n] in there
-        else absent(schema.field(n), count)
-        for n in wanted
-    ]  # fmt: skip
     places = [
         pa.repeat(pa.scalar(part.segment_id, pa.int64()), count),
         offsets,
@@ -187,7 +182,20 @@ def read_rows(
     fields = [schema.field(n).remove_metadata() for n in wanted] + [
         pa.field(n, pa.int64()) for n in names
     ]
-    return pa.table([*values, *places], schema=pa.schema(fields))
+    return pa.table([*by_schema(table, schema, wanted), *places], schema=pa.schema(fields))
+
+
+def by_schema(
+    table: pa.Table, schema: pa.Schema, wanted: Sequence[str]
+) -> list[pa.ChunkedArray | pa.Array]:
+    """Return the wanted columns of a table of a file by a schema of `weir.kernel.schema.to_read`.
+    Raises Conflict as `read_rows`."""
+    columns = [schema.field(name) for name in wanted]
+    return [
+        _in_type(table[in_file(column)], column) if in_file(column) in table.column_names
+        else absent(column, table.num_rows)
+        for column in columns
+    ]  # fmt: skip
 
 
 def _pieces(

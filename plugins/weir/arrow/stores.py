@@ -9,18 +9,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, find_version, recorded_file
+from weir.adjunct.versions import recorded_file
 from weir.consumers.engine import Adjuncts
+from weir.consumers.store_parts import KEY, columns_of, joined_on
 from weir.controller.absent_files import why_unread
 from weir.errors import InvalidInput, check_choice
-from weir.front_ends import do
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
 from weir.kernel.schema import to_arrow
-from weir.model.schema import stored_name
+from weir.model.schema import Field, stored_name
 from weir.warehouse.filesystem import filesystem
 
-KEY, _CLOCK = "_weir_key", "_weir_clock"
+_CLOCK = "_weir_clock"
 
 
 class Stores(Adjuncts[pa.Table]):
@@ -32,24 +32,12 @@ class Stores(Adjuncts[pa.Table]):
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._read:
-            pin = self._pin(name)
-            version = pin.version or self._empty(pin)
-            files = version.files if pin.version else ()
-            rows = rows_of(self.app, version, [file.path for file in files])
+            app, pin = self.app, self._pin(name)
+            files = pin.version.files if pin.version else ()
+            fields = pin.version.fields if pin.version else columns_of(app.database, pin.store)
+            rows = rows_of(app, fields, [file.path for file in files])
             self._read[name] = self.manager.stored(name, rows)
         return self._read[name]
-
-    def _empty(self, pin: Pin) -> AdjunctVersion:
-        """Return the version that has the columns of an empty table: the newest one."""
-        store = pin.store
-        found = self.app.database.snapshot(lambda c: find_version(c, store.store_id))
-        if found is None:
-            raise InvalidInput(
-                "adjunct_needs_spark",
-                f"adjunct store {store.name} has no version yet, so only Spark can tell its "
-                f"columns; {do('adjunct', adjunct_stores=[store.name])}, or {with_spark()}.",
-            )
-        return found
 
     def enrich(
         self,
@@ -91,13 +79,18 @@ class Stores(Adjuncts[pa.Table]):
 def _keys(events: pa.Table, on: Any, rows: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the keys of events in the type of the store's. Raises InvalidInput for another type,
     and for what the events don't have."""
-    if not isinstance(on, str) or on not in events.column_names:
+    wanted = rows.schema.field(KEY).type
+    if isinstance(on, str):
+        there = on in events.column_names
+        given = events[on] if there else joined_on(on, events.schema, name).over(events).values
+    elif isinstance(on, (pa.Array, pa.ChunkedArray)) and len(on) == len(events):
+        given = on
+    else:
         raise InvalidInput(
             "adjunct_on_invalid",
-            f"the key on which events are joined with adjunct store {name} is {on!r}, which they "
-            "do not have; name a column of the events.",
+            f"the key on which events are joined with adjunct store {name} is {on!r}; name a "
+            "column of the events, or give an array with a key for each of them.",
         )
-    given, wanted = events[on], rows.schema.field(KEY).type
     try:
         return given if given.type == wanted else _number(given.type, wanted) and given.cast(wanted)
     except (pa.ArrowException, TypeError):
@@ -118,11 +111,11 @@ def _number(*kinds: pa.DataType) -> bool:
     return True
 
 
-def rows_of(app: Installation, version: AdjunctVersion, paths: list[str]) -> pa.Table:
+def rows_of(app: Installation, fields: list[Field], paths: list[str]) -> pa.Table:
     """Return the rows of files of a version: its columns, and `_clock`. Raises what `why_unread`
     returns for a file that can't be read."""
-    schema = to_arrow([{**field, "nullable": True} for field in version.fields])
-    stored = {field["name"]: stored_name(field) for field in version.fields}
+    schema = to_arrow([{**field, "nullable": True} for field in fields])
+    stored = {field["name"]: stored_name(field) for field in fields}
     whole = schema.append(pa.field("_clock", pa.int64()))
     system, base = filesystem(app.settings.warehouse)
     parts = [whole.empty_table()]

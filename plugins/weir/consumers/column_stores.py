@@ -1,8 +1,8 @@
 """What a change of a stream's columns means for its adjunct stores (semantics 5.5).
 
 A store keeps the columns of events under their names in files. So it goes on where its definition
-does not name the column, or is just the column. Else it is outdated, until somebody defines it with
-the names of now.
+does not name the column, or by a column or a transform, which follows to the new name. Else it is
+outdated, until somebody defines it with the names of now.
 """
 
 import re
@@ -13,10 +13,9 @@ from sqlalchemy import Connection, text
 
 from weir.adjunct.stores import AdjunctStore, read_stores
 from weir.controller.locks import LockedStream
-from weir.errors import Conflict
+from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
-from weir.model.column_changes import ColumnChanges, followed_definition, mentions
-from weir.model.plain_column import plain_column
+from weir.model.column_changes import ColumnChanges, followed_definition, mentions, transforms_in
 
 # A key that is the same column makes no version of another definition one of other keys.
 _UPDATE = text(
@@ -75,14 +74,10 @@ def _of_store(
     wider = {one["name"] for one in changes.widen}
     said = []
     for part, called in _PARTS.items():
-        written = getattr(store.definition, part)
-        named = {name for name in changes.touched if mentions(written, name)}
-        if written in store.definition.functions:
-            named = {*of_function("", written, list(changes.touched), function_path)}
+        named, follows = _named(store, part, list(changes.touched), function_path)
         for name, what in changes.touched.items():
-            if name not in named or (
-                plain_column(written) and name in changes.rename and name not in wider
-            ):
+            renamed_only = name in changes.rename and name not in wider
+            if name not in named or (follows and renamed_only):
                 continue
             if part == "key" or name in wider:
                 raise _kept(store, name, what)
@@ -90,6 +85,21 @@ def _of_store(
                 f"column {name!r} of stream {store.stream}, which its {called} names, was {what}"
             )
     return said
+
+
+def _named(
+    store: AdjunctStore, part: str, columns: Sequence[str], function_path: Sequence[str]
+) -> tuple[set[str], bool]:
+    """Return which of some columns a part of a definition names, or may name, and whether it
+    follows to new names."""
+    written = getattr(store.definition, part)
+    if written in store.definition.functions:
+        return {*of_function("", written, columns, function_path)}, False
+    try:
+        used = {one.lower() for some in transforms_in(part, written) for one in some.columns}
+    except InvalidInput:  # it was defined when other expressions were allowed
+        return {name for name in columns if mentions(written, name)}, False
+    return {name for name in columns if name.lower() in used}, True
 
 
 def _kept(store: AdjunctStore, column: str, what: str) -> Conflict:

@@ -84,12 +84,13 @@ class Adjuncts(Mapping[str, Frame]):
     ) -> Frame:
         """Return the events with the value columns of a store, which it has for the key `on`.
 
-        `on`: a column of the events; with Spark also an expression. `how`: "left" keeps events
-        without a match, with nulls; "inner" does not. `as_of`: False joins what the version has;
-        True what held at the clock of each event (its `_clock`); a name joins what held at the time
-        in this column of the events. `valid_from`: the value column with the time from which a
-        value holds; empty: it holds from the clock at which it was committed. `prefix`: what the
-        names of the value columns begin with.
+        `on`: a column of the events, or a transform of some, such as `upper(tail)`; or what the
+        frame computes, a Column or an array. `how`: "left" keeps events without a match, with
+        nulls; "inner" does not. `as_of`: False joins what the version has; True what held at the
+        clock of each event (its `_clock`); a name joins what held at the time in this column of the
+        events. `valid_from`: the value column with the time from which a value holds; empty: it
+        holds from the clock at which it was committed. `prefix`: what the names of the value
+        columns begin with.
 
         Raises InvalidInput for an unknown store, a wrong argument, columns of the same name, and
         for `as_of` without Spark; and Truncated if the store does not keep its changes for as long

@@ -44,6 +44,12 @@ def of_events(error: BaseException, *never: type) -> bool:
     return class_of_events(type(error), *never)
 
 
+def caused_by_events(error: BaseException) -> bool:
+    """Return whether fewer events may succeed: whether the error, and every error that led to it,
+    is of a kind that events cause."""
+    return all(of_events(one) for one in causes(error))
+
+
 def class_of_events(found: type, *never: type) -> bool:
     """Return whether exceptions of a class may be caused by events. `never`: further classes that
     they do not cause."""

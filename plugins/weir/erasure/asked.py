@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-# Raw texts first, in which a backslash is itself. Of these, only columns and functions are kept.
-_COLUMN_OR_VALUE = re.compile(
-    r"""/\*[\s\S]*?\*/ | --[^\n]* | [rR](?:'[^']*' | "[^"]*") | (`[^`]*` | [A-Za-z_]\w*)
-    | '(?:[^'\\] | \\. | '')*' | "(?:[^"\\] | \\. | "")*" | [0-9][\w.]*""",
-    re.VERBOSE,
-)
+from weir.errors import InvalidInput
+from weir.model.transform_nodes import WORDS
+from weir.model.transforms import condition_of, constants_of
+
+_WORD = re.compile(rf"\b({'|'.join(sorted(WORDS))})\b", re.IGNORECASE)
 COST = {"n": 1 << 14, "r": 8, "p": 1}  # 16 MiB and 40 ms per key: to try all keys takes long
 
 
@@ -31,8 +30,16 @@ def is_asked(asked: dict[str, Any], keys: Sequence[str], condition: str) -> bool
 
 
 def masked(condition: str) -> str:
-    """Return a condition with ? for each of its values."""
-    return _COLUMN_OR_VALUE.sub(lambda found: found[1] or "?", condition)
+    """Return a condition with ? for each of its values. Of one that can't be understood, nobody
+    knows what is a value: only the words that conditions consist of are left."""
+    try:
+        condition_of(condition, "condition")
+    except InvalidInput:
+        parts = (one.strip() for one in _WORD.split(condition))
+        return " ".join(one if _WORD.fullmatch(one) else "?" for one in parts if one)
+    for begin, end in reversed(constants_of(condition)):
+        condition = f"{condition[:begin]}?{condition[end:]}"
+    return condition
 
 
 def as_recorded(salt: bytes, keys: Sequence[str], condition: str) -> dict[str, Any]:

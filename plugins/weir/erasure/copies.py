@@ -9,8 +9,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.erasure.columns import Columns
-from weir.erasure.find import has_texts
 from weir.errors import counted
+from weir.kernel.matching import has_texts
 from weir.kernel.schema import to_read
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
@@ -22,7 +22,7 @@ KEY, COLUMN, REJECTED, NOTHING = "routing key", "column", "rejected rows", "noth
 class Searched:
     """A stream that an erasure searches, and `by` what: its routing key, columns that have the
     keys, or the text of rejected rows. `columns`: those of it, or of these rows, that have the
-    keys; none if its routing key is an expression. `made`: the columns that have them in what was
+    keys; none if its routing key is no column. `made`: the columns that have them in what was
     made of it, unless the reader group that made it declares its `subject`. By nothing: it leaves
     the stream, and looks for what was made of it."""
 
@@ -202,7 +202,7 @@ def _with_keys(there: Columns, named: Sequence[str]) -> tuple[list[str], list[st
         if has_texts(to_read([field]).field(0).type):
             found.append(name)
         else:
-            wrong.append(f"its column {name} has neither texts, whole numbers nor dates")
+            wrong.append(f"its column {name} has no values that have the texts of keys")
     return found, wrong
 
 

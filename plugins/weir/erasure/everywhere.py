@@ -13,23 +13,29 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
-from weir.controller.read_plan import FileSlice
 from weir.database.connection import Database
 from weir.erasure import requests
 from weir.erasure.asked import as_recorded, is_asked
 from weir.erasure.certificate import sign_if_gone
-from weir.erasure.copies import KEY, NOTHING, REJECTED, Remaining, Searched, searched, without_keys
-from weir.erasure.find import (
-    REJECTED as REJECTED_COLUMNS,
+from weir.erasure.columns import Columns
+from weir.erasure.copies import (
+    COLUMN,
+    KEY,
+    NOTHING,
+    REJECTED,
+    Remaining,
+    Searched,
+    searched,
+    without_keys,
 )
 from weir.erasure.find import (
+    Each,
     digest_of,
     events_in,
-    has_texts,
-    in_columns,
     in_rejected,
     places,
     plan,
+    where,
     with_keys,
 )
 from weir.erasure.outputs import (
@@ -51,9 +57,9 @@ from weir.erasure.sentences import RECORDED, Recorded, forget_in
 from weir.erasure.stores import Store, erase_rows, rows_with, searched_stores
 from weir.errors import InvalidInput, WeirError, counted
 from weir.front_ends import give
+from weir.kernel.matching import Matching, in_columns, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
 from weir.model.names import StreamName, unusable_key
-from weir.model.schema import Field
 from weir.publication.run import publish
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
@@ -72,11 +78,6 @@ class Wanted:
     condition: str = ""
     subject: str = ""
     everything: bool = False
-
-
-# Finds events of a stream where pyarrow can't: by a routing key that is an expression, and by a
-# condition.
-BySpark = Callable[[Searched, Sequence[FileSlice], list[Field]], Found]
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,8 @@ class Everywhere:
     """An erasure of an installation."""
 
     def __init__(
-        self, database: Database, settings: Settings, wanted: Wanted, by_spark: BySpark,
-        recorded: Sequence[Recorded] = RECORDED,
+        self, database: Database, settings: Settings, wanted: Wanted,
+        recorded: Sequence[Recorded] = RECORDED, each: Each | None = None,
     ) -> None:  # fmt: skip
         if bool(wanted.keys) == bool(wanted.condition):
             raise InvalidInput(
@@ -132,7 +133,7 @@ class Everywhere:
                     "or where a quarantined row has it, give a condition about that stream.",
                 )
         self._database, self._settings = database, settings
-        self._wanted, self._by_spark, self._recorded = wanted, by_spark, recorded
+        self._wanted, self._recorded, self._each = wanted, recorded, each
 
     def _searched(self) -> _Copies:
         wanted, by_keys = self._wanted, bool(self._wanted.keys)
@@ -152,20 +153,27 @@ class Everywhere:
 
     def _find(self, one: Searched) -> Found:
         """Find the events of a stream, whatever they are in."""
-        wanted, (slices, columns) = self._wanted, plan(self._database, one.stream_id)
-        fields, now = columns.of_files, list(columns.versions[-1]) if columns.versions else []
-        if wanted.condition:
-            return self._by_spark(one, slices, now)  # which says whether it is one
+        slices, columns = plan(self._database, one.stream_id)
         if not slices:
             return {}
+        if one.by == KEY and self._wanted.keys:
+            slices = with_keys(slices, self._wanted.keys)
+        match = self._match(one, columns)
+        return places(self._settings, slices, columns.of_files, match, self._each)
+
+    def _match(self, one: Searched, columns: Columns) -> Matching:
+        """Return what matches the events of a stream. Raises InvalidInput if it can't be known."""
+        condition, keys = self._wanted.condition, self._wanted.keys
+        now = list(columns.versions[-1])
+        if condition:
+            return where(condition, now)
         if one.by == REJECTED:
-            match = in_rejected(one.columns, wanted.keys)
-            return places(self._settings, slices, fields, REJECTED_COLUMNS, match)
-        slices = with_keys(slices, wanted.keys) if one.by == KEY else slices
-        if not one.columns or (one.by == KEY and not _has_texts(one.columns[0], fields)):
-            return self._by_spark(one, slices, now)
-        match = in_columns(one.columns, wanted.keys)
-        return places(self._settings, slices, fields, one.columns, match)
+            return in_rejected(one.columns, keys)
+        if one.by == COLUMN:
+            return in_columns(one.columns, keys)
+        instead = "give a condition over its columns in place of keys"
+        key = routing_keys(one.name, one.routing_key, to_read(now), instead)
+        return with_routing_keys(key, keys)
 
     def measure(self) -> Measured:
         """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a
@@ -367,7 +375,3 @@ _PUBLISHED = text(
     """SELECT scope, name FROM stream
     WHERE stream_id = ANY(:streams) AND publish <> 'none' AND state <> 'deleted'"""
 )
-
-
-def _has_texts(column: str, fields: list[Field]) -> bool:
-    return has_texts(to_read(fields).field(column).type)

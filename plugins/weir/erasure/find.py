@@ -1,27 +1,36 @@
-"""Find the events of routing keys with pyarrow, where a column has the keys."""
+"""Find the places of the events that an erasure means."""
 
 import functools
 import hashlib
 import json
+import os
 import re
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, slices_of_stream
 from weir.database.connection import Database
+from weir.erasure.asked import masked
 from weir.erasure.columns import Columns
 from weir.erasure.records import Offsets
+from weir.errors import InvalidInput
+from weir.kernel.matching import Matching, fulfilling
 from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.schema import Field
 from weir.settings import Settings
 
-Matching = Callable[[pa.Table], pa.Array]  # of rows with some columns: which of them are meant
+THREADS = max(1, min(4, os.cpu_count() or 1))  # that read files at the same time
+Look = Callable[[Settings, FileSlice], str]  # what is in a file
+# Looks at each of some files, here or in tasks of Spark: what is in them, in their order.
+Each = Callable[[Settings, Look, Sequence[FileSlice]], list[str]]
 
 
 def whole_files(connection: Connection, stream_id: int) -> tuple[list[FileSlice], Columns]:
@@ -40,40 +49,51 @@ def with_keys(slices: Sequence[FileSlice], keys: Sequence[str]) -> list[FileSlic
 
 
 def places(
-    settings: Settings, slices: Sequence[FileSlice], fields: list[Field], columns: Sequence[str],
-    matching: Matching,
+    settings: Settings, slices: Sequence[FileSlice], fields: list[Field], match: Matching,
+    each: Each | None = None,
 ) -> dict[int, Offsets]:  # fmt: skip
     """Return per segment the offsets, ascending, of the events that match, of some files. It reads
-    only the columns that it matches."""
-    schema, found = to_read(fields), dict[int, list[Offsets]]()
-    for part in slices:
-        rows = read_rows(settings, part, schema, columns)
-        offsets = rows["_offset"].filter(matching(rows)).to_numpy()
-        if len(offsets):
-            found.setdefault(part.segment_id, []).append(offsets)
+    only the columns that the match looks at. `each`: what looks at each file; None: this process.
+    """
+    look = functools.partial(_offsets_in, to_read(fields), match)
+    found = dict[int, list[Offsets]]()
+    for part, answer in zip(slices, (each or here)(settings, look, slices), strict=True):
+        if answer:
+            found.setdefault(part.segment_id, []).append(_read(answer))
     return {segment: np.sort(np.concatenate(some)) for segment, some in found.items()}
 
 
-def has_texts(kind: pa.DataType) -> bool:
-    """Return whether pyarrow writes the values of a type as a routing key has them."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
-        or pa.types.is_date32(kind)
-    )  # fmt: skip
+def here(settings: Settings, look: Look, slices: Sequence[FileSlice]) -> list[str]:
+    """Look at each file in this process."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(lambda part: look(settings, part), slices))
 
 
-def in_columns(columns: Sequence[str], keys: Sequence[str]) -> Matching:
-    """Return what matches rows of which a column, as text, is one of some keys."""
-    wanted = pa.array(keys, pa.string())
-
-    def matching(rows: pa.Table) -> pa.Array:
-        same = (pc.is_in(rows[name].cast(pa.string()), value_set=wanted) for name in columns)
-        return functools.reduce(pc.or_, (pc.fill_null(one, False) for one in same))
-
-    return matching
+def _offsets_in(schema: pa.Schema, match: Matching, settings: Settings, part: FileSlice) -> str:
+    """Return the offsets of the events of a file that match, as a text; an empty one for none."""
+    rows = read_rows(settings, part, schema, match.columns)
+    offsets = rows["_offset"].filter(match.rows(rows)).to_numpy()
+    if not len(offsets):
+        return ""
+    return b64encode(zlib.compress(np.diff(offsets, prepend=0).tobytes(), 1)).decode()
 
 
-REJECTED = ("row", "text")
+def _read(answer: str) -> Offsets:
+    return np.cumsum(np.frombuffer(zlib.decompress(b64decode(answer)), np.int64))
+
+
+def where(condition: str, fields: list[Field]) -> Matching:
+    """Return what matches the events that fulfil a condition. Raises InvalidInput, without what is
+    to be forgotten, for one that can't be computed: it is logged and recorded."""
+    try:
+        return fulfilling(condition, to_read(fields))
+    except InvalidInput as error:
+        error.sentence = error.sentence.replace(repr(condition), repr(masked(condition)))
+        error.args = (error.code, error.sentence)
+        raise
+
+
+_REJECTED = ("row", "text")
 
 
 def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
@@ -97,10 +117,10 @@ def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
         return any(word.search(text) for text in (row, fault) if text)
 
     def matching(rows: pa.Table) -> pa.Array:
-        both = zip(*(rows[name].to_pylist() for name in REJECTED), strict=True)
+        both = zip(*(rows[name].to_pylist() for name in _REJECTED), strict=True)
         return pa.array([is_meant(*one) for one in both], pa.bool_())
 
-    return matching
+    return Matching(_REJECTED, matching)
 
 
 def spellings(key: str) -> set[str]:

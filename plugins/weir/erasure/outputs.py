@@ -20,9 +20,9 @@ from sqlalchemy import Connection, text
 from weir.compaction.forms import Form, form_of, options
 from weir.database.connection import Database
 from weir.erasure.copies import Remaining, Searched, several
-from weir.erasure.find import has_texts, in_columns
 from weir.errors import Unavailable
 from weir.kernel.bounds import bounded
+from weir.kernel.matching import has_texts, in_columns
 from weir.warehouse.file_deletion import delete_here, delete_if_empty
 from weir.warehouse.filesystem import filesystem, replaces
 
@@ -302,7 +302,7 @@ def _rows(
             rows = file.read(columns)
     except FileNotFoundError:  # another erasure deleted it
         return np.arange(0)
-    return np.flatnonzero(in_columns(columns, keys)(rows).to_numpy())
+    return np.flatnonzero(in_columns(columns, keys).rows(rows).to_numpy())
 
 
 def _values(path: str) -> dict[str, str]:

@@ -22,6 +22,8 @@ from weir.database.connection import Database
 from weir.erasure.copies import KEY, Remaining, Searched
 from weir.errors import Conflict
 from weir.kernel.bounds import bounded
+from weir.kernel.matching import has_texts, in_columns
+from weir.kernel.schema import to_read
 from weir.model.key_space import routing_steps
 from weir.model.plain_column import plain_column
 from weir.model.schema import stored_name
@@ -30,7 +32,6 @@ from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.paths import adjunct_folder
 
 WAIT = 60.0  # seconds for a version that is being built
-_TEXTS = ("string", "byte", "short", "integer", "long", "date")  # types compared as texts
 _KEY, _HASH, _ROWS = "_weir_key", "_weir_hash", 65_536  # as weir.spark.adjuncts.files writes them
 
 
@@ -72,7 +73,7 @@ def searched_stores(
         columns = [
             stored_name(one)
             for one in row.fields or ()
-            if one["name"].lower() in names and one["type"] in _TEXTS
+            if one["name"].lower() in names and has_texts(to_read([one]).field(0).type)
         ]
         if not by_keys:
             left.append(_left(row.name, "a condition is about one stream only"))
@@ -167,14 +168,13 @@ def _rows(
             file = pq.ParquetFile(source)
             if column not in file.schema_arrow.names:
                 return []
-            values = file.read([column])[column]
+            rows = file.read([column])
     except (OSError, pa.ArrowInvalid) as error:
         raise why_unread(database, settings.warehouse, path, error) from error
     if store.column is None:
         wanted = set(keys)
-        return [i for i, value in enumerate(values.to_pylist()) if key_text(value) in wanted]
-    same = pc.is_in(values.cast(pa.string()), value_set=pa.array(keys, pa.string()))
-    found: list[int] = pc.indices_nonzero(pc.fill_null(same, False)).to_pylist()
+        return [i for i, one in enumerate(rows[column].to_pylist()) if key_text(one) in wanted]
+    found: list[int] = pc.indices_nonzero(in_columns([column], keys).rows(rows)).to_pylist()
     return found
 
 

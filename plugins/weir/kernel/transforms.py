@@ -54,6 +54,12 @@ class Computation:
         return found
 
     @functools.cached_property
+    def columns(self) -> list[str]:
+        """The columns of the schema that it uses."""
+        used = {name.lower() for name in self.transform.columns}
+        return [name for name in self.schema.names if name.lower() in used]
+
+    @functools.cached_property
     def type(self) -> pa.DataType:
         """The type of the values."""
         return self.over(self.schema.empty_table()).values.type
@@ -72,20 +78,18 @@ class Computation:
         return self._over(rows, lambda found: Outcome(texts_of(found.values), found.failed))
 
     def _over(self, rows: pa.Table, form: Callable[[Outcome], Outcome]) -> Outcome:
-        there = {name.lower(): name for name in reversed(rows.column_names)}
-        known = {one.name.lower(): one for one in self.schema}
-        columns = {}
-        for used in map(str.lower, self.transform.columns):
-            if used in there:
-                columns[used] = rows[there[used]]
-            elif used in known:
-                columns[used] = pa.chunked_array([absent(known[used], rows.num_rows)])
-        for used in self.transform.columns:
-            if used.lower() not in columns:
+        used = {name.lower() for name in self.transform.columns}
+        there = [name for name in reversed(rows.column_names) if name.lower() in used]
+        columns = {name.lower(): rows[name] for name in there}
+        for one in self.schema:
+            if one.name.lower() in used - columns.keys():
+                columns[one.name.lower()] = pa.chunked_array([absent(one, rows.num_rows)])
+        for name in self.transform.columns:
+            if name.lower() not in columns:
                 names = ", ".join([one for one in rows.column_names if one[0] != "_"][:8])
                 raise InvalidInput(
                     "expression_not_computable",
-                    f"the {self.what} {self.transform.text!r} uses {used!r}, which is no column of "
+                    f"the {self.what} {self.transform.text!r} uses {name!r}, which is no column of "
                     f"the rows (they have {names}); name a column.",
                 )
         try:
@@ -109,6 +113,12 @@ def condition_over(transform: Transform, schema: pa.Schema, what: str) -> Comput
             "it with something, such as customer = 'C123'.",
         )
     return found
+
+
+def fulfilled(found: Outcome) -> Mask:
+    """Return which rows fulfil a condition: not those for which it is null, nor those that fail."""
+    true = pc.fill_null(found.values, False)
+    return true if found.failed is None else pc.and_not(true, found.failed)
 
 
 def failing(found: Outcome) -> Mask:
@@ -249,7 +259,7 @@ def _scalar(constant: Constant, kind: pa.DataType | None = None) -> pa.Scalar:
         texts = pa.chunked_array([[str(given)]], pa.string())
         found = day(texts) if pa.types.is_date32(wanted) else instant(texts)
         if found.values.null_count:
-            raise Unfit(f"{given!r} is no {shown(wanted)}")
+            raise Unfit(f"a text in it is no {shown(wanted)}")  # without what may be a secret
         return found.values.cast(wanted)[0]
     if isinstance(given, Decimal):
         whole = given == given.to_integral_value() and abs(given) < 1 << 63

@@ -29,7 +29,7 @@ class AdjunctConfiguration:
     batch is read with it: `batch`, `tail`, `none`, `time ...` or a stream cut. `missing`: what a
     consumer does as long as there is no such version. `patience`: how many seconds it waits for
     another builder. `null_key`, `on_error`: what happens to events without a key, and to those for
-    which an expression fails. `on_gap`: what a build does if events were truncated before it read
+    which the definition fails. `on_gap`: what a build does if events were truncated before it read
     them. `keep_versions`: how many seconds a version is kept after the next one was published.
     `history`: for how many seconds changes are kept for as-of joins; None: none are.
     """
@@ -93,9 +93,10 @@ class AdjunctConfiguration:
 class AdjunctDefinition:
     """How a store makes keys and values of events; each field is a column of `adjunct_definition`.
 
-    `key`, `value`: a SQL expression or `module:function`; empty for the stream's routing key, and
-    for all columns of the event. `key_type`, `value_columns`: what the functions return, as SQL.
-    `delete_when`: a SQL condition; an event for which it is true deletes its key.
+    `key`: a column or a transform of some (`weir.model.transforms`); `value`: some of these with
+    names; or each `module:function`; empty for the stream's routing key, and for all columns of the
+    event. `key_type`, `value_columns`: what the functions return, as SQL. `delete_when`: a
+    condition; an event for which it is true deletes its key.
     """
 
     key: str = ""
@@ -129,11 +130,11 @@ class AdjunctDefinition:
                 raise InvalidInput(
                     "function_type_unneeded",
                     f"{called(type_name)} is {declared!r}, but the {what} is not a function; "
-                    f"{leave_out(type_name)}, as an expression has a type of its own.",
+                    f"{leave_out(type_name)}, as columns and transforms have types of their own.",
                 )
 
 
 def is_function_name(text: str) -> bool:
-    """Return whether a text is written `module:function`, and so is not an expression."""
+    """Return whether a text is written `module:function`, and so is no transform."""
     module, colon, function = text.strip().partition(":")
     return bool(colon) and all(part.isidentifier() for part in [*module.split("."), function])

@@ -11,11 +11,10 @@ from typing import Any
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
-from weir.model.plain_column import plain_column
 from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
 from weir.model.stream_configuration import Configuration
-from weir.model.transform_nodes import Transform
-from weir.model.transforms import value_of
+from weir.model.transform_nodes import Transform, written
+from weir.model.transforms import condition_of, is_alone, value_of, values_of
 
 
 @dataclass(frozen=True)
@@ -201,20 +200,44 @@ def _check_key_stays_null(
 def followed_definition(
     definition: AdjunctDefinition, rename: Mapping[str, str]
 ) -> AdjunctDefinition:
-    """Return the definition of a store after columns have been renamed: what is just a column
-    keeps the column under its new name."""
-    new = {name.lower(): sql_name(to) for name, to in rename.items()}
+    """Return the definition of a store after columns have been renamed, which it uses under their
+    new names. What can't be understood, or is a function, stays."""
+    new = {name.lower(): to for name, to in rename.items()}
     found = {}
     for part in ("key", "value", "delete_when"):
-        column = plain_column(getattr(definition, part))
-        if column is not None and column.lower() in new:
-            found[part] = new[column.lower()]
+        text = getattr(definition, part)
+        with suppress(InvalidInput):
+            if text and text not in definition.functions:
+                found[part] = (
+                    renamed_values(text, new)
+                    if part == "value"
+                    else transforms_in(part, text)[0].renamed(new)
+                )
     return replace(definition, **found)
 
 
-def sql_name(column: str) -> str:
-    """Return the name of a column as SQL."""
-    return column if plain_column(column) else "`" + column.replace("`", "``") + "`"
+def transforms_in(part: str, text: str) -> list[Transform]:
+    """Return what a part of a store's definition has: its `key`, its `value` or its `delete_when`;
+    nothing if it is empty. Raises InvalidInput."""
+    if not text:
+        return []
+    if part == "value":
+        return list(values_of(text, part).values())
+    return [value_of(text, part) if part == "key" else condition_of(text, part)]
+
+
+def renamed_values(text: str, new: Mapping[str, str]) -> str:
+    """Return the text of a value after columns were renamed, in which its own columns are called as
+    before. `new`: by the names in lower case. Raises InvalidInput."""
+    found = values_of(text, "value")
+    if not any(name.lower() in new for one in found.values() for name in one.columns):
+        return text
+    if is_alone(text, found):
+        return found["value"].renamed(new)
+    texts = {name: one.renamed(new) for name, one in found.items()}
+    return ", ".join(
+        one if one == written(name) else f"{one} AS {written(name)}" for name, one in texts.items()
+    )
 
 
 def _widened(stream: str, one: Field, wanted: Any) -> Any:

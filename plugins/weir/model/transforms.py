@@ -8,7 +8,7 @@ too, means here what it means there. `weir.kernel.transforms` computes them.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ _SHOWN = {
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _TOKEN = re.compile(
     r"""\s*(?: (?P<text>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
-    | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![A-Za-z_0-9]))
+    | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?(?![A-Za-z_0-9]))
     | (?P<quoted>`(?:[^`]|``)+`) | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<sign><=|>=|<>|!=|==|[=<>(),.]) )""",
     re.VERBOSE | re.DOTALL,
@@ -67,6 +67,11 @@ def values_of(text: str, what: str) -> dict[str, Transform]:
     return found
 
 
+def is_alone(text: str, values: Mapping[str, Transform]) -> bool:
+    """Return whether `values_of` a text is one that has no name."""
+    return [one.text for one in values.values()] == [text.strip()]
+
+
 def _parsed(text: str, what: str, rule: "Callable[[_Parser], Node]") -> Transform:
     parser = _Parser(text, what)
     node = rule(parser)
@@ -93,8 +98,8 @@ class _Parser:
         while at < end:
             found = _TOKEN.match(text, at)
             if found is None:
-                rest = text[at:].strip()
-                raise self._invalid(f"{rest[:20]!r} can't be read")
+                sign = text[at:].strip()[0]
+                raise self._invalid(f"the sign {sign!r} can't be read")
             kind, at = str(found.lastgroup), found.end()
             self._tokens.append(_Token(kind, found[kind], *found.span(kind)))
         self._tokens.append(_Token("end", "", end, end))
@@ -120,10 +125,12 @@ class _Parser:
 
     def named(self) -> dict[str, Transform]:
         """Read values with names, up to the end."""
-        if within := self._peek().text.lower() == "struct" and self._peek(1).text == "(":
+        struct = self._peek().text.lower() if self._peek(1).text == "(" else ""
+        if within := struct in ("struct", "named_struct"):
             self._at += 2
         found, alone = dict[str, Transform](), ""
         while True:
+            name = self._field() if struct == "named_struct" else ""
             places, self.places = self.places, []
             begin = self._peek().begin
             node = self.value()
@@ -131,7 +138,8 @@ class _Parser:
             item = [(a - begin, b - begin, name) for a, b, name in self.places]
             made = self.made(self.text[begin:end], node, item)
             self.places = places
-            name = made.columns[0] if isinstance(node, Column) else ""
+            if not name and isinstance(node, Column):
+                name = node.path[-1]
             if self._word("as"):
                 name = self._name("AS")
             if not name:
@@ -144,15 +152,18 @@ class _Parser:
         if within:
             self._expect(")")
         self.end()
-        if len(found) == 1 and not within:
-            [made] = found.values()
-            return {self._alone(made, next(iter(found))): made}
+        if is_alone(self.text, found):
+            return {"value": made}
         if alone:
             raise self._invalid(f"{alone} has no name; write {alone} AS a name")
         return found
 
-    def _alone(self, made: Transform, name: str) -> str:
-        return name if made.text != self.text.strip() else "value"
+    def _field(self) -> str:
+        token = self._next()
+        if token.kind != "text":
+            raise self._invalid("named_struct takes the names of its columns in quotes")
+        self._expect(",")
+        return self._text(token)
 
     def value(self) -> Node:
         """Read a column, a constant, or a transform."""
@@ -173,8 +184,7 @@ class _Parser:
                 names.append(self._name("a dot"))
             self.places.append((token.begin, token.end, names[0]))
             return Column(tuple(names))
-        shown = repr(token.text) if token.text else "the end"
-        raise self._invalid(f"{shown} stands where a column or a value should")
+        raise self._invalid(f"{_shown(token)} stands where a column or a value should")
 
     def _call(self, name: str) -> Node:
         self._deepen()
@@ -295,7 +305,7 @@ class _Parser:
                     f"{token.text!r} follows what is complete; a name with blanks or signs belongs "
                     "in backquotes"
                 )
-            raise self._invalid(f"{token.text!r} follows what is complete")
+            raise self._invalid(f"{_shown(token)} follows what is complete")
 
     def _constant(self, token: _Token) -> Constant:
         return Constant(self._text(token) if token.kind == "text" else Decimal(token.text))
@@ -305,7 +315,7 @@ class _Parser:
         for escaped in re.findall(r"\\(.)", inner, re.DOTALL):
             if escaped not in "\\'\"":
                 raise self._invalid(
-                    f"a text has a backslash before {escaped!r}; write \\\\ for a backslash"
+                    "a text has a backslash before another sign; write \\\\ for a backslash"
                 )
         return re.sub(r"\\(.)", r"\1", inner.replace(quote * 2, quote), flags=re.DOTALL)
 
@@ -341,7 +351,7 @@ class _Parser:
     def _expect(self, sign: str) -> None:
         if not self._sign(sign):
             token = self._peek()
-            raise self._invalid(f"{sign!r} is missing before {token.text or 'the end'!r}")
+            raise self._invalid(f"{sign!r} is missing before {_shown(token)}")
 
     def _name(self, after: str) -> str:
         token = self._next()
@@ -354,6 +364,18 @@ class _Parser:
             "expression_invalid",
             f"the {self.what} {self.text!r} can't be understood: {why}.",
         )
+
+
+def constants_of(text: str) -> list[tuple[int, int]]:
+    """Return where the texts and numbers of what can be read stand in it."""
+    tokens = _Parser(text, "")._tokens
+    return [(one.begin, one.end) for one in tokens if one.kind in ("text", "number")]
+
+
+def _shown(token: _Token) -> str:
+    """Return a token as errors show it: without a value, which may be a secret."""
+    known = {"text": "a text", "number": "a number", "end": "the end"}
+    return known.get(token.kind) or repr(token.text)
 
 
 def _negated(node: Node, negated: bool) -> Node:

@@ -46,7 +46,9 @@ def check_early(job: Job, action: Action[Any], parsed: Any, *, here: bool) -> No
         if action.rehearsed:
             _rehearse(job, action, parsed)
     except WeirError as error:
-        if not error.retryable and error.code not in ("spark_not_given", "transaction_shared"):
+        elsewhere = not here and error.code.startswith("function_")  # the job has other files
+        left = elsewhere or error.code in ("spark_not_given", "transaction_shared")
+        if not error.retryable and not left:
             raise
     except Exception:
         log.debug("what could be known early is left to the job", exc_info=True)

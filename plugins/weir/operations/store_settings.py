@@ -34,19 +34,20 @@ def _one_of(title: str, description: str, choices: Sequence[str], default: str) 
 SETTINGS: dict[str, Setting] = {
     "key": Setting(
         "Key",
-        "A SQL expression over the columns of an event, or module:function of a configured package "
-        "over Arrow batches.",
+        "A column of the events, a transform such as upper(tail), or module:function of a "
+        "configured package over Arrow batches.",
         if_empty="the routing key of the stream", schema=_TEXT,
     ),
     "value": Setting(
         "Value",
-        "A SQL expression, or module:function of a configured package over Arrow batches. The "
-        "fields of a struct become columns; null deletes the key.",
+        "Columns and transforms with names, such as city, lower(name) AS name, or module:function "
+        "of a configured package over Arrow batches. One that is alone and has no name is the "
+        "column value, and its null deletes the key.",
         if_empty="all columns of the event", schema=_TEXT,
     ),
     "delete_when": Setting(
         "Delete when",
-        "A SQL condition; an event for which it is true deletes its key, such as op = 'delete'.",
+        "A condition; an event for which it is true deletes its key, such as op = 'delete'.",
         if_empty="no event does", schema=_TEXT,
     ),
     "key_type": Setting(

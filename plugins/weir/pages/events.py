@@ -15,17 +15,17 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from weir.arrow.browse import Place, Seen, browse, key_column
+from weir.arrow.browse import Place, Seen, browse, keys_of
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.streams import schema_by_id
 from weir.controller.times import parse_time
 from weir.errors import Busy, InvalidInput
 from weir.kernel.schema import to_read
+from weir.kernel.transforms import Computation
 from weir.kernel.values import rows_of
 from weir.model.clock import clock_time, to_clock
 from weir.model.names import StreamName, stream_name
-from weir.model.plain_column import plain_column
 from weir.model.schema import show
 from weir.model.segment import segment_name
 from weir.pages.answering import Asked, Tagged
@@ -125,9 +125,9 @@ def list_hot_keys(
     stream = stream_name(f"{scope}/{name}")
     settings = request.app.state.settings_of(conn_id)
     with one_of_few():
-        column = asked.snapshot(lambda c: _key_column(c, stream))
-        seen = browse(asked, settings, stream, SAMPLE, columns=[column], sample=True)
-        counts = Counter(_texts(seen.table[column]))
+        keys = asked.snapshot(lambda c: _keys_of(c, stream))
+        seen = browse(asked, settings, stream, SAMPLE, columns=keys.columns, sample=True)
+        counts = Counter(_texts(keys.texts(seen.table).values))
         clocks = seen.table["_clock"].to_pylist()
         return HotKeys(
             keys=[HotKey(key=_cut(k)[0], events=n) for k, n in counts.most_common(MOST_KEYS)],
@@ -148,10 +148,10 @@ def one_of_few() -> Iterator[None]:
         _looking.release()
 
 
-def _key_column(connection: Any, stream: StreamName) -> str:
+def _keys_of(connection: Any, stream: StreamName) -> Computation:
     row = read_stream(connection, stream)
     schema = to_read(schema_by_id(connection, row.stream_id))
-    return key_column(stream, row.configuration.routing_key, schema)
+    return keys_of(stream, row.configuration.routing_key, schema)
 
 
 def _place(before: str, at: str) -> Place | None:
@@ -171,7 +171,6 @@ def _place(before: str, at: str) -> Place | None:
 def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
     types = {field["name"]: show(field["type"]) for field in seen.fields}
     names = [n for n in seen.table.column_names if n not in ("_segment", "_offset", "_clock")]
-    plain = plain_column(seen.routing_key)
     events = []
     for row in rows_of(seen.table):
         shown = [_cut(text_of(row[name])) for name in names]
@@ -188,7 +187,7 @@ def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
         columns=[Column(name=name, type=types[name]) for name in names],
         hidden=[name for name in types if name not in names],
         routing_key=seen.routing_key,
-        by_key=plain is not None and plain.lower() in map(str.lower, types),
+        by_key=seen.by_key,
         events=events,
         next=f"{seen.next.clock}.{seen.next.passed}" if seen.next else None,
         looked=seen.looked,

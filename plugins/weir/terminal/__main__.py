@@ -26,7 +26,6 @@ from weir.terminal.options import Parser, add_arguments, options
 from weir.terminal.picture import picture
 from weir.terminal.printing import complain, print_json
 from weir.terminal.quick_start import without_pandas
-from weir.terminal.top import top
 from weir.terminal.ui import ui
 
 Command = Callable[..., int]
@@ -77,12 +76,6 @@ def parser(only: str = "") -> Parser:
         return one
 
     add("streams", look.streams).add_argument("stream", nargs="?", help="only this one")
-    one = add("top", top)
-    one.add_argument("--groups", action="store_true", help="reader groups instead of streams")
-    one.add_argument("--sort", help="change or name; of groups lag or name")
-    one.add_argument("--search", help="only names with this in them")
-    one.add_argument("--every", default="2", metavar="SECONDS", help="how often to ask (2)")
-    one.add_argument("--once", action="store_true", help="print it once, as in a pipe")
     one = add("disk", look.disk)
     one.add_argument("--limit", help="how many rows; 0: all (20; with --json all)")
     one = add("metrics", look.metrics)
@@ -94,7 +87,7 @@ def parser(only: str = "") -> Parser:
     one.add_argument("--columns", help="these columns, separated by commas")
     one = add("read", look.read)
     one.add_argument("stream")
-    one.add_argument("--where", help='a condition in Spark SQL, such as "amount > 10"')
+    one.add_argument("--where", help='a condition over the columns, such as "amount > 10"')
     one.add_argument("--columns", help="these columns, separated by commas")
     one.add_argument("--since", help="what was committed after this time, in UTC")
     one.add_argument("--until", help="what was committed up to this time, in UTC")

@@ -1,18 +1,17 @@
-"""The commands that look and change nothing. None of them starts a JVM, but `read --where`."""
+"""The commands that look and change nothing. None of them starts a JVM."""
 
 import argparse
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, text
 
-from weir.arrow.read import check_columns, read_slice
+from weir.arrow.read import check_columns, read_rows, read_slice
 from weir.arrow.tail import tail_of
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
@@ -21,7 +20,8 @@ from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound, counted
 from weir.history.lineage import lineage_of
-from weir.kernel.schema import to_arrow
+from weir.kernel.matching import fulfilling
+from weir.kernel.schema import to_arrow, to_read
 from weir.kernel.values import rows_of
 from weir.model.clock import clock_time
 from weir.model.names import stream_name
@@ -313,38 +313,15 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, An
 
 
 def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the events that fulfil a SQL condition, which only Spark understands. Spark says where
-    they are, and pyarrow reads them: Spark's rows can't hold every value in Python."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F
-
-    from weir.inputs.unreadable import one_line
-    from weir.spark.base.session import session
-    from weir.spark.reads.native import frame_of
-
+    """Yield the events that fulfil a condition, file by file: first where they are, then they."""
     slices, fields = _plan(terminal, given)
-    wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
-    stream_id = terminal.database.snapshot(
-        lambda c: read_stream(c, stream_name(given.stream)).stream_id
-    )
-    frame = frame_of(
-        session("weir read"), terminal.settings.warehouse, stream_id, slices, fields,
-        order="segment",
-    )  # fmt: skip
-    try:
-        frame = frame.where(F.expr(given.where))
-    except AnalysisException as error:
-        said = one_line(str(error)).partition(" SQLSTATE")[0].rstrip(".")
-        raise InvalidInput(
-            "condition_not_computable",
-            f"the condition {given.where!r} can't be computed ({said}); correct "
-            'it, such as "amount > 10".',
-        ) from None
-    places = frame.select("_segment", "_offset").toLocalIterator(prefetchPartitions=True)
-    starts = [(part.segment_id, part.start_offset) for part in slices]
-    for file, found in groupby(places, lambda row: bisect_right(starts, tuple(row)) - 1):
-        whole = slices[file]
-        while offsets := [row[1] for row in islice(found, _BATCH)]:
+    schema = to_read(fields)
+    wanted = check_columns(given.stream, schema, _columns(given.columns))
+    match = fulfilling(given.where, schema)
+    for whole in slices:
+        rows = read_rows(terminal.settings, whole, schema, match.columns)
+        places = iter(rows["_offset"].filter(match.rows(rows)).to_pylist())
+        while offsets := list(islice(places, _BATCH)):
             first, last = offsets[0] - whole.start_offset, offsets[-1] - whole.start_offset
             part = whole._replace(first_row=first, end_row=last + 1)
             read = read_slice(terminal.settings, part, fields, wanted)

@@ -56,11 +56,6 @@ def needs_hadoop(root: str) -> bool:
     return False
 
 
-def in_object_store(root: str) -> bool:
-    """Return whether a root is in an object store, where a folder is only a part of a name."""
-    return filesystem(root)[0].type_name in _OBJECTS
-
-
 def make_folder(system: fs.FileSystem, path: str) -> None:
     """Make a folder, and those above it, where files need one. In an object store a folder would
     be an empty object, which stays when nothing is left below it."""

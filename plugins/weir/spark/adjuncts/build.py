@@ -21,10 +21,9 @@ from weir.installation.opened import Installation
 from weir.settings import Settings
 from weir.spark.adjuncts.changes import code_of
 from weir.spark.adjuncts.writer import Writer
-from weir.spark.failures.causes import sentence
+from weir.spark.failures.causes import raising_own, sentence
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import jvm_has_ended
-from weir.spark.users.date_patterns import naming_patterns
 from weir.warehouse.marker import check_unused
 
 log = logging.getLogger("weir.adjunct")
@@ -109,12 +108,6 @@ def _recording(database: Database, name: str, build: Build | None, work: Any) ->
 def _build(app: Installation, build: Build) -> AdjunctVersion:
     """Write a version and publish it."""
     lease = app.settings.transaction_lease
-    of, definition = f"of adjunct store {build.store.name},", build.store.definition
-    computed = {
-        f"key {of}": definition.key,
-        f"value {of}": definition.value,
-        f"delete condition {of}": definition.delete_when,
-    }
 
     def work() -> AdjunctVersion:
         check_warehouse_ownership(app.database, app.settings.warehouse)
@@ -122,7 +115,7 @@ def _build(app: Installation, build: Build) -> AdjunctVersion:
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
             with (
                 saying_why(app.database, app.settings),
-                naming_patterns({what: text for what, text in computed.items() if text}),
+                raising_own(),
                 Writer(app, build).writing() as writer,
             ):
                 built = writer.write()

@@ -1,59 +1,36 @@
 """Make changes of an adjunct store's keys from the events of its stream.
 
-Everything is computed in a private session of Weir's. A SQL expression that fails in a row, or a
-function that raises, gives a null outcome there: the store's settings say what becomes of such
-rows.
+What is just a column is Spark's; transforms and functions are computed in tasks, over batches of
+pyarrow. Where one fails the store's settings say what becomes of such events.
 """
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    IntegralType,
-    LongType,
-    NullType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
+from weir.consumers.store_outcomes import Maker
+from weir.consumers.store_parts import KEY, Part, Parts, is_struct
 from weir.consumers.user_functions import load_function
-from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
-from weir.model.declared_columns import declared_columns
-from weir.model.names import check_user_columns
-from weir.model.schema import PLACES, SEQ, Field, stored_name, without_metadata
+from weir.model.schema import SEQ, Field, stored_name
 from weir.settings import Settings
-from weir.spark.adjuncts.functions import DELETE_OUTCOME, outcomes_of
+from weir.spark.base.conversion import spark_type
 from weir.spark.base.exact import quoted
 from weir.spark.base.keys import is_unusable
+from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps
-from weir.spark.users.declared_types import check_types
-from weir.spark.users.expressions import check_expression, with_outcome
 
-KEY, HASH, CLOCK, VALUE, SOURCE = (
-    "_weir_key", "_weir_hash", "_weir_clock", "_weir_value", "_weir_source",
-)  # fmt: skip
+HASH, CLOCK, VALUE, SOURCE = "_weir_hash", "_weir_clock", "_weir_value", "_weir_source"
 FAILED, REASON, PLACE = "_weir_failed", "_weir_reason", "_weir_place"
-_KEY_OUTCOME, _VALUE_OUTCOME = "_weir_k", "_weir_v"
-_KEY_TYPES = (
-    StringType, BooleanType, IntegralType, DecimalType, DateType, TimestampType, TimestampNTZType,
-)  # fmt: skip
+_MADE_KEY, _MADE_VALUE, _DELETES = "_weir_k", "_weir_v", "_weir_d"
 
 
 @dataclass(frozen=True)
@@ -62,26 +39,17 @@ class Changes:
     `_weir_hash`, `_weir_clock`, `_weir_seq`, `_weir_failed`, `_weir_reason` (what fails),
     `_weir_place` (segment and offset), `_weir_value` (a struct with the value columns; null: the
     key is deleted), and `_weir_source` unless the value is the whole event. What has the whole
-    event names its columns as files of the stream do, so that they may be renamed (semantics 5.5).
-    `columns`: those of the events."""
+    event names its columns as files of the stream do, so that they may be renamed (semantics
+    5.5)."""
 
     frame: DataFrame
-    key: StructField
-    values: list[StructField]
-    columns: Sequence[Field]
+    parts: Parts
 
     @property
-    def fields(self) -> list[dict[str, Any]]:
+    def fields(self) -> list[Field]:
         """The columns of a version, in Spark's JSON form; those of events with their names in
         files."""
-        found = [field.jsonValue() for field in (self.key, *self.values)]
-        if SOURCE in self.frame.columns:
-            return found
-        stored = {one["name"]: one["stored"] for one in self.columns if "stored" in one}
-        return [
-            {**one, "stored": stored[one["name"]]} if one["name"] in stored else one
-            for one in found
-        ]
+        return self.parts.fields
 
     @property
     def state(self) -> list[str]:
@@ -92,7 +60,7 @@ class Changes:
     def event(self) -> Column:
         """The whole event as a struct, also of one that fails."""
         return F.struct(
-            *[F.col(self.state[-1])[stored_name(c)].alias(c["name"]) for c in self.columns]
+            *[F.col(self.state[-1])[stored_name(c)].alias(c["name"]) for c in self.parts.events]
         )
 
 
@@ -110,114 +78,38 @@ def code_of(definition: AdjunctDefinition, settings: Settings) -> str | None:
 
 
 def changes_of(
-    events: DataFrame,
-    fields: Sequence[Field],
-    definition: AdjunctDefinition,
-    routing_key: str,
-    store: str,
-    session: SparkSession,
-    settings: Settings,
-    key: Column | None = None,
+    events: DataFrame, parts: Parts, settings: Settings, *, known_keys: bool = False
 ) -> Changes:
     """Return the changes that events make.
 
     `events`: with the user's columns, `_clock`, `_weir_seq` and, of new events, `_segment` and
-    `_offset`. `key`: the keys, where they are known; else they are computed. Raises InvalidInput if
-    an expression can't be computed from these columns, or has a type that it may not have.
+    `_offset`. `known_keys`: they have `_weir_key`, too, which is not computed again.
     """
-    what = f"of adjunct store {store}"
-    rows, columns = events, [field["name"] for field in fields]
-    if key is not None:
-        rows = rows.withColumn(_KEY_OUTCOME, F.struct(key.alias("value")))
-    elif not definition.key_type:
-        wanted = check_expression(definition.key or routing_key, f"key {what},", session)
-        rows = with_outcome(rows, wanted, _KEY_OUTCOME, f"key {what},", session)
-        if not definition.key:  # a routing key is always text
-            text = F.col(f"{_KEY_OUTCOME}.value").cast("string")
-            outcome = F.when(F.col(_KEY_OUTCOME).isNotNull(), F.struct(text.alias("value")))
-            rows = rows.withColumn(_KEY_OUTCOME, outcome)
-    if definition.value and not definition.value_columns:
-        wanted = check_expression(definition.value, f"value {what},", session)
-        rows = with_outcome(rows, wanted, _VALUE_OUTCOME, f"value {what},", session)
-    if definition.delete_when:
-        wanted = check_expression(definition.delete_when, f"delete condition {what},", session)
-        rows = with_outcome(rows, wanted, DELETE_OUTCOME, f"delete condition {what},", session)
-        _check_condition(rows.schema[DELETE_OUTCOME].dataType, definition.delete_when, what)
-    rows = _with_functions(rows, columns, definition, session, settings, with_key=key is None)
-    key_type = rows.schema[_KEY_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
-    if isinstance(key_type, _KEY_TYPES):
-        check_types(StructType([StructField("key", key_type)]), f" {what}")
+    known = [part for part in (None if known_keys else parts.key, parts.value, parts.deletes)
+             if part is not None]  # fmt: skip
+    if all(part.plain for part in known):
+        rows = _of_columns(events, parts, known_keys=known_keys)
     else:
-        raise InvalidInput(
-            "adjunct_key_type",
-            f"the key {what}, {definition.key or routing_key!r}, is of type "
-            f"{key_type.simpleString()}; make it text, a whole number, a decimal, a date, a time "
-            "or a boolean, for example with cast(... as string).",
-        )
-    if isinstance(key_type, StringType):  # a key that nothing could look up fails, too
-        unusable = F.coalesce(is_unusable(F.col(f"{_KEY_OUTCOME}.value")), F.lit(False))
-        rows = rows.withColumn(_KEY_OUTCOME, F.when(~unusable, F.col(_KEY_OUTCOME)))
-    value, values = _value(rows, fields, definition, what)
-    outcomes = {
-        _KEY_OUTCOME: f"the key {definition.key or routing_key!r}",
-        _VALUE_OUTCOME: f"the value {definition.value!r}",
-        DELETE_OUTCOME: f"the delete condition {definition.delete_when!r}",
-    }
-    return _assembled(
-        rows, fields, value, values, key_type,
-        {name: what for name, what in outcomes.items() if name in rows.columns},
-    )  # fmt: skip
-
-
-def changes_of_nothing(
-    session: SparkSession,
-    fields: Sequence[Field],
-    definition: AdjunctDefinition,
-    routing_key: str,
-    store: str,
-    settings: Settings,
-) -> Changes:
-    """Return the changes that no events of a stream with these columns make: what the columns of a
-    version are. Raises InvalidInput as `changes_of`."""
-    columns = StructType.fromJson({"type": "struct", "fields": without_metadata(list(fields))})
-    more = [StructField(name, LongType()) for name in (*PLACES, SEQ)]
-    events = session.createDataFrame([], StructType([*columns.fields, *more]))
-    return changes_of(events, fields, definition, routing_key, store, session, settings)
-
-
-def _assembled(
-    rows: DataFrame,
-    fields: Sequence[Field],
-    value: Column,
-    values: list[StructField],
-    key_type: DataType,
-    outcomes: dict[str, str],
-) -> Changes:
-    fails = [F.col(outcome).isNull() for outcome in outcomes]
-    deleted = F.lit(False)
-    if DELETE_OUTCOME in outcomes:
-        deleted = F.coalesce(F.col(f"{DELETE_OUTCOME}.value"), F.lit(False))
-        fails = [
-            fail & ~deleted if outcome == _VALUE_OUTCOME else fail
-            for outcome, fail in zip(outcomes, fails, strict=True)
-        ]
-    failed = reduce(Column.__or__, fails)
-    reasons = zip(fails, outcomes.values(), strict=True)
-    reason = F.coalesce(*[F.when(fail, F.lit(f"{what} fails")) for fail, what in reasons])
-    value = F.when(failed | ~deleted, value)
+        rows = _of_tasks(events, parts, settings, known_keys=known_keys)
+    failed, whole = F.col(REASON).isNotNull(), _whole(parts.events)
+    value = whole
+    if parts.value is not None:
+        value = made = F.col(_MADE_VALUE)
+        if not is_struct(parts.value.type):
+            value = F.when(made.isNotNull(), F.struct(made.alias("value")))
     places = all(name in rows.columns for name in ("_segment", "_offset"))
     frame = rows.select(
-        F.when(~failed, F.col(f"{_KEY_OUTCOME}.value")).alias(KEY),
+        F.when(~failed, F.col(_MADE_KEY)).alias(KEY),
         F.col("_clock").alias(CLOCK),
         F.col(SEQ),
         failed.alias(FAILED),
-        reason.alias(REASON),
+        F.col(REASON),
         *([F.struct("_segment", "_offset").alias(PLACE)] if places else []),
-        value.alias(VALUE),
-        *([_whole(fields).alias(SOURCE)] if _VALUE_OUTCOME in outcomes else []),
+        F.when(failed | ~F.col(_DELETES), value).alias(VALUE),
+        *([whole.alias(SOURCE)] if parts.value is not None else []),
     )
     frame = frame.withColumn(HASH, routing_steps(F.col(KEY).cast("string")))
-    return Changes(frame, StructField(KEY, key_type, nullable=False), values, fields)
+    return Changes(frame, parts)
 
 
 def _whole(fields: Sequence[Field]) -> Column:
@@ -226,94 +118,58 @@ def _whole(fields: Sequence[Field]) -> Column:
     return F.struct(*[c.alias(stored_name(f)) for c, f in zip(columns, fields, strict=True)])
 
 
-def _value(
-    rows: DataFrame, fields: Sequence[Field], definition: AdjunctDefinition, what: str
-) -> tuple[Column, list[StructField]]:
-    """Return the value as a struct, and its columns. The value null is null."""
-    if not definition.value:
-        kept = [rows.schema[field["name"]] for field in fields]
-        return _whole(fields), [StructField(f.name, f.dataType) for f in kept]
-    outcome = F.col(f"{_VALUE_OUTCOME}.value")
-    kind = rows.schema[_VALUE_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
-    if isinstance(kind, StructType):
-        names = kind.fieldNames()
-        check_user_columns(names)
-        value, values = outcome, [StructField(f.name, f.dataType) for f in kind.fields]
-    else:
-        value = F.when(outcome.isNotNull(), F.struct(outcome.alias("value")))
-        values = [StructField("value", kind)]
-    for field in values:
-        if _is_null_type(field.dataType):
-            raise InvalidInput(
-                "adjunct_value_type",
-                f"column {field.name!r} of the value {what}, {definition.value!r}, is always null; "
-                "give it a type, for example with cast(null as string).",
-            )
-    check_types(StructType(values), f" of the value {what}")
-    return value, values
-
-
-def _is_null_type(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _is_null_type(kind.elementType)
-    return isinstance(kind, NullType)
-
-
-def _check_condition(outcome: Any, text: str, what: str) -> None:
-    if not isinstance(outcome["value"].dataType, BooleanType):
-        raise InvalidInput(
-            "adjunct_condition_type",
-            f"the delete condition {what}, {text!r}, is of type "
-            f"{outcome['value'].dataType.simpleString()}; write a condition such as op = 'delete'.",
-        )
-
-
-def parse_types(ddl: str, what: str) -> StructType:
-    """Return declared columns. Raises InvalidInput if they can't be read."""
-    return StructType.fromJson({"type": "struct", "fields": declared_columns(ddl, what)})
-
-
-def parse_type(ddl: str) -> DataType:
-    """Return the declared type of a key. Raises InvalidInput if it can't be read as one type."""
-    found = parse_types(f"value {ddl}", "key_type")
-    if len(found.fields) != 1 or not isinstance(found.fields[0].dataType, _KEY_TYPES):
-        raise InvalidInput(
-            "columns_invalid",
-            f"key_type {ddl!r} is not the type of a key; write one type: STRING, a whole number, "
-            "DECIMAL, DATE, TIMESTAMP or BOOLEAN.",
-        )
-    return found.fields[0].dataType
-
-
-def _with_functions(
-    rows: DataFrame,
-    columns: Sequence[str],
-    definition: AdjunctDefinition,
-    session: SparkSession,
-    settings: Settings,
-    *,
-    with_key: bool,
-) -> DataFrame:
-    """Return the rows with the outcomes of the store's functions, computed over Arrow batches."""
-    wanted: list[tuple[str, str, DataType]] = []
-    if definition.key_type and with_key:
-        wanted.append((_KEY_OUTCOME, definition.key, parse_type(definition.key_type)))
-    if definition.value_columns:
-        declared = parse_types(definition.value_columns, "value_columns")
-        wanted.append((_VALUE_OUTCOME, definition.value, declared))
-    if not wanted:
-        return rows
-    calls = [
-        (
-            outcome == _VALUE_OUTCOME,
-            name,
-            to_arrow_schema(StructType([StructField("value", kind)])).field(0).type,
-        )
-        for outcome, name, kind in wanted
-    ]
-    outcomes = [StructField(c, StructType([StructField("value", kind)])) for c, _, kind in wanted]
-    work = partial(
-        outcomes_of, columns=tuple(columns), calls=calls, packages=settings.function_packages,
-        path=settings.function_path,
+def _of_columns(events: DataFrame, parts: Parts, *, known_keys: bool) -> DataFrame:
+    """Return the events with what is made of them, where that is just columns."""
+    key, reason = F.col(KEY), F.lit(None).cast("string")
+    if not known_keys:
+        key = _column(parts.key).cast(spark_type(parts.key.type))
+        if parts.key.type == "string":
+            reason = F.when(is_unusable(key), F.lit(f"{parts.key.what} fails"))
+    deletes = F.lit(False) if parts.deletes is None else _column(parts.deletes)
+    value = [] if parts.value is None else [_column(parts.value).alias(_MADE_VALUE)]
+    return events.select(
+        "*", key.alias(_MADE_KEY), *value, F.coalesce(deletes, F.lit(False)).alias(_DELETES),
+        reason.alias(REASON),
     )  # fmt: skip
-    return rows.mapInArrow(work, StructType([*rows.schema.fields, *outcomes]))
+
+
+def _column(part: Part) -> Column:
+    assert part.plain is not None, part.what
+    columns = [c.alias(n) for n, c in zip(part.plain, quoted([*part.plain.values()]), strict=True)]
+    return columns[0] if "" in part.plain else F.struct(*columns)
+
+
+def _of_tasks(
+    events: DataFrame, parts: Parts, settings: Settings, *, known_keys: bool
+) -> DataFrame:
+    """Return the events with what is made of them in tasks."""
+    names = [field["name"] for field in parts.events]
+    key = events.schema[KEY].dataType if known_keys else spark_type(parts.key.type)
+    value = [] if parts.value is None else [
+        StructField(_MADE_VALUE, spark_type(parts.value.type))
+    ]  # fmt: skip
+    made = [
+        StructField(_MADE_KEY, key), *value, StructField(_DELETES, BooleanType()),
+        StructField(REASON, StringType()),
+    ]  # fmt: skip
+    work = partial(
+        _task, parts, settings.function_packages, settings.function_path, names, events.columns
+    )
+    rows = events.select(F.struct(*quoted(events.columns)).alias("row"))
+    with with_own_code(events.sparkSession):
+        return rows.mapInArrow(work, StructType([*events.schema.fields, *made]))
+
+
+def _task(
+    parts: Parts, packages: Sequence[str], path: Sequence[str], events: Sequence[str],
+    names: Sequence[str], batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    maker = Maker(parts, packages, path)
+    for packed in batches:
+        batch = pa.RecordBatch.from_arrays(packed.column(0).flatten(), list(names))
+        keys = batch.column(KEY) if KEY in names else None
+        made = maker.made(batch.select(list(events)), keys)
+        more = [one for one in made if one is not None]
+        yield pa.RecordBatch.from_arrays(
+            [*batch.columns, *more], [*names, *(f"_{i}" for i in range(len(more)))]
+        )

@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.adjunct.versions import AdjunctFile, AdjunctVersion
+from weir.consumers.store_parts import KEY
 from weir.errors import InvalidInput
-from weir.spark.adjuncts.changes import KEY
 from weir.spark.adjuncts.files import named, scan, struct_of
 from weir.spark.base.exact import as_json
 

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     DataType,
     NumericType,
@@ -16,22 +19,19 @@ from pyspark.sql.types import (
 )
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.stores import routing_key_of
-from weir.adjunct.versions import find_version
 from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.engine import Adjuncts
-from weir.controller.streams import schema_by_id
+from weir.consumers.store_parts import KEY, columns_of, joined_on
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.spark.adjuncts.as_of import join_as_of
-from weir.spark.adjuncts.changes import changes_of_nothing
 from weir.spark.adjuncts.read import current_frame, history_frame
+from weir.spark.base.conversion import spark_type
 from weir.spark.base.exact import quoted
-from weir.spark.base.session import private_session
+from weir.spark.base.python_workers import with_own_code
 from weir.spark.failures.lost_files import saying_why
 
-KEY = "_weir_key"
 _HINTS = {"broadcast": "broadcast", "partitioned": "shuffle_hash"}
 
 
@@ -103,22 +103,7 @@ class SparkAdjuncts(Adjuncts[DataFrame]):
     def _empty(self, pin: Pin) -> StructType:
         """Return the columns of an empty table: those of the newest version; before the first one,
         those that it will have, as far as the columns of the stream are known."""
-        app, store = self.app, pin.store
-        newest, columns, routing_key = app.database.snapshot(
-            lambda c: (
-                find_version(c, store.store_id), schema_by_id(c, store.stream_id),
-                routing_key_of(c, store.stream_id),
-            )
-        )  # fmt: skip
-        if newest is not None:
-            fields = newest.fields
-        elif columns:
-            session = private_session(app.spark)
-            fields = changes_of_nothing(
-                session, columns, store.definition, routing_key, store.name, app.settings
-            ).fields
-        else:
-            fields = [{"name": KEY, "type": "string", "nullable": True, "metadata": {}}]
+        fields = columns_of(self.app.database, pin.store)
         return StructType.fromJson({"type": "struct", "fields": fields}).add("_clock", "long")
 
     def _history(self, pin: Pin, valid_from: str) -> DataFrame:
@@ -169,7 +154,7 @@ def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) 
     """Return the expression of the key in the type of the store's keys. Raises InvalidInput for
     another type, and for what the events don't have."""
     if isinstance(on, str):
-        on = quoted([on])[0] if on in events.columns else F.col(on)
+        on = quoted([on])[0] if on in events.columns else _computed(events, on, name)
     try:
         given: DataType = events.select(on.alias("key")).schema["key"].dataType
     except AnalysisException as error:
@@ -188,6 +173,22 @@ def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) 
         f"the keys of adjunct store {name} are of type {wanted.simpleString()}, but on is of type "
         f"{given.simpleString()}; cast it.",
     )
+
+
+def _computed(events: DataFrame, on: str, name: str) -> Column:
+    """Return a transform of the events, which is computed in tasks."""
+    computation = joined_on(on, to_arrow_schema(events.schema), name)
+    names = computation.columns
+    schema = pa.schema([computation.schema.field(name) for name in names])
+
+    def keys(rows: pa.Array) -> pa.Array:  # of which Spark reads the types
+        table = pa.Table.from_struct_array(rows).cast(schema)  # whatever the session has for texts
+        return computation.over(table).values.combine_chunks()
+
+    with with_own_code(events.sparkSession):
+        computed = arrow_udf(keys, spark_type(computation.kind))  # type: ignore[call-overload]
+        found: Column = computed(F.struct(*quoted(names)))
+    return found
 
 
 def _micros(frame: DataFrame, column: str, whose: str) -> Column:

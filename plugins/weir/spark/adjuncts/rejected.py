@@ -1,4 +1,4 @@
-"""Quarantine the events for which an expression or a function of an adjunct store fails."""
+"""Quarantine the events for which a transform or a function of an adjunct store fails."""
 
 from pyspark.sql import functions as F
 

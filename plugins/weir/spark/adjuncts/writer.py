@@ -21,8 +21,9 @@ from weir.adjunct.builds import CONVERTED, Build
 from weir.adjunct.publication import Built
 from weir.adjunct.stores import routing_key_of
 from weir.adjunct.versions import AdjunctFile, AdjunctVersion
+from weir.consumers.store_parts import KEY, Parts, parts_of
 from weir.controller.read_plan import FileSlice, plan
-from weir.errors import BadRows, InvariantViolation
+from weir.errors import BadRows, Conflict, InvalidInput, InvariantViolation
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
@@ -32,7 +33,6 @@ from weir.spark.adjuncts.changes import (
     CLOCK,
     FAILED,
     HASH,
-    KEY,
     PLACE,
     SOURCE,
     VALUE,
@@ -49,7 +49,7 @@ from weir.spark.adjuncts.files import (
 )
 from weir.spark.adjuncts.rejected import quarantine
 from weir.spark.base.progress import watched
-from weir.spark.base.session import FAILING_ALONE, moved, private_session
+from weir.spark.base.session import moved, private_session
 from weir.spark.reads.native import frame_of
 
 ROWS_PER_FILE = 250_000
@@ -59,7 +59,7 @@ _ROWS_PER_TASK = 200_000  # of a shuffle
 MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all are sorted anew
 _ADAPTIVE = "org.apache.spark.sql.execution.adaptive"
 _SESSION = {
-    **FAILING_ALONE,
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",  # of batches that tasks get
     "spark.sql.unionOutputPartitioning": "false",  # files of either side stay files of their own
     # Else a plan that turns out to write no rows forgets what it has counted (Observation).
     "spark.sql.adaptive.optimizer.excludedRules": f"{_ADAPTIVE}.AQEPropagateEmptyRelation",
@@ -144,18 +144,23 @@ class Writer:
             self._spark, self._warehouse, self._store.stream_id, slices, fields, order="none",
             rank=True,
         )  # fmt: skip
-        return self._of_events(events, fields)
+        return changes_of(events, self._parts_of(fields), self._app.settings)
 
-    def _of_events(
-        self, events: DataFrame, fields: list[Field], key: Column | None = None
-    ) -> Changes:
-        routing_key = self._app.database.transaction(
-            lambda c: routing_key_of(c, self._store.stream_id)
-        )
-        return changes_of(
-            events, fields, self._store.definition, routing_key,
-            self._store.name, self._spark, self._app.settings, key,
-        )  # fmt: skip
+    def _parts_of(self, fields: list[Field]) -> Parts:
+        """Return what the definition makes of events. Raises Conflict for one that is not
+        understood any more."""
+        store = self._store
+        routing_key = self._app.database.transaction(lambda c: routing_key_of(c, store.stream_id))
+        try:
+            return parts_of(store.definition, fields, routing_key, store.name)
+        except InvalidInput as error:
+            raise Conflict(
+                "adjunct_definition_invalid",
+                f"adjunct store {store.name} is not built, because its definition makes nothing of "
+                f"the events ({error.sentence.rstrip('.')}); "
+                f"{do('update_adjunct_store', adjunct_store=store.name, value='VALUE')}, with "
+                "columns and transforms, or a function.",
+            ) from error
 
     def _rebuilt(self, changes: Changes, events: int) -> Built:
         """Write what the keys are now, from all changes."""
@@ -230,7 +235,7 @@ class Writer:
             rows = self._scan(files, struct_of([base.fields[0], *fields], hidden[1:]))
             rows = rows.select(KEY, CLOCK, SEQ, *named(fields))
         events = rows.withColumnRenamed(CLOCK, "_clock")
-        again = self._of_events(events, fields, F.col(KEY))
+        again = changes_of(events, self._parts_of(fields), self._app.settings, known_keys=True)
         seen = Observation()
         self._converted = again, seen
         frame = again.frame.observe(seen, F.count_if(FAILED).alias("failed"))

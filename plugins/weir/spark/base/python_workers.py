@@ -7,14 +7,14 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from pyspark import SparkContext
+from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
 import weir
@@ -31,6 +31,14 @@ def search(spark: SparkSession, folders: Sequence[str]) -> None:
     environment = spark.sparkContext.environment
     known = environment.get("PYTHONPATH", "").split(os.pathsep)
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *filter(None, known)]))
+
+
+def send_by_value(functions: Iterable[Any]) -> None:
+    """Let Spark send the code of these functions' modules to its executors, which can't import
+    them."""
+    for one in functions:
+        if (module := sys.modules.get(one.__module__)) is not None:
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from weir.errors import InvalidInput
 from weir.spark.base.java import find_java, java_class
 from weir.spark.failures.full_disks import local_folders, without_local_folders
 
-# Settings that change what an expression means. Weir uses these values, and Spark's defaults for
+# Settings that change what is read or computed. Weir uses these values, and Spark's defaults for
 # all other settings, whatever a cluster or a session sets.
 FIXED = {
     "spark.sql.session.timeZone": "UTC",  # a time that is cast to text, the hour of a time
@@ -38,9 +38,6 @@ FIXED = {
     "spark.sql.jsonGenerator.ignoreNullFields": "true",  # to_json
     "spark.sql.legacy.castComplexTypesToString.enabled": "false",  # a struct as text
 }
-# Lets an expression fail alone where its failure is caught (TryEval): Spark computes what two
-# expressions have in common before both, where nothing catches it.
-FAILING_ALONE = {"spark.sql.subexpressionElimination.enabled": "false"}
 # A private session keeps these settings of the user's session. They change how Spark works, but not
 # its results.
 _KEPT = tuple(

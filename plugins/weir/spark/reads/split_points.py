@@ -1,33 +1,44 @@
 """Find split points from the data: the load of hot segments by routing position.
 
-One Spark query serves all segments of all streams. It reads only files with recent events of the
-segments, of these only the columns that the routing keys use, and of many events a sample. Spark
-computes the positions as an append does, and counts them natively (docs/decisions/0033).
+One Spark job serves all segments of all streams. Its tasks read only files with recent events of
+the segments, of these only the columns that the routing keys use, and compute the positions of a
+sample as an append does. Spark counts them (docs/decisions/0033).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
+from zlib import crc32
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from weir.arrow.read import by_schema
 from weir.controller.recent_files import Part, RecentFile, RecentFiles, recent_files
 from weir.database.connection import Database
-from weir.errors import WeirError
+from weir.errors import InvalidInput, WeirError
+from weir.kernel.matching import routing_keys
+from weir.kernel.row_hash import hashes_of_longs, hashes_of_texts
+from weir.kernel.schema import in_file, to_read
+from weir.kernel.transforms import Computation
 from weir.model.key_space import STEPS
-from weir.model.schema import CLOCK, CLOCK_FIELD, SEQ
+from weir.model.names import StreamName
+from weir.model.schema import CLOCK, SEQ
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotSegment, Load, first_step, split_points
 from weir.settings import Settings
-from weir.spark.base.routing import constant_array, routing_steps, segment_ordinal
+from weir.spark.base.calls import grouped, numbers, tasks_of
+from weir.spark.base.python_workers import with_own_code
+from weir.spark.base.routing import constant_array
 from weir.spark.base.session import private_session
-from weir.spark.failures.unreadable import file_of, first_cause
-from weir.spark.reads.data_files import FileConstants, scan_files
-from weir.spark.users.expressions import check_expression, with_expression
+from weir.spark.failures.causes import raising_own
+from weir.warehouse.filesystem import filesystem, only_by_jvm
 
 # How many events of a segment are counted at most. Of more, a sample of half as many to as many is.
 SAMPLED = 16_000
@@ -38,7 +49,12 @@ BUCKETS_IN_ALL = 1 << 18  # with very many hot segments: of all of them together
 BUCKETS_AT_LEAST = 64  # but as many of each
 KEY_SHOWN = 200  # characters of a hot key that are returned
 _SEED = 16  # the same files give the same sample
+PIECE, OPENING = 1_000_000, 5_000  # rows that a task reads at once; what a file costs, in rows
 _HOT, _KEY, _POSITION, _WEIGHT = "_weir_hot", "_weir_key", "_weir_steps", "_weir_weight"
+_ROWS = pa.schema([
+    (_HOT, pa.int32()), (_POSITION, pa.int64()), (_KEY, pa.string()), (_WEIGHT, pa.int64())
+])  # fmt: skip
+_TYPES = f"{_HOT} int, {_POSITION} long, {_KEY} string, {_WEIGHT} long"
 
 
 class _Hot(NamedTuple):
@@ -96,35 +112,37 @@ def find_loads(
         Part(one.stream_id, one.segment.key_low, one.segment.key_high, one.since) for one in hot
     ]
     sources = database.snapshot(lambda c: recent_files(c, parts))
-    session = _session(spark)
     limit = max(SAMPLED_AT_LEAST, min(SAMPLED, SAMPLED_IN_ALL // len(hot)))
     buckets = max(BUCKETS_AT_LEAST, min(BUCKETS, BUCKETS_IN_ALL // len(hot)))
-    frames: dict[int, DataFrame] = {}
     counted: dict[int, _Hot] = {}
     of_stream: dict[int, list[tuple[int, HotSegment]]] = {}
     for number, one in enumerate(hot):
         of_stream.setdefault(one.stream_id, []).append((number, one))
+    samples: list[_Sample] = []
     for source in sources:
         asked = of_stream[source.stream_id]
         ranges = [_how(number, one, source.files, buckets) for number, one in asked]
-        unit = asked[0][1].unit
-        weights, chances = _weights(source.files, ranges, limit, unit)
         try:
-            frames[source.stream_id] = _positions(
-                session, settings.warehouse, source, ranges, weights, chances, len(hot)
-            )
-        except (WeirError, PySparkException, Py4JJavaError) as error:
-            failed[source.stream_id] = _sentence(source, error)
+            samples.append(_sample(source, ranges, limit, asked[0][1].unit))
+        except InvalidInput as error:
+            failed[source.stream_id] = error.sentence
         counted.update((one.number, one) for one in ranges)
-
-    def count(frames: Iterable[DataFrame]) -> list[_Count]:
-        return _count(_together(list(frames)), counted, len(hot))
-
-    counts = _each_alone(sources, frames, count, failed)
-    counts.sort(key=lambda one: (one.hot, one.steps))
+    counts = list[_Count]()
+    if samples:
+        events = _positions(_session(spark), settings.warehouse, samples, len(hot))
+        counts = _count(events, counted, len(hot), len(samples))
+    for count in counts:
+        if count.hot >= len(hot):  # not of a segment, but of a stream that can't be read
+            sample = samples[count.hot - len(hot)]
+            failed[sample.stream_id] = (
+                f"the recent events of stream {sample.stream} can't be read to find where its "
+                f"load lies ({count.key}); check the stream's files, or split its segments by hand."
+            )
+    read = [c for c in counts if c.hot < len(hot) and hot[c.hot].stream_id not in failed]
+    read.sort(key=lambda count: (count.hot, count.steps))
     loads = {
         number: _loads(list(some), counted[number])
-        for number, some in groupby(counts, key=lambda one: one.hot)
+        for number, some in groupby(read, key=lambda count: count.hot)
     }
     return loads, failed
 
@@ -134,52 +152,8 @@ def _session(spark: SparkSession) -> SparkSession:
     """Return a session with settings of Weir's own. Spark compiles a query anew in each session."""
     return private_session(
         spark,
-        {
-            # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
-            "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-            # There is little to shuffle: a row for each key of the sample.
-            "spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism),
-        },
-    )
-
-
-def _each_alone(
-    sources: Sequence[RecentFiles],
-    frames: dict[int, DataFrame],
-    count: Callable[[Iterable[DataFrame]], list[_Count]],
-    failed: dict[int, str],
-) -> list[_Count]:
-    """Count all frames in one query; if it fails, leave out the stream that is the cause.
-
-    A stream is known by the file that Spark could not read. If the error names none, each of the
-    streams is counted in a query of its own.
-    """
-    by_id = {source.stream_id: source for source in sources}
-    together = [list(frames)] if frames else []
-    counts: list[_Count] = []
-    while together:
-        ids = together.pop()
-        try:
-            counts += count(frames[one] for one in ids)
-        except (PySparkException, Py4JJavaError) as error:
-            file = file_of(error) or ""
-            cause = next((one for one in ids for path in by_id[one].files
-                          if file.endswith("/" + path.path)), None)  # fmt: skip
-            if cause is None and len(ids) > 1:
-                together += [[one] for one in ids]
-                continue
-            cause = ids[0] if cause is None else cause
-            failed[cause] = _sentence(by_id[cause], error)
-            if rest := [one for one in ids if one != cause]:
-                together.append(rest)
-    return counts
-
-
-def _sentence(source: RecentFiles, error: BaseException) -> str:
-    reason = error.sentence if isinstance(error, WeirError) else first_cause(error).rstrip(".")
-    return (
-        f"the recent events of stream {source.stream} can't be read to find where its load lies "
-        f"({reason}); check the stream's files, or split its segments by hand."
+        # There is little to shuffle: a row for each key of the sample.
+        {"spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism)},
     )
 
 
@@ -187,13 +161,6 @@ def _share(file: RecentFile, segment: Segment) -> float:
     """Return the share of the file's key range that lies within a segment's."""
     common = min(file.key_high, segment.key_high) - max(file.key_low, segment.key_low)
     return max(0.0, common / (file.key_high - file.key_low))
-
-
-def _together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of all frames. Pair by pair: a plan of a thousand levels is too deep."""
-    while len(frames) > 1:
-        frames = [reduce(DataFrame.union, frames[i : i + 2]) for i in range(0, len(frames), 2)]
-    return frames[0]
 
 
 def _how(number: int, one: HotSegment, files: Sequence[RecentFile], buckets: int) -> _Hot:
@@ -222,80 +189,129 @@ def _weights(
     return [one * chance for one, chance in zip(each, chances, strict=True)], chances
 
 
-def _positions(
-    session: SparkSession,
-    warehouse: str,
-    source: RecentFiles,
-    ranges: Sequence[_Hot],
-    weights: Sequence[int],
-    chances: Sequence[int],
-    outside: int,
-) -> DataFrame:
-    """Return the sampled events of a stream: hot segment (by number, or `outside`), position, key
-    and weight."""
-    what = f"routing key of stream {source.stream},"
-    key = check_expression(source.routing_key, what, session)
-    used = {name.lower() for name in key.columns}
-    fields = [one for one in source.fields if one["name"].lower() in used]
-    constants = FileConstants([(file.path, file.first_seq) for file in source.files])
-    paths = [file.path for file in source.files]
-    since = {file.since for file in source.files if file.since is not None}
-    fields += [CLOCK_FIELD] if since else []
-    frame = constants.numbered(scan_files(session, warehouse, source.stream_id, fields, paths))
-    if since:  # of all parts of a stream the earliest; a file of one commit lacks the column
-        frame = frame.where(f"{CLOCK} IS NULL OR {CLOCK} > {min(since)}")
-    if max(chances) > 1:
-        frame = frame.where(F.rand(_SEED) * constants.of(chances) < 1)
-    frame = with_expression(frame, key, _KEY, what, session)
-    steps = routing_steps(F.col(_KEY))
-    if source.on_missing_key == "spread":  # the append has routed events without a key by rank
-        steps = F.when(F.col(_KEY).isNull(), routing_steps(F.col(SEQ))).otherwise(steps)
-    else:  # a stream that spread them until recently has some for a while, which do not count
-        frame = frame.where(F.col(_KEY).isNotNull())
-    weighed = frame.select(
-        steps.alias(_POSITION),
-        F.substring(_KEY, 1, KEY_SHOWN).alias(_KEY),
-        constants.of(weights).alias(_WEIGHT),
-    )
-    tiles, numbers = _tiles(ranges, outside)
-    hot = constant_array(numbers)[segment_ordinal(_POSITION, tiles)].cast("int")
-    placed = weighed.withColumn(_HOT, hot)
-    # Rows outside the hot segments become one row of the result. Spark would push a filter down to
-    # the scan, and compute the position there again for each comparison of the bisection.
-    inside = F.col(_HOT) != outside
-    return placed.select(
-        _HOT,
-        F.when(inside, F.col(_POSITION)).alias(_POSITION),
-        F.when(inside, F.col(_KEY)).alias(_KEY),
-        _WEIGHT,
-    )
+@dataclass(frozen=True)
+class _Sample:
+    """What is sampled of a stream. `weights`: of a row of each file; `chances`: of how many rows
+    one is sampled. `bounds`: the first position of each part of the key space, and after them
+    `numbers`, those of the hot segments that they are; -1 for none. `spread`: rows without a key
+    count where their ranks have spread them."""
+
+    stream_id: int
+    stream: StreamName
+    key: Computation
+    spread: bool
+    files: Sequence[RecentFile]
+    weights: Sequence[int]
+    chances: Sequence[int]
+    bounds: Sequence[int]
+    numbers: Sequence[int]
 
 
-def _tiles(ranges: Sequence[_Hot], outside: int) -> tuple[list[Segment], list[int]]:
-    """Return ranges that tile the key space, and the number of the hot segment in each, or
-    `outside`."""
-    tiles: list[Segment] = []
-    numbers: list[int] = []
-    covered = 0.0
+def _sample(source: RecentFiles, ranges: Sequence[_Hot], limit: int, unit: str) -> _Sample:
+    """Return what is sampled of a stream. Raises InvalidInput if its keys can't be computed."""
+    instead = "split its segments by hand"
+    key = routing_keys(source.stream, source.routing_key, to_read(source.fields), instead)
+    parts = {0: -1}  # by the first position: what begins there
     for one in sorted(ranges, key=lambda one: one.segment.key_low):
-        if covered < one.segment.key_low:
-            tiles.append(Segment(0, covered, one.segment.key_low))
-            numbers.append(outside)
-        tiles.append(one.segment)
-        numbers.append(one.number)
-        covered = one.segment.key_high
-    if covered < 1.0:
-        tiles.append(Segment(0, covered, 1.0))
-        numbers.append(outside)
-    return tiles, numbers
+        parts[first_step(one.segment.key_low)] = one.number
+        parts[first_step(one.segment.key_high)] = -1
+    # The append has routed events without a key by rank. A stream that spread them until recently
+    # has some for a while, which do not count.
+    return _Sample(
+        source.stream_id, source.stream, key, source.on_missing_key == "spread", source.files,
+        *_weights(source.files, ranges, limit, unit), list(parts), list(parts.values()),
+    )  # fmt: skip
 
 
-def _count(events: DataFrame, hot: Mapping[int, _Hot], outside: int) -> list[_Count]:
-    """Return the weights of heavy keys and of buckets. The query has at most two rows for each
-    bucket."""
-    numbers = range(outside + 1)
-    sizes = constant_array(hot[i].bucket if i in hot else 1 for i in numbers)[F.col(_HOT)]
-    least = constant_array(hot[i].heavy if i in hot else 1 for i in numbers)[F.col(_HOT)]
+class _Piece(NamedTuple):
+    """A part of what a task reads: of a file every `of`-th row group from the `first` on."""
+
+    sample: int
+    file: int
+    first: int
+    of: int
+
+
+def _positions(
+    session: SparkSession, warehouse: str, samples: Sequence[_Sample], hot: int
+) -> DataFrame:
+    """Return the sampled events of streams: hot segment (by number), position, key and weight. Of
+    a stream that can't be read, `hot` plus its number, and why in place of the key."""
+    pieces, sizes = list[_Piece](), list[int]()
+    for number, sample in enumerate(samples):
+        for place, file in enumerate(sample.files):
+            of = -(-file.events // PIECE)
+            pieces += [_Piece(number, place, first, of) for first in range(of)]
+            sizes += [OPENING + file.events // of] * of
+    least = sum(sizes) // (2 * session.sparkContext.defaultParallelism)
+    groups = grouped(pieces, sizes, min(PIECE, max(least, 20 * OPENING)))
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for task in numbers(batches):
+            for piece in groups[task]:
+                try:
+                    yield from _rows_of(warehouse, samples[piece.sample], piece)
+                except Exception as error:
+                    said = error.sentence if isinstance(error, WeirError) else str(error).strip()
+                    why = (said.splitlines() or [type(error).__name__])[0].rstrip(".")
+                    yield pa.RecordBatch.from_arrays(
+                        [[hot + piece.sample], [0], [why], [0]], schema=_ROWS
+                    )
+
+    if only_by_jvm(warehouse):  # which the executors' Python workers can't reach
+        ids = [pa.record_batch({"id": [task]}) for task in range(len(groups))]
+        return session.createDataFrame(pa.Table.from_batches(read(ids), _ROWS), _TYPES)
+    with with_own_code(session):
+        return tasks_of(session, len(groups)).mapInArrow(read, _TYPES)
+
+
+def _rows_of(warehouse: str, sample: _Sample, piece: _Piece) -> Iterator[pa.RecordBatch]:
+    """Yield the sampled rows of a piece that are in hot segments."""
+    system, base = filesystem(warehouse)
+    file = sample.files[piece.file]
+    with system.open_input_file(f"{base}/{file.path}") as source:
+        parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        wanted = [in_file(sample.key.schema.field(name)) for name in sample.key.columns]
+        wanted += [CLOCK] if file.since is not None else []
+        columns = [name for name in wanted if name in parquet.schema_arrow.names]
+        columns += [SEQ] if sample.spread or not columns else []
+        for group in range(piece.first, parquet.num_row_groups, piece.of):
+            rows = parquet.read_row_group(group, columns)
+            if CLOCK in columns:
+                rows = rows.filter(pc.greater(rows[CLOCK], file.since))
+            if (chance := sample.chances[piece.file]) > 1:
+                drawn = np.random.default_rng([_SEED, crc32(file.path.encode()), group])
+                rows = rows.take(np.flatnonzero(drawn.random(rows.num_rows) * chance < 1))
+            yield _placed(sample, rows.combine_chunks(), sample.weights[piece.file])
+
+
+def _placed(sample: _Sample, rows: pa.Table, weight: int) -> pa.RecordBatch:
+    """Return the rows that are in hot segments, each with its place."""
+    names = sample.key.columns
+    keyed = pa.table(by_schema(rows, sample.key.schema, names), names)
+    keys = sample.key.texts(keyed).values.combine_chunks()
+    there = keys.is_valid().to_numpy(zero_copy_only=False)
+    hashes = hashes_of_texts(keys)
+    if sample.spread:
+        ranks = rows[SEQ].combine_chunks().cast(pa.int64())
+        hashes = np.where(there, hashes, hashes_of_longs(ranks))
+    steps = hashes >> np.uint64(11)
+    part = np.searchsorted(np.array(sample.bounds, np.uint64), steps, side="right") - 1
+    hot = np.array(sample.numbers, np.int32)[part]
+    kept = np.flatnonzero((hot >= 0) & (there | sample.spread))
+    shown = pc.utf8_slice_codeunits(keys.take(pa.array(kept)), 0, KEY_SHOWN)
+    weights = pa.repeat(pa.scalar(weight, pa.int64()), len(kept))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(hot[kept]), pa.array(steps[kept].astype(np.int64)), shown, weights], schema=_ROWS
+    )
+
+
+def _count(events: DataFrame, hot: Mapping[int, _Hot], outside: int, streams: int) -> list[_Count]:
+    """Return the weights of heavy keys and of buckets, and what is said of streams. The query has
+    at most two rows for each bucket."""
+    known = range(outside + streams)
+    sizes = constant_array(hot[i].bucket if i in hot else 1 for i in known)[F.col(_HOT)]
+    least = constant_array(hot[i].heavy if i in hot else 0 for i in known)[F.col(_HOT)]
     position, weight = F.col(_POSITION), F.sum(_WEIGHT).alias(_WEIGHT)
     by_key = events.groupBy(_HOT, _POSITION, _KEY).agg(weight)
     heavy = F.col(_KEY).isNotNull() & (F.col(_WEIGHT) >= least)
@@ -306,7 +322,8 @@ def _count(events: DataFrame, hot: Mapping[int, _Hot], outside: int) -> list[_Co
         _WEIGHT,
     )
     counted = by_place.groupBy(_HOT, _POSITION, _KEY).agg(weight)
-    return [_Count(*row) for row in counted.collect() if row[0] != outside]
+    with raising_own():
+        return [_Count(*row) for row in counted.collect()]
 
 
 def _loads(counts: Sequence[_Count], hot: _Hot) -> list[Load]:

@@ -1,0 +1,87 @@
+"""Which rows match: those of routing keys, those with keys in columns, and those that fulfil a
+condition. What says so may be sent to another process."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.errors import InvalidInput
+from weir.kernel.key_texts import as_texts
+from weir.kernel.transforms import Computation, condition_over, fulfilled
+from weir.model.transforms import condition_of, value_of
+
+Mask: TypeAlias = pa.Array | pa.ChunkedArray
+
+
+class Matching(NamedTuple):
+    """What says of each row whether it matches. `columns`: those that it looks at."""
+
+    columns: Sequence[str]
+    rows: Callable[[pa.Table], Mask]
+
+
+def routing_keys(stream: object, routing_key: str, schema: pa.Schema, instead: str) -> Computation:
+    """Return what computes the routing keys of rows of a stream. Raises InvalidInput if the stream
+    has a routing key from before that can't be computed. `instead`: what to do then."""
+    what = f"routing key of stream {stream},"
+    try:
+        found = Computation.of(value_of(routing_key, what), schema, what)
+        found.texts(schema.empty_table())
+    except InvalidInput:
+        raise InvalidInput(
+            "routing_key_not_computable",
+            f"the routing key of stream {stream} is {routing_key!r}, which is no column of it that "
+            f"has texts, and no transform of one; {instead}.",
+        ) from None
+    return found
+
+
+def with_routing_keys(computed: Computation, keys: Sequence[str]) -> Matching:
+    """Return what matches rows that have one of some routing keys."""
+    return Matching(computed.columns, functools.partial(_of_keys, computed, keys))
+
+
+def _of_keys(computed: Computation, keys: Sequence[str], rows: pa.Table) -> Mask:
+    return _is_one(computed.texts(rows).values, keys)
+
+
+def in_columns(columns: Sequence[str], keys: Sequence[str]) -> Matching:
+    """Return what matches rows of which a column, as text, is one of some keys."""
+    return Matching(columns, functools.partial(_in_columns, columns, keys))
+
+
+def _in_columns(columns: Sequence[str], keys: Sequence[str], rows: pa.Table) -> Mask:
+    return functools.reduce(pc.or_, (_is_one(_texts(rows[name]), keys) for name in columns))
+
+
+def has_texts(kind: pa.DataType) -> bool:
+    """Return whether the values of a type have texts, which can be keys."""
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        return False
+    try:
+        _texts(pa.chunked_array([], kind))
+    except TypeError:
+        return False
+    return True
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return as_texts(values.cast(pa.string()) if pa.types.is_large_string(values.type) else values)
+
+
+def _is_one(texts: pa.ChunkedArray, keys: Sequence[str]) -> Mask:
+    return pc.is_in(texts, value_set=pa.array(keys, pa.string()))
+
+
+def fulfilling(condition: str, schema: pa.Schema) -> Matching:
+    """Return what matches rows of a schema that fulfil a condition. Raises InvalidInput for one
+    that can't be computed of them."""
+    computed = condition_over(condition_of(condition, "condition"), schema, "condition")
+    return Matching(computed.columns, functools.partial(_fulfilling, computed))
+
+
+def _fulfilling(computed: Computation, rows: pa.Table) -> Mask:
+    return fulfilled(computed.over(rows))

@@ -1,1 +1,0 @@
-"""What users write: SQL expressions, types, and functions that are named `module:function`."""

@@ -1,0 +1,38 @@
+"""Rows match by keys in columns of every type that has texts, as routing keys have them."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from weir.kernel.matching import has_texts, in_columns
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "key"),
+    [
+        (pa.string(), ["a", "a ", None], "a"),
+        (pa.large_string(), ["a", "b", None], "a"),
+        (pa.int8(), [-7, 7, None], "-7"),
+        (pa.bool_(), [True, False, None], "true"),
+        (pa.date32(), [date(2026, 1, 2), date(2026, 1, 3), None], "2026-01-02"),
+        (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("1.51"), None], "1.50"),
+        (
+            pa.timestamp("us", "UTC"),
+            [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), None],
+            "2026-01-02 03:04:05",
+        ),
+    ],
+)
+def test_rows_match_that_have_a_key_in_a_column(kind: pa.DataType, values: Any, key: str) -> None:
+    assert has_texts(kind)
+    rows = pa.table({"one": pa.array(values, kind), "other": ["x", "x", key]})
+    assert in_columns(["one"], [key, "never"]).rows(rows).to_pylist() == [True, False, False]
+    assert in_columns(["one", "other"], [key]).rows(rows).to_pylist() == [True, False, True]
+
+
+def test_values_that_have_no_texts_are_no_keys() -> None:
+    kinds = [pa.float64(), pa.binary(), pa.timestamp("ns"), pa.list_(pa.string())]
+    assert not any(map(has_texts, kinds))
