@@ -20,7 +20,7 @@ from weir.inputs.files import BLOCK_BITS, Inputs, find_inputs
 from weir.kernel.attempt import Attempt
 from weir.kernel.text_options import TextOptions
 from weir.spark.appends import stage
-from weir.spark.inputs import csv_tasks
+from weir.spark.inputs import from_tasks
 from weir.spark.inputs.rows import read_inputs
 
 KEYS = 40
@@ -64,8 +64,8 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
 ) -> None:
     stream = weir.create(segments=3)
     root = Path(weir.input)
-    monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
-    monkeypatch.setattr(csv_tasks, "MOST", 1 << 20)
+    monkeypatch.setattr(from_tasks, "LEAST", 1 << 17)
+    monkeypatch.setattr(from_tasks, "MOST", 1 << 20)
     paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
@@ -162,8 +162,8 @@ def test_a_csv_file_whose_keys_only_spark_computes_is_written_by_many_tasks(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark knows nothing of the size of what its tasks read, and would take it for little."""
-    monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
-    monkeypatch.setattr(csv_tasks, "MOST", 1 << 20)
+    monkeypatch.setattr(from_tasks, "LEAST", 1 << 17)
+    monkeypatch.setattr(from_tasks, "MOST", 1 << 20)
     monkeypatch.setattr(stage, "MANY_FILES", 1)
     monkeypatch.setattr(stage, "SMALL_FILE", 1 << 14)
     path = write(Path(weir.input), "large", 0, 20_000, "csv")

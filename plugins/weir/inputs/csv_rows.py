@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.inputs.csv_header import check_text_of, names_of, text_fields
-from weir.inputs.csv_pieces import Csv, Piece, Run, looked_at, pieces_of, rows_of
+from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
 from weir.inputs.files import Inputs
-from weir.inputs.rows import ranks_of
+from weir.inputs.rows import MARK, Run, ranks_of
 from weir.kernel.csv_reader import CsvRows
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
 from weir.kernel.text_formats import check_format
@@ -21,7 +21,6 @@ from weir.model.schema import GUESSED, SEQ, VOID, Field, show
 
 # A row, and what is wrong with it: the column, the text and the type of its first value.
 _Bad = tuple[str, str | None, str | None, str | None]
-_MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _valued(found: CsvRows, file: int, fields: Sequence[Field], how: TextOptions
 
 
 def _marks(rows: Sequence[_Bad]) -> pa.Array:
-    return pa.array([dict(zip((ROW, *FAULT), one, strict=True)) for one in rows], _MARK)
+    return pa.array([dict(zip((ROW, *FAULT), one, strict=True)) for one in rows], MARK)
 
 
 def _written(row: Sequence[str | None], how: TextOptions) -> str:

@@ -24,7 +24,7 @@ from weir.spark.base.session import check_classic
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
-from weir.spark.inputs.csv_tasks import FromTasks
+from weir.spark.inputs.from_tasks import FromTasks
 from weir.spark.inputs.queries import queried
 from weir.spark.inputs.rows import read_inputs, reading_session
 

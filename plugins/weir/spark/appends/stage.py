@@ -31,7 +31,7 @@ from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import active, is_connect
-from weir.spark.inputs.csv_tasks import FromTasks
+from weir.spark.inputs.from_tasks import FromTasks
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many

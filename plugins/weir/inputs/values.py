@@ -1,0 +1,28 @@
+"""The rows of input files, whatever their format is and whoever reads them."""
+
+from collections.abc import Callable
+
+from weir.inputs.csv_rows import csv_values
+from weir.inputs.files import Inputs
+from weir.inputs.folder_columns import WithFolders, folder_columns
+from weir.inputs.parquet_rows import parquet_values
+from weir.inputs.rows import Run, Values
+from weir.model.schema import Field
+
+
+def values_of(
+    inputs: Inputs, known: list[Field] | None, say: Callable[[str], None], run: Run, most: int
+) -> Values:
+    """Return how to read the rows of csv and Parquet files, with the columns that the names of
+    their folders hold. Columns that the stream has (`known`) keep its types, where files do not
+    say them. `most`: about so many bytes of a file one process reads.
+
+    Raises InvalidInput that names what can't be read, or not unchanged.
+    """
+    values: Values
+    if inputs.format == "csv":
+        values = csv_values(inputs, known, say, run, most)
+    else:
+        values = parquet_values(inputs, most)
+    folders = folder_columns(inputs, values.fields, known, say)
+    return values if folders is None else WithFolders(values, folders)
