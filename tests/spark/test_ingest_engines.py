@@ -82,6 +82,9 @@ def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
             "at": pa.array([1, None, 2], pa.timestamp("ms", "Asia/Tokyo")),
             "d": pa.array(["p", "q", "p"]).dictionary_encode(),
             "w": pa.array([None, [], None], pa.list_(pa.null())),
+            "ns": pa.array([1000, None, 1], pa.timestamp("ns", "UTC")),
+            "id": pa.ExtensionArray.from_storage(
+                pa.uuid(), pa.array([b"a" * 16, None, b"b" * 16], pa.binary(16))),
         })  # fmt: skip
         pq.write_table(rows, folder / "f.parquet")
     name = "f.parquet" if case == "parquet" else "f.csv"

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame
 
 from tests.raises import raises
 from tests.released import only
@@ -70,7 +69,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
         rows = read_inputs(weir.spark, inputs, None)
-        tasks = (rows if isinstance(rows, DataFrame) else rows.tasks).rdd.getNumPartitions()
+        tasks = rows.tasks.rdd.getNumPartitions()
         assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
         weir.appender.append_files(stream, inputs)
     facts = weir.check(stream)

@@ -63,7 +63,7 @@ class Appender:
         app, [opened] = self.installation, attempts
         quarantine = opened.on_bad_rows == "quarantine"
 
-        def rows() -> DataFrame | FromTasks:
+        def rows() -> FromTasks:
             check_classic(app.spark)
             spark = reading_session(app.spark, inputs)
             return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)

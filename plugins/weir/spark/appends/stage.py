@@ -85,6 +85,7 @@ def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
     """Return where rows come from. Tasks read them as they write them if Spark need not shuffle
     them."""
     if isinstance(rows, DataFrame):
+        check_user_columns(rows.columns)  # a column of its own would be taken for the rank
         frame, size = rows, None
     else:
         folders = len(attempt.segments) + 1
@@ -94,8 +95,6 @@ def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
         frame, size = rows.frame(), rows.bytes
     known = {SEQ, MALFORMED}
     fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
-    if SEQ not in frame.columns:
-        check_user_columns(frame.columns)  # the rank would replace a column of that name
     return _Source(frame, fields, size=size)
 
 

@@ -27,7 +27,7 @@ class FromTasks:
     """Rows that tasks of Spark read: `tasks` has a row for each of so many (`count`), and `read`
     makes the rows with their ranks (`_weir_seq`) and marks (`_weir_malformed`) of these. `fields`:
     the other columns; `bytes`: of the files, of which Spark knows nothing; `rows`: the rows, if
-    they are there already, because only the driver reaches the files, or with more columns."""
+    they are there already, because only the driver reaches the files, or Spark reads them."""
 
     tasks: DataFrame
     count: int

@@ -63,7 +63,7 @@ def read_inputs(
     *,
     quarantine: bool = False,
     say: Callable[[str], None] = log.info,
-) -> DataFrame | FromTasks:
+) -> FromTasks:
     """Return the rows of the files with their rank (`_weir_seq`), one contiguous range of ranks
     per task.
 
@@ -84,7 +84,9 @@ def read_inputs(
         one for one in rows.schema.jsonValue()["fields"] if one["name"] not in (SEQ, MALFORMED)
     ]
     folders = folder_columns(inputs, fields, known, say)
-    return rows if folders is None else _with_folders(rows, folders)
+    if folders is not None:
+        rows, fields = _with_folders(rows, folders), folders.fields
+    return FromTasks(rows, len(groups), iter, fields, sum(weights), rows)
 
 
 def _with_folders(frame: DataFrame, folders: FolderColumns) -> DataFrame:
