@@ -89,6 +89,13 @@ def test_uuids_become_texts(tmp_path: Path) -> None:
     assert column(tmp_path) == [one and str(one) for one in given]
 
 
+def test_uuids_within_others_are_refused_by_name(tmp_path: Path) -> None:
+    one = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16], pa.binary(16)))
+    written(tmp_path, {"k": ["a"], "c": pa.ListArray.from_arrays([0, 1], one)})
+    with raises("column_type_unsupported 'c' 'x.parquet' UUIDs"):
+        values(tmp_path, "x.parquet")
+
+
 def test_times_of_96_bits_are_read_in_all_years_and_places(tmp_path: Path) -> None:
     times = [dt.datetime(1, 1, 1), None, dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
     kind, utc = pa.timestamp("us"), [time and time.replace(tzinfo=UTC) for time in times]
