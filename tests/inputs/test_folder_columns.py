@@ -11,7 +11,7 @@ import pytest
 
 from tests.raises import raises
 from weir.controller.transactions import InputFile
-from weir.inputs.files import Inputs
+from weir.inputs.files import Inputs, find_inputs
 from weir.inputs.folder_names import partitions_of
 from weir.inputs.rows import Values
 from weir.inputs.values import values_of
@@ -117,3 +117,23 @@ def test_values_are_what_hive_means_by_the_names(folder: str, value: str | None)
 def test_other_names_of_folders_are_only_names() -> None:
     for folder in ("a", "1=2", "a b=c", "=x", "a-b=c", "x+y=z"):
         assert partitions_of([f"{folder}/dt=1.csv"]) == {}
+
+
+def test_folders_that_hold_different_columns_are_not_appended_together(tmp_path: Path) -> None:
+    for path in ("mixed/dt=1", "mixed/day=1", "plain", "twice/dt=1/DT=2", "reserved/_weir_seq=1",
+                 "both/dt=1", "both"):  # fmt: skip
+        write(tmp_path, f"{path}/x.parquet", k="a")
+    (tmp_path / "hidden/dt=1").mkdir(parents=True)
+    (tmp_path / "hidden/dt=1/_SUCCESS").write_text("")
+    roots = [str(tmp_path)]
+    for paths, code in (
+        (["mixed"], "partitions_differ dt day"),
+        (["mixed/dt=1", "plain"], "partitions_differ none"),
+        (["twice"], "partitions_differ 'DT' twice"), (["hidden"], "folder_empty 'hidden'"),
+        (["reserved/_weir_seq=1"], "column_name_reserved"), (["both"], "folder_in_folder 'dt=1'"),
+    ):  # fmt: skip
+        with raises(code):
+            find_inputs(paths, roots, "parquet")
+    assert [one.path for one in find_inputs(["mixed/dt=1"], roots).files] == [
+        "mixed/dt=1/x.parquet"
+    ]

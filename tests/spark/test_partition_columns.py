@@ -8,10 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.transactions import Committed
-from weir.inputs.files import find_inputs
 from weir.model.names import StreamName
 
 
@@ -50,29 +48,3 @@ def test_the_columns_of_folders_are_kept_in_every_format_and_order(weir: Install
                     k=["a"], n=[9])  # fmt: skip
         assert weir.ingest(stream, [one], format_).events == 1  # a file that is named alone
         assert read(weir, stream, "dt", "hour", "n")[-1] == (None, "7", 9)
-
-
-@pytest.mark.release
-def test_folders_that_hold_different_columns_are_not_appended_together(
-    weir: Installation,
-) -> None:
-    write(weir, "mixed/dt=1/x.parquet", k=["a"])
-    write(weir, "mixed/day=1/x.parquet", k=["a"])
-    write(weir, "plain/x.parquet", k=["a"])
-    write(weir, "twice/dt=1/DT=2/x.parquet", k=["a"])
-    write(weir, "reserved/_weir_seq=1/x.parquet", k=["a"])
-    write(weir, "hidden/dt=1/_SUCCESS", k=["a"])
-    write(weir, "both/dt=1/x.parquet", k=["a"])
-    write(weir, "both/x.parquet", k=["a"])
-    roots = weir.settings.input_roots
-    for paths, code in (
-        (["mixed"], "partitions_differ dt day"),
-        (["mixed/dt=1", "plain"], "partitions_differ none"),
-        (["twice"], "partitions_differ 'DT' twice"), (["hidden"], "folder_empty 'hidden'"),
-        (["reserved/_weir_seq=1"], "column_name_reserved"), (["both"], "folder_in_folder 'dt=1'"),
-    ):  # fmt: skip
-        with raises(code):
-            find_inputs(paths, roots, "parquet")
-    assert [one.path for one in find_inputs(["mixed/dt=1"], roots).files] == [
-        "mixed/dt=1/x.parquet"
-    ]

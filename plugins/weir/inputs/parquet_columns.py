@@ -18,16 +18,11 @@ _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4", "LZ4_RAW"}
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """What the footer of a file says: its columns in its own types (also VOID, UUID and
-    NANOSECONDS), and the rows of each row group with their bytes."""
+    """What the footer of a file says. `columns`: in its own types, also VOID, UUID and
+    NANOSECONDS."""
 
     columns: list[Field]
     footer: Footer
-
-    @property
-    def plain_bytes(self) -> int:
-        """Return how many bytes the rows have that are not compressed."""
-        return sum(size for _, size, _ in self.footer.groups)
 
 
 def parquet_fields(inputs: Inputs) -> tuple[list[Field], list[ParquetFile]]:

@@ -1,6 +1,7 @@
 """Parquet files as rows of values, whoever reads them."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -51,11 +52,6 @@ class ParquetValues:
     fields: list[Field]
     pieces: list[Groups]
 
-    @property
-    def plain_bytes(self) -> int:
-        """Return how many bytes the rows have that are not compressed."""
-        return sum(file.plain_bytes for file in self.files)
-
     def tables(self, piece: Groups) -> Iterator[pa.Table]:
         """Yield the rows of row groups, as `weir.inputs.rows.Values` says. A column that the file
         lacks is null. Raises InvalidInput for a damaged file; UnreadableFile if the storage does
@@ -69,7 +65,7 @@ class ParquetValues:
             if (damage := damage_of(self.root, path, "parquet")) is not None:
                 raise damaged(path, damage) from None
             raise unreadable_now(path, error) from None
-        except (pa.ArrowException, WrongFooter) as error:
+        except pa.ArrowException as error:
             if not stored(self.root, path):
                 raise unreadable_now(path, error) from None
             raise damaged(path, one_line(str(error))) from None
@@ -77,13 +73,7 @@ class ParquetValues:
     def _tables(
         self, source: pa.NativeFile, path: str, file: ParquetFile, piece: Groups
     ) -> Iterator[pa.Table]:
-        data, _ = footer_bytes(source)
-        if digest_of(data) != file.footer.digest:
-            raise UnreadableFile(
-                "input_in_motion",
-                f"the input file {path!r} changed while it was read, so nothing was appended; "
-                "append it again once nobody writes to it.",
-            )
+        data = _footer_of(source, path, file)
         metadata = pq.read_metadata(
             pa.BufferReader(file.footer.plain(data)), arrow_extensions_enabled=False
         )
@@ -137,6 +127,20 @@ class ParquetValues:
             for row, why in lost.items():
                 faults.setdefault(row, (name, why))
         return pa.table({**columns, MALFORMED: marks_of(rows, faults)})
+
+
+def _footer_of(source: pa.NativeFile, path: str, file: ParquetFile) -> bytes:
+    """Return the bytes of a footer. Raises UnreadableFile if they are not those that were
+    checked."""
+    with suppress(WrongFooter):
+        data, _ = footer_bytes(source)
+        if digest_of(data) == file.footer.digest:
+            return data
+    raise UnreadableFile(
+        "input_in_motion",
+        f"the input file {path!r} changed while it was read, so nothing was appended; append it "
+        "again once nobody writes to it.",
+    )
 
 
 def parquet_values(inputs: Inputs, most: int) -> ParquetValues:

@@ -12,8 +12,7 @@ from weir.inputs.files import BLOCK_BITS, ROW_BITS
 from weir.kernel.rejected import FAULT, ROW
 from weir.model.schema import Field
 
-# Bytes of files that one process reads, and of what they have when they are not compressed.
-MOST_BYTES, MOST_PLAIN = 256 << 20, 1 << 30
+MOST_BYTES = 256 << 20  # of files that one process reads
 # What `_weir_malformed` has of a row that does not fit.
 MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
@@ -71,12 +70,3 @@ def ranks_of(file: int, numbers: np.ndarray) -> np.ndarray:
 def needs_spark(why: str) -> InvalidInput:
     """Return the error for files that only Spark appends."""
     return InvalidInput("ingest_needs_spark", f"{why}; {give(engine='spark')}.")
-
-
-def check_size(plain_bytes: int) -> None:
-    """Raise InvalidInput for more bytes than one process reads, uncompressed."""
-    if plain_bytes > MOST_PLAIN:
-        raise needs_spark(
-            f"the files have more than {MOST_PLAIN >> 20:,} MiB uncompressed, which is more than "
-            "one process reads"
-        )

@@ -2,13 +2,13 @@
 one place where Spark's rows pass from these names to those that users know, and back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from weir.model.schema import Field, stored_name, without_metadata
-from weir.spark.base.conversion import spark_type
 from weir.spark.base.exact import quoted
 
 _DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")  # Spark's names
@@ -38,7 +38,7 @@ def named_columns(fields: Sequence[Field]) -> list[Column]:
     found = []
     for field in without_metadata(list(fields)):
         name = stored_name(field)
-        column = quoted([name])[0] if name else F.lit(None).cast(spark_type(field["type"]))
+        column = quoted([name])[0] if name else F.lit(None).cast(_spark_type(field["type"]))
         found.append(column.alias(field["name"], metadata=field["metadata"]))
     return found
 
@@ -57,4 +57,10 @@ def _literal(kind: str, text: str) -> str:
         return quoted_text
     if kind == "timestamp":
         return f"TIMESTAMP {quoted_text}"
-    return f"CAST({quoted_text} AS {spark_type(kind).simpleString()})"
+    return f"CAST({quoted_text} AS {_spark_type(kind).simpleString()})"
+
+
+def _spark_type(kind: Any) -> DataType:
+    """Return a type in Spark's JSON form as an object."""
+    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+    return StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType
