@@ -2,9 +2,11 @@
 pyarrow tables. What a file says beside its columns is never followed."""
 
 import datetime as dt
+import os
 import re
 import sys
 import uuid
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import PLACE, Installation
 from weir.errors import WeirError
+from weir.inputs.unreadable import UnreadableFile, unreadable_now
 from weir.model.names import StreamName
+from weir.spark.failures.causes import raising_own
 from weir.spark.failures.unreadable import naming_files
 
 TAKEN: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -251,6 +255,34 @@ def test_damage_that_a_task_finds_is_told_with_its_file(weir: Installation) -> N
     stream = weir.create("s/values", segments=1)
     with raises("file_damaged x.parquet"):
         weir.ingest(stream, ["whole.parquet", "x.parquet"])
+
+
+@pytest.mark.release
+def test_a_file_at_which_pyarrow_ends_its_process_is_named(weir: Installation) -> None:
+    path = Path(weir.input) / "x.parquet"
+    pq.write_table(pa.table({"k": ["a"] * 200}), path, compression="none")
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(100) + data[104:])
+
+    def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os._exit(1)
+
+    frame = weir.spark.range(1).mapInArrow(ends, "id long")
+    with raises("file_damaged 'x.parquet'"), naming_files(weir.input, [path.name], "parquet"):
+        frame.collect()
+
+
+@pytest.mark.release
+def test_a_task_that_finds_a_file_unreadable_says_that_it_may_be_tried_again(
+    weir: Installation,
+) -> None:
+    def fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise unreadable_now("x.parquet", OSError("the disk is away"))
+
+    frame = weir.spark.range(1).mapInArrow(fails, "id long")
+    with raises("file_unreadable 'x.parquet'") as failed, raising_own():
+        frame.collect()
+    assert isinstance(failed.value, UnreadableFile)
 
 
 def fuzz(weir: Installation, seed: str, count: int) -> None:
