@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weir.errors import InvalidInput
 from weir.inputs.files import Inputs
 from weir.inputs.parquet_columns import ParquetFile, parquet_fields
 from weir.inputs.parquet_footer import WrongFooter, digest_of, footer_bytes
@@ -27,7 +28,9 @@ from weir.kernel.rejected import MALFORMED
 from weir.model.schema import SEQ, VOID, Field
 from weir.warehouse.filesystem import filesystem
 
-_BATCH, _BATCH_ROWS = 16 << 20, 1 << 14  # about so many bytes, and at most so many rows, at once
+# About so many bytes at once, and at most so many rows: a long text that a file has once, in a
+# dictionary, may be in each of them.
+_BATCH, _BATCH_ROWS = 16 << 20, 1 << 11
 _AT_ONCE = 64 << 20  # bytes of a row group that are read before they are needed
 
 
@@ -65,6 +68,13 @@ class ParquetValues:
             if (damage := damage_of(self.root, path, "parquet")) is not None:
                 raise damaged(path, damage) from None
             raise unreadable_now(path, error) from None
+        except pa.ArrowNotImplementedError as error:
+            raise InvalidInput(
+                "file_invalid",
+                f"pyarrow can't read the input file {path!r} ({one_line(str(error))}), so nothing "
+                "was appended; write it again with other settings, such as the defaults of its "
+                "writer.",
+            ) from None
         except pa.ArrowException as error:
             if not stored(self.root, path):
                 raise unreadable_now(path, error) from None
@@ -87,8 +97,10 @@ class ParquetValues:
         }  # fmt: skip
         # Of times of 96 bits what is finer than a microsecond shows only in nanoseconds, which
         # have no room for all of their years.
-        reader = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", **options)
-        finer = pq.ParquetFile(source, coerce_int96_timestamp_unit="ns", **options)
+        units = ("us", "ns") if any(wide) else ("us",)
+        reader, *finer = (
+            pq.ParquetFile(source, coerce_int96_timestamp_unit=unit, **options) for unit in units
+        )
         check_structure(path, file.columns, reader.schema_arrow)
         names = [schema.column(i).path for i, is_wide in enumerate(wide) if is_wide]
         row = piece.row
@@ -96,7 +108,7 @@ class ParquetValues:
             rows, size, _ = file.footer.groups[group]
             most = max(1, min(_BATCH_ROWS, _BATCH * rows // max(1, size)))
             how: dict[str, Any] = {"row_groups": [group], "batch_size": most}
-            again = finer.iter_batches(columns=names, **how) if names else repeat(None)
+            again = finer[0].iter_batches(columns=names, **how) if finer else repeat(None)
             end = row + rows
             for found, fine in zip(reader.iter_batches(**how), again, strict=False):
                 numbers = np.arange(row, row + found.num_rows)
