@@ -96,6 +96,15 @@ def test_uuids_within_others_are_refused_by_name(tmp_path: Path) -> None:
         values(tmp_path, "x.parquet")
 
 
+def test_a_map_whose_keys_may_be_null_is_refused_by_name(tmp_path: Path) -> None:
+    written(tmp_path, {"c": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32()))})
+    path = tmp_path / "x.parquet"
+    required, optional = (bytes([0x25, repetition]) + b"\x18\x03key" for repetition in (0, 2))
+    path.write_bytes(path.read_bytes().replace(required, optional))
+    with raises("column_type_unsupported 'c' 'x.parquet' map keys null"):
+        values(tmp_path, "x.parquet")
+
+
 def test_times_of_96_bits_are_read_in_all_years_and_places(tmp_path: Path) -> None:
     times = [dt.datetime(1, 1, 1), None, dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
     kind, utc = pa.timestamp("us"), [time and time.replace(tzinfo=UTC) for time in times]
