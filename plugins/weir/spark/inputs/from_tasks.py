@@ -40,8 +40,14 @@ class FromTasks:
         """Return the rows as a DataFrame, each task's in their order."""
         if self.rows is not None:
             return self.rows
+        struct, read = struct_of(self.fields), self.read
+        names = struct.names  # Spark takes columns by their places
+
+        def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return (batch.select(names) for batch in read(batches))
+
         with with_own_code(self.tasks.sparkSession):
-            return self.tasks.mapInArrow(self.read, struct_of(self.fields))
+            return self.tasks.mapInArrow(in_order, struct)
 
 
 def read_in_tasks(
@@ -92,9 +98,9 @@ def _by_driver(
     )
     tables = [table for piece in values.pieces for table in values.tables(piece)]
     struct = struct_of(values.fields)
-    rows = spark.createDataFrame(pa.concat_tables(tables), struct) if tables else None
-    if rows is None:
-        rows = spark.createDataFrame([], struct)
+    whole = [table.select(struct.names) for table in tables]
+    given: Any = pa.concat_tables(whole) if whole else []
+    rows = spark.createDataFrame(given, struct)
     return FromTasks(rows, 1, iter, values.fields, size, rows)
 
 
