@@ -184,7 +184,7 @@ def test_a_row_that_is_set_aside_is_written_so_that_it_reads_the_same(tmp_path: 
         text = first + b",x\n"
         (tmp_path / "a.csv").write_bytes(text)
         csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), how)
-        [table] = CsvValues(csv, [Piece(0)], fields).tables(Piece(0))
+        [table] = CsvValues(csv, [Piece(0, 0)], fields).tables(Piece(0, 0))
         [mark] = table["_weir_malformed"].to_pylist()
         assert rows(mark["row"].encode() + b"\n", how) == rows(text, how)
 
