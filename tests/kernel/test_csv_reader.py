@@ -171,7 +171,7 @@ def test_bytes_that_are_not_utf8_are_found_before_quotes_that_they_may_close(
     text = b'k,n\na"b"c,1\n"xxxxxxxxxxxxxxx\nyyyyyyyyyy\xff",2\n' + b"z,1\n" * 8
     (tmp_path / "a.csv").write_bytes(text)
     csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), TextOptions())
-    _, [looked] = looked_at(csv, [Piece(0, by_fields=True)], run)
+    _, [looked] = looked_at(csv, [Piece(0, 0, by_fields=True)], run)
     assert looked.finding is not None
     assert looked.finding.not_utf8 == 1
 
