@@ -116,9 +116,8 @@ class ParquetValues:
                 yield table.append_column(SEQ, pa.array(ranks_of(piece.file, numbers)))
                 row += found.num_rows
             if row != end:
-                raise damaged(
-                    path, f"row group {group} has {rows:,} rows by its footer, and others"
-                )
+                said = f"row group {group} does not have the {rows:,} rows that its footer says"
+                raise damaged(path, said)
 
     def _valued(
         self, rows: pa.RecordBatch, file: ParquetFile, fine: pa.RecordBatch | None

@@ -151,7 +151,7 @@ def _lost(column: pa.Array, own: Any, footer: Footer, fine: pa.Array | None) -> 
     microsecond, or a day of the Julian calendar."""
     leaves = list(_leaves(column, own))
     wide = [leaf for leaf, kind in leaves if _is_wide(leaf, kind)]
-    if fine is not None:
+    if fine is not None and wide:
         for leaf, finer in zip(wide, (leaf for leaf, _ in _leaves(fine, None)), strict=True):
             longs = [one.drop_null().view(pa.int64()).to_numpy() for one in (finer, leaf)]
             if (longs[0] != longs[1] * 1000).any():  # both wrap around in the same way
