@@ -84,8 +84,7 @@ class Apply:
 
 
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
-    """Say what differs from the declarations, and change it. Only new streams, columns and stores
-    need Spark."""
+    """Say what differs from the declarations, and change it. Only stores need Spark."""
     declared = _read(job, arguments)
 
     checks = _checks(job)

@@ -287,7 +287,7 @@ BEGIN
         WHERE w.stream_id = in_stream_id AND w.writer_id = t.writer_id AND w.complete_until = 9223372036854775807
         RETURNING w.writer_id INTO returned_writer;
     END IF;
-    IF NOT timed THEN  -- there are none, or they were computed with an expression that the stream had before
+    IF NOT timed THEN  -- there are none, or they are those that the stream had before
         in_min_times := NULL; in_max_times := NULL; in_untimed := NULL; in_late := NULL; in_stated := NULL;
         in_ahead := NULL; in_behind := NULL;
     END IF;

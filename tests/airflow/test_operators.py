@@ -137,22 +137,19 @@ def test_mapped_tasks_are_different_ones(execute: Callable[..., Any], database: 
 
 
 def test_an_error_says_in_words_of_a_program_what_to_pass(
-    execute: Callable[..., Any], database: Database
+    execute: Callable[..., Any], database: Database, settings: Settings
 ) -> None:
     lane = Lane.made(database, name=f"test/{unique('stream')}")
+    (Path(settings.input_roots[0]) / "rows.json").write_text('{"key": "a"}\n')
     with DAG("mine", schedule=None):
-        expression = CreateStreamOperator(
-            task_id="t",
-            stream=f"{lane.name}-2",
-            routing_key="key",
-            schema="key decimal(3)",  # which only Spark makes texts of
-            engine="pyarrow",
+        lines = AppendOperator(
+            task_id="t", stream=str(lane.name), files=["rows.json"], engine="pyarrow"
         )
         twice = CreateStreamOperator(
             task_id="u", stream=str(lane.name), routing_key="key", engine="auto"
         )
     with pytest.raises(AirflowFailException, match="pass engine='spark'"):
-        execute(expression)
+        execute(lines)
     with pytest.raises(AirflowFailException, match="stream_exists"):
         execute(twice)
     failed = lane.rows("SELECT error FROM job_runs WHERE dag_id = 'mine' AND task_id = 'u'")

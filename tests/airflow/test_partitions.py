@@ -130,6 +130,27 @@ def test_a_key_is_a_span_of_event_times_and_reads_exactly_its_events(
     assert partition({**run, "triggering_asset_events": {"a": [late, late]}}).late == 4
 
 
+def test_hours_of_an_event_time_with_transforms_are_counted_and_read_alike(
+    database: Database,
+) -> None:
+    name = stream_name(f"test/{unique('stream')}")
+    create_stream(
+        database, name, routing_key="key", segments=2, request_id=str(name),
+        event_time="timestamp(concat(day, 'T', time))",
+    )  # fmt: skip
+    watch(database, "airflow", [("hours", str(name))])
+    until = DAY + timedelta(hours=5)
+    for times, complete in (("03:30", "04:10"), until), (("03:59:59", "noon", "05:00"), None):
+        rows = [{"key": at, "day": "2013-06-01", "time": at} for at in times]
+        weir.append(str(name), rows, writer_id="w", batch_id=unique("batch"),
+                    complete_until=complete)  # fmt: skip
+        said = announce()[f"weir {name} hours"]
+    assert {key: one["late"] for key, one in said.items()} == {hour(3): 1}
+    read = Partition.of(hour(3)).read(str(name), ["key"])
+    assert read.column_names == ["key"]
+    assert sorted(read["key"].to_pylist()) == ["03:30", "03:59:59"]
+
+
 def test_hours_and_days_are_assets_whose_triggers_start_the_dag_that_announces_them(
     database: Database, stream: StreamName, tmp_path: Path
 ) -> None:

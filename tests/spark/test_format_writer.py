@@ -49,12 +49,13 @@ def save(frame: DataFrame, config: str, stream: StreamName, batch: str = "1", **
 def test_a_write_appends_what_append_would_in_the_same_order(
     weir: Installation, config: str
 ) -> None:
-    stream, other = weir.create(segments=3), weir.create("s/other", segments=3)
-    save(rows(weir, 0, 100), config, stream)
-    weir.append(other, rows(weir, 0, 100))
-    facts, wanted = weir.check(stream), weir.check(other)
-    order = ["k", "n", "_segment", "_offset", "_weir_seq"]
-    pd.testing.assert_frame_equal(facts[order], wanted[order])
+    for key, checked in ("k", "k"), ("upper(k)", None):
+        stream, other = (weir.create(f"s/{name}{len(key)}", key, 3) for name in "ab")
+        save(rows(weir, 0, 100), config, stream)
+        weir.append(other, rows(weir, 0, 100))
+        facts, wanted = weir.check(stream, checked), weir.check(other, checked)
+        order = ["k", "n", "_segment", "_offset", "_weir_seq"]
+        pd.testing.assert_frame_equal(facts[order], wanted[order])
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
 
 

@@ -17,6 +17,7 @@ from weir.kernel.transforms import Computation, failing
 from weir.model.transforms import value_of
 from weir.spark.appends import stage
 from weir.spark.base.session import private_session
+from weir.verification.verify import by_pyarrow, verify
 
 TEXTS = [
     "", " ", "a", "ÄÖß", "İI", "ΑΣ", "ﬃ", "e\u0301", "😀bc", "\ta ", "1", "-7", "+7", " 12 ", "012",
@@ -147,3 +148,32 @@ def test_rows_that_fail_are_set_aside_where_rows_are_shuffled(
     facts = weir.facts(stream)
     assert sorted(facts["n"]) == [1, 3, 4]
     assert len({row["_segment"] for _, row in facts.iterrows() if row["k"] == "1"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [
+        ("t", "timestamp_seconds(1700000000 + id * 5000) AS t"),
+        ("lower(s)", "if(id % 7 = 0, cast(X'FF' AS string), concat('K', id)) AS s"),
+        ("concat(k, '!')", "id AS more"),  # of a default
+    ],
+)
+def test_rows_that_are_sorted_by_segment_keep_their_order(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch, key: str, column: str
+) -> None:
+    monkeypatch.setattr(stage, "MANY_FILES", 0)
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}, **more}
+        for name, kind, more in (("n", "long", {}), ("k", "string", {"default": "x"}))
+    ]
+    stream = weir.create(
+        key=key, segments=8, fields=fields, on_new_column="add", on_missing_key="spread",
+        on_bad_rows="quarantine",
+    )  # fmt: skip
+    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        frame = weir.spark.range(0, 300, 1, 3).selectExpr("id AS n", column)
+        done = weir.append(stream, frame)
+    assert done.events + done.rejected == 300
+    weir.check(stream, key=None)
+    checked = verify(weir.opened, contents=by_pyarrow(weir.opened, contents=True))
+    assert (checked.keys_not_checked, dict(checked.damage)) == (0, {})

@@ -34,7 +34,7 @@ def test_keys_that_are_none_are_refused_or_set_aside(
             path = Path(weir.input) / "keys.json"
             lines = [json.dumps({"k": key, "n": n}) for n, key in enumerate(KEYS)]
             path.write_text("\n".join(lines))
-            weir.ingest(stream_name(name), [path.name])
+            weir.ingest(stream_name(name), [path.name], "json")
         else:
             options = {"config": str(config), "writerId": "w", "batchId": name}
             frame.write.format("weir").mode("append").options(**options).save(name)

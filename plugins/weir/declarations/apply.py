@@ -41,7 +41,7 @@ class Allowed(NamedTuple):
 
 @dataclass(frozen=True)
 class Checks:
-    """What only Spark can check, or rooms above. `columns`: returns declared columns, and checks
+    """What rooms above check. `columns`: returns declared columns, and checks
     the routing key of a new stream; with an empty text, only that. `event_time`: checks an event
     time of a stream with these columns, if they are known.
     `definition`: checks what the adjunct store of a name makes of the events of a stream, as it is

@@ -97,7 +97,7 @@ class Layout:
         for name in transform.columns:
             if name.lower() not in names:
                 raise missing_column(stream, text, name, there.names)
-        source = Computation.of(transform, there, f"{what},")
+        source = Computation.of(transform, _used(transform, there), f"{what},")
         check_type(stream, text, kind := source.kind)
         time, plain = TimeColumn(TIME, 1), transform.plain
         if plain and isinstance(kind, str) and kind in UNITS:
@@ -171,9 +171,14 @@ def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computa
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(names[:8])}); add it.",
             )
-    found = Computation.of(transform, given, f"{what},")
-    found.texts(given.empty_table())  # which fails for values without a text
+    found = Computation.of(transform, _used(transform, given), f"{what},")
+    found.texts(found.schema.empty_table())  # which fails for values without a text
     return found
+
+
+def _used(transform: Transform, given: pa.Schema) -> pa.Schema:
+    names = {name.lower() for name in transform.columns}
+    return pa.schema([one for one in given if one.name.lower() in names])
 
 
 def _stored(what: str, text: str, instead: str) -> Transform:

@@ -72,20 +72,18 @@ class Computation:
         return self._over(rows, lambda found: Outcome(texts_of(found.values), found.failed))
 
     def _over(self, rows: pa.Table, form: Callable[[Outcome], Outcome]) -> Outcome:
-        there = {name.lower(): name for name in reversed(rows.column_names)}
-        known = {one.name.lower(): one for one in self.schema}
-        columns = {}
-        for used in map(str.lower, self.transform.columns):
-            if used in there:
-                columns[used] = rows[there[used]]
-            elif used in known:
-                columns[used] = pa.chunked_array([absent(known[used], rows.num_rows)])
-        for used in self.transform.columns:
-            if used.lower() not in columns:
+        used = {name.lower() for name in self.transform.columns}
+        there = [name for name in reversed(rows.column_names) if name.lower() in used]
+        columns = {name.lower(): rows[name] for name in there}
+        for one in self.schema:
+            if one.name.lower() in used - columns.keys():
+                columns[one.name.lower()] = pa.chunked_array([absent(one, rows.num_rows)])
+        for name in self.transform.columns:
+            if name.lower() not in columns:
                 names = ", ".join([one for one in rows.column_names if one[0] != "_"][:8])
                 raise InvalidInput(
                     "expression_not_computable",
-                    f"the {self.what} {self.transform.text!r} uses {used!r}, which is no column of "
+                    f"the {self.what} {self.transform.text!r} uses {name!r}, which is no column of "
                     f"the rows (they have {names}); name a column.",
                 )
         try:

@@ -52,7 +52,8 @@ def check_time(stream: StreamName, text: str, fields: Sequence[Field] | None) ->
     for name in transform.columns:
         if name.lower() not in {field["name"].lower() for field in used}:
             raise missing_column(stream, text, name, [field["name"] for field in fields])
-    check_type(stream, text, Computation.of(transform, to_arrow(used), what).kind)
+    kind = Computation.of(transform, to_arrow(used), what).kind
+    check_type(stream, text, used[0]["type"] if transform.plain else kind)  # Arrow has no variants
 
 
 def _used(transform: Transform, fields: Sequence[Field]) -> list[Field]:

@@ -3,7 +3,7 @@
 Events of one event time may be in any commit, so an event time is no place in a stream. What is
 recorded of each commit is the range of its event times (semantics 8.4). That gives the last commit
 before all that may hold an event time, and the last commit that may. Ranges that are not recorded,
-or that are of another expression, may hold any.
+or that are of another event time, may hold any.
 """
 
 import json

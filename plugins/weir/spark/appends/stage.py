@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from weir.arrow.rejected import Origin, of_rows, staged_rejected
-from weir.errors import WeirError
+from weir.errors import BadRows
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import MALFORMED
@@ -36,6 +36,8 @@ from weir.spark.inputs.from_tasks import FromTasks
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
 MANY_SEGMENTS = 64  # a task with more of them, and with much data, sorts its rows before it writes
+# Types of which Spark makes the texts that the kernel makes, whatever the session's settings.
+_SAME_TEXTS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
 _ORDINAL, _STEPS = "_weir_ordinal", "_weir_steps"  # columns on the way
 _TASK_BYTES = 128 << 20
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
@@ -157,32 +159,34 @@ def _routed(frame: DataFrame, layout: Layout) -> DataFrame:
 
 
 def _key(frame: DataFrame, layout: Layout) -> Column:
-    """Return the routing keys of rows as texts: Spark's own, or what the kernel makes of the
-    columns; null for all rows if they have none of these, and so one key."""
+    """Return the routing keys of rows as texts, which must be those that the kernel makes: within a
+    task, the rows of a segment are in the order of their ranks only if all are sorted by it. Null
+    for rows that have none, or of which none can be made."""
     used = {name.lower() for name in layout.key.transform.columns}
-    names = [name for name in frame.columns if name.lower() in used]
+    names = [name for name in layout.schema.names if name.lower() in used]
     if not names:
-        return F.lit(None).cast("string")
-    if layout.key.transform.plain:
+        [key] = layout.key.texts(pa.table({"_weir": [None]})).values.to_pylist()
+        return F.lit(key).cast("string")
+    kind = layout.schema.field(names[0]).type
+    if layout.key.transform.plain and any(is_one(kind) for is_one in _SAME_TEXTS):
         return quoted(names)[0].cast("string")
 
     def texts(*columns: pa.Array) -> pa.Array:
-        rows = pa.table(list(columns), names)
-        try:
-            fitted = [
-                cast_column(rows[name], layout.schema.field(name))
-                if name in layout.schema.names
-                else rows[name]
-                for name in names
-            ]
-            found = layout.key.texts(pa.table(fitted, names)).values
-        except WeirError:  # where the rows are written, it is said
-            return pa.nulls(rows.num_rows, pa.string())
-        return found.combine_chunks()
+        return _texts(layout, pa.table(list(columns), names))
 
     with with_own_code(frame.sparkSession):
         # Its hints say to PySpark which kind of function it is.
         return arrow_udf(texts, "string")(*quoted(names))  # type: ignore[call-overload,no-any-return]
+
+
+def _texts(layout: Layout, rows: pa.Table) -> pa.Array:
+    try:
+        fitted = [cast_column(rows[name], layout.schema.field(name)) for name in rows.column_names]
+    except BadRows:
+        if rows.num_rows == 1:  # it becomes no event
+            return pa.nulls(1, pa.string())
+        return pa.concat_arrays([_texts(layout, rows.take([i])) for i in range(rows.num_rows)])
+    return layout.key.texts(pa.table(fitted, rows.column_names)).values.combine_chunks()
 
 
 def _tasks(plan: Any) -> int:
