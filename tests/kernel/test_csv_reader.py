@@ -171,7 +171,7 @@ def test_bytes_that_are_not_utf8_are_found_before_quotes_that_they_may_close(
     text = b'k,n\na"b"c,1\n"xxxxxxxxxxxxxxx\nyyyyyyyyyy\xff",2\n' + b"z,1\n" * 8
     (tmp_path / "a.csv").write_bytes(text)
     csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), TextOptions())
-    _, [looked] = looked_at(csv, [Piece(0, by_fields=True)], run)
+    _, [looked] = looked_at(csv, [Piece(0, 0, by_fields=True)], run)
     assert looked.finding is not None
     assert looked.finding.not_utf8 == 1
 
@@ -184,7 +184,7 @@ def test_a_row_that_is_set_aside_is_written_so_that_it_reads_the_same(tmp_path: 
         text = first + b",x\n"
         (tmp_path / "a.csv").write_bytes(text)
         csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), how)
-        [table] = CsvValues(csv, [Piece(0)], fields).tables(Piece(0))
+        [table] = CsvValues(csv, [Piece(0, 0)], fields).tables(Piece(0, 0))
         [mark] = table["_weir_malformed"].to_pylist()
         assert rows(mark["row"].encode() + b"\n", how) == rows(text, how)
 

@@ -137,37 +137,6 @@ def test_types_come_back_as_they_went_in(weir: Installation) -> None:
 
 
 @pytest.mark.release
-def test_times_in_nanoseconds_are_kept_in_microseconds_and_none_loses_a_digit(
-    weir: Installation,
-) -> None:
-    # Pandas writes nanoseconds unless it is told otherwise.
-    micros = [1_700_000_000_123_456, -1, None]
-    times = {
-        "t`1": pa.array([m and m * 1000 for m in micros], pa.timestamp("ns")),
-        "z": pa.array([m and m * 1000 for m in micros], pa.timestamp("ns", "Asia/Tokyo")),
-    }
-    stream = weir.create(segments=1)
-    for name in ("1.parquet", "2.parquet"):
-        parquet(weir, name, k=["a", "b", "c"], **times)
-    weir.ingest(stream, ["1.parquet"])
-    weir.ingest(stream, ["1.parquet", "2.parquet"], again="both")
-    kept = [m and dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=m) for m in micros]
-    assert events(weir, stream) == list(zip("abc", kept, kept, strict=True)) * 3
-    kinds = dict(weir.frame(stream).dtypes)
-    assert (kinds["t`1"], kinds["z"]) == ("timestamp_ntz", "timestamp")
-
-    parquet(weir, "finer.parquet", k=["a", "b"], z=pa.array([1000, 1001], times["z"].type))
-    with raises("bad_rows 1 'finer.parquet' 2 1970-01-01T00:00:00.000001001Z on_bad_rows"):
-        weir.ingest(stream, ["finer.parquet"])
-    parquet(weir, "other.parquet", k=["a"], z=pa.array([1000], pa.timestamp("us", "UTC")))
-    with raises("column_type_differs 'z' 'other.parquet' nanoseconds '1.parquet'"):
-        weir.ingest(stream, ["1.parquet", "other.parquet"], again="mixed")
-    quarantine = weir.create("s/lenient", segments=1, on_bad_rows="quarantine")
-    done = weir.ingest(quarantine, ["finer.parquet"])
-    assert (done.events, done.rejected) == (1, 1)
-
-
-@pytest.mark.release
 def test_columns_of_types_that_spark_cannot_write_are_refused_by_name(weir: Installation) -> None:
     stream = weir.create()
     for value, kind in (("TIME '10:00:00'", "time(6)"), ("make_interval(1)", "interval")):
@@ -217,10 +186,6 @@ def test_file_without_a_column_has_nulls_there_and_a_file_with_another_adds_it(
         ({"k": ["a"], "N": [1]}, "column_case_differs 'N' 'n'"),
         ({"x": [1], "y": [2]}, "columns_unknown x, y"),
         ({"n": [1]}, "routing_key_column_missing 'k'"),
-        (
-            {"k": ["a"], "t": pa.array([[1]], pa.list_(pa.timestamp("ns")))},
-            "column_type_unsupported 't' 'x.parquet' microseconds",
-        ),
         (
             {"k": ["a"], "t": pa.array([1], pa.time64("us"))},
             "column_type_unsupported 't' 'x.parquet' timestamp",

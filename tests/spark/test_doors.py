@@ -2,9 +2,11 @@
 pyarrow tables. What a file says beside its columns is never followed."""
 
 import datetime as dt
+import os
 import re
 import sys
 import uuid
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ import pytest
 
 import weir as api
 from tests.chance import random_for
+from tests.inputs.test_parquet_footer import mutated
 from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import PLACE, Installation
-from tests.spark.test_parquet_footer import mutated
 from weir.errors import WeirError
+from weir.inputs.unreadable import UnreadableFile, unreadable_now
 from weir.model.names import StreamName
+from weir.spark.failures.causes import raising_own
 from weir.spark.failures.unreadable import naming_files
 
 TAKEN: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -189,7 +193,7 @@ def test_files_meet_in_the_type_that_holds_the_values_of_all(weir: Installation)
 
 
 @pytest.mark.release
-def test_encodings_and_types_that_the_vectorized_reader_lacks_are_read(weir: Installation) -> None:
+def test_encodings_and_types_of_other_writers_are_read(weir: Installation) -> None:
     path = Path(weir.input) / "duck.parquet"
     one = str(uuid.uuid4())
     duckdb.sql(
@@ -206,24 +210,14 @@ def test_encodings_and_types_that_the_vectorized_reader_lacks_are_read(weir: Ins
 
 
 @pytest.mark.release
-def test_a_file_that_only_spark_can_not_read_is_refused_for_good(weir: Installation) -> None:
+def test_a_file_that_spark_can_not_read_is_refused_for_good(weir: Installation) -> None:
     path = f"{weir.input}/x.parquet"
     pq.write_table(pa.table({"k": ["a"] * 99}), path, compression="brotli")
-    with raises("compression_unsupported 'x.parquet'"):
-        weir.ingest(weir.create(), ["x.parquet"])
     with (
         raises("file_invalid 'x.parquet'") as failed,
         naming_files(weir.input, ["x.parquet"], "parquet"),
     ):
         weir.spark.read.parquet(path).collect()
-    assert not failed.value.retryable
-    pq.write_table(pa.table({"k": ["a"] * 99}), path)
-    kind, other = (bytes([0x15, one, 0x15, 0x10, 0x15, 0x02, 0x00]) for one in (0x00, 0x08))
-    data = Path(path).read_bytes()
-    assert kind in data, "a page of data, by a dictionary"
-    Path(path).write_bytes(data.replace(kind, other))  # of a kind that nobody knows
-    with raises("file_invalid 'x.parquet' page_type") as failed:
-        weir.ingest(weir.create("s/kind"), ["x.parquet"])
     assert not failed.value.retryable
 
 
@@ -248,10 +242,7 @@ def test_a_file_names_a_module_and_a_class_in_vain(
 
 
 @pytest.mark.release
-def test_a_value_that_its_dictionary_lacks_is_damage_of_the_file_that_has_it(
-    weir: Installation,
-) -> None:
-    """Spark looks it up after it has left the file, and names none."""
+def test_damage_that_a_task_finds_is_told_with_its_file(weir: Installation) -> None:
     path = Path(weir.input) / "x.parquet"
     table = pa.table({"k": ["a"] * 200, "n": [*range(100)] * 2})
     pq.write_table(table, path, compression="none")
@@ -264,6 +255,34 @@ def test_a_value_that_its_dictionary_lacks_is_damage_of_the_file_that_has_it(
     stream = weir.create("s/values", segments=1)
     with raises("file_damaged x.parquet"):
         weir.ingest(stream, ["whole.parquet", "x.parquet"])
+
+
+@pytest.mark.release
+def test_a_file_at_which_pyarrow_ends_its_process_is_named(weir: Installation) -> None:
+    path = Path(weir.input) / "x.parquet"
+    pq.write_table(pa.table({"k": ["a"] * 200}), path, compression="none")
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(100) + data[104:])
+
+    def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os._exit(1)
+
+    frame = weir.spark.range(1).mapInArrow(ends, "id long")
+    with raises("file_damaged 'x.parquet'"), naming_files(weir.input, [path.name], "parquet"):
+        frame.collect()
+
+
+@pytest.mark.release
+def test_a_task_that_finds_a_file_unreadable_says_that_it_may_be_tried_again(
+    weir: Installation,
+) -> None:
+    def fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise unreadable_now("x.parquet", OSError("the disk is away"))
+
+    frame = weir.spark.range(1).mapInArrow(fails, "id long")
+    with raises("file_unreadable 'x.parquet'") as failed, raising_own():
+        frame.collect()
+    assert isinstance(failed.value, UnreadableFile)
 
 
 def fuzz(weir: Installation, seed: str, count: int) -> None:

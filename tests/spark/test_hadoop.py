@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 import weir as programs
 from tests.committed_folders import committed_folders
+from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import run
 from weir.controller.seal import seal_stream
@@ -33,6 +35,7 @@ from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.base import delete
 from weir.spark.base.delete import deleter
+from weir.spark.inputs import from_tasks
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
@@ -110,6 +113,26 @@ def test_files_are_appended_read_truncated_and_deleted(
     assert report["failed"] == []
     assert list(weir.check(stream, read=True)["n"]) == [90]
     check_disk(weir, tmp_path)
+
+
+def test_the_driver_reads_parquet_where_only_a_jvm_reaches_the_files(
+    weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({
+        "k": ["a", "b"], "open": pa.array([None, None], pa.list_(pa.null())),
+        "deep": pa.array([{"x": [1]}, None]),
+        "t": pa.array([1000, 1001], pa.timestamp("ns", "UTC")),
+    })  # fmt: skip
+    (tmp_path / "input/dt=1").mkdir()
+    pq.write_table(rows, tmp_path / "input/dt=1/x.parquet")
+    stream = weir.create(on_bad_rows="quarantine", segments=1)
+    done = weir.ingest(stream, ["dt=1"])
+    assert (done.events, done.rejected) == (1, 1)
+    [event] = weir.frame(stream).collect()
+    assert (event.k, event.deep.x, event.dt) == ("a", [1], "1")
+    monkeypatch.setattr(from_tasks, "MOST_BYTES", 100)
+    with raises("location_not_usable csv Parquet libhdfs"):
+        weir.ingest(stream, ["dt=1"], again="large")
 
 
 @pytest.mark.release

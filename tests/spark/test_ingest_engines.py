@@ -11,12 +11,16 @@ import pytest
 
 from tests.digests import sum_of_rows
 from tests.kernel.texts import DECLARED, GUESSED, NOT_KEPT
+from tests.released import only
 from tests.spark.installation import Installation
 from weir.arrow.ingest import stage_files
 from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
 from weir.kernel.text_options import TextOptions
 from weir.model.names import StreamName
+from weir.spark.appends import stage
+
+CASES = ("guessed", "declared", "options", "json", "parquet")
 
 
 def by_both(
@@ -50,8 +54,14 @@ def facts(weir: Installation, stream: StreamName) -> Any:
     return list(map(tuple, files)), sums, schema.dtypes, repr(rows), repr(rejected)
 
 
-@pytest.mark.parametrize("case", ["guessed", "declared", "options", "json", "parquet"])
-def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
+@pytest.mark.parametrize("case", only(*CASES, of=[*CASES, "json shuffled", "parquet shuffled"]))
+def test_both_engines_append_the_same(
+    weir: Installation, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if case.endswith(" shuffled"):  # so that rows pass Spark on their way to the kernel
+        monkeypatch.setattr(stage, "MANY_FILES", 0)
+        monkeypatch.setattr(stage, "SMALL_FILE", 1 << 30)
+        case = case.removesuffix(" shuffled")
     folder, create, options = Path(weir.input), dict[str, Any](), dict[str, Any]()
     create = {"on_bad_rows": "quarantine", "on_missing_key": "quarantine"}
     if case == "guessed":
@@ -87,6 +97,9 @@ def test_both_engines_append_the_same(weir: Installation, case: str) -> None:
             "at": pa.array([1, None, 2], pa.timestamp("ms", "Asia/Tokyo")),
             "d": pa.array(["p", "q", "p"]).dictionary_encode(),
             "w": pa.array([None, [], None], pa.list_(pa.null())),
+            "ns": pa.array([1000, None, 1], pa.timestamp("ns", "UTC")),
+            "id": pa.ExtensionArray.from_storage(
+                pa.uuid(), pa.array([b"a" * 16, None, b"b" * 16], pa.binary(16))),
         })  # fmt: skip
         pq.write_table(rows, folder / "f.parquet")
     name = f"f.{case}" if case in ("json", "parquet") else "f.csv"

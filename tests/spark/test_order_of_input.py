@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame
 
 from tests.raises import raises
 from tests.released import only
-from tests.spark.installation import Installation, setting
+from tests.spark.installation import Installation
 from weir.inputs.files import find_inputs
 from weir.kernel.attempt import Attempt
 from weir.spark.appends import stage
-from weir.spark.inputs import csv_tasks
-from weir.spark.inputs.rows import read_inputs
+from weir.spark.inputs import from_tasks
+from weir.spark.inputs.from_tasks import read_in_tasks
 
 KEYS = 40
 # In the order given: neither that of the names nor that of the sizes.
@@ -56,21 +55,18 @@ def assert_input_order(events: pd.DataFrame, sizes: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("format_", only("json", of=["parquet", "csv", "json"]))
-@pytest.mark.parametrize("split", only("1m", of=["128m", "1m"]))
 def test_files_of_very_different_size_are_read_in_the_order_given(
-    weir: Installation, format_: str, split: str, monkeypatch: pytest.MonkeyPatch
+    weir: Installation, format_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = weir.create(segments=3)
     root = Path(weir.input)
-    monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
-    monkeypatch.setattr(csv_tasks, "MOST", 1 << 20)
+    monkeypatch.setattr(from_tasks, "LEAST", 1 << 17)
+    monkeypatch.setattr(from_tasks, "MOST", 1 << 20)
     paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
-    with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
-        rows = read_inputs(weir.spark, inputs, None)
-        tasks = (rows if isinstance(rows, DataFrame) else rows.tasks).rdd.getNumPartitions()
-        assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
-        weir.appender.append_files(stream, inputs)
+    tasks = read_in_tasks(weir.spark, inputs, None, weir.said.append, 4).count
+    assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
+    weir.appender.append_files(stream, inputs)
     facts = weir.check(stream)
     assert_input_order(facts, list(SIZES.values()))
     for order in ("segment", "stream"):
@@ -135,8 +131,8 @@ def test_a_csv_file_whose_keys_only_spark_computes_is_written_by_many_tasks(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark knows nothing of the size of what its tasks read, and would take it for little."""
-    monkeypatch.setattr(csv_tasks, "LEAST", 1 << 17)
-    monkeypatch.setattr(csv_tasks, "MOST", 1 << 20)
+    monkeypatch.setattr(from_tasks, "LEAST", 1 << 17)
+    monkeypatch.setattr(from_tasks, "MOST", 1 << 20)
     monkeypatch.setattr(stage, "MANY_FILES", 1)
     monkeypatch.setattr(stage, "SMALL_FILE", 1 << 14)
     path = write(Path(weir.input), "large", 0, 20_000, "csv")

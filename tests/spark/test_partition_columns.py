@@ -1,6 +1,5 @@
 """Folders whose names hold a column, as Hive, Spark and DuckDB write them."""
 
-import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.transactions import Committed
-from weir.inputs.files import find_inputs
-from weir.inputs.folder_names import partitions_of
 from weir.model.names import StreamName
 
 
@@ -52,70 +48,3 @@ def test_the_columns_of_folders_are_kept_in_every_format_and_order(weir: Install
                     k=["a"], n=[9])  # fmt: skip
         assert weir.ingest(stream, [one], format_).events == 1  # a file that is named alone
         assert read(weir, stream, "dt", "hour", "n")[-1] == (None, "7", 9)
-
-
-def test_a_column_of_folders_has_the_type_of_the_stream_and_of_the_files(
-    weir: Installation,
-) -> None:
-    stream = weir.create(segments=1)
-    first = pa.table({"k": ["a"], "dt": pa.array([dt.date(2026, 1, 1)])})
-    (Path(weir.input) / "first").mkdir()
-    pq.write_table(first, Path(weir.input) / "first/x.parquet")
-    weir.ingest(stream, ["first"])
-    write(weir, "typed/dt=2026-01-02/x.parquet", k=["b"])
-    weir.ingest(stream, ["typed"])
-    same = Path(weir.input) / "same/dt=2026-01-01"
-    same.mkdir(parents=True)
-    pq.write_table(first, same / "x.parquet")
-    weir.ingest(stream, ["same"])
-    days = [(dt.date(2026, 1, day),) for day in (1, 2, 1)]
-    assert read(weir, stream, "dt") == days
-    other = Path(weir.input) / "other/dt=2026-01-03"
-    other.mkdir(parents=True)
-    pq.write_table(first, other / "x.parquet")
-    with raises("partition_value_differs 'dt' 2026-01-01 2026-01-03"):
-        weir.ingest(stream, ["other"])
-    write(weir, "wrong/dt=yesterday/x.parquet", k=["b"])
-    with raises("partition_value_invalid dt 'yesterday' date"):
-        weir.ingest(stream, ["wrong"])
-    assert read(weir, stream, "dt") == days
-
-
-@pytest.mark.release
-def test_folders_that_hold_different_columns_are_not_appended_together(
-    weir: Installation,
-) -> None:
-    write(weir, "mixed/dt=1/x.parquet", k=["a"])
-    write(weir, "mixed/day=1/x.parquet", k=["a"])
-    write(weir, "plain/x.parquet", k=["a"])
-    write(weir, "twice/dt=1/DT=2/x.parquet", k=["a"])
-    write(weir, "reserved/_weir_seq=1/x.parquet", k=["a"])
-    write(weir, "hidden/dt=1/_SUCCESS", k=["a"])
-    write(weir, "both/dt=1/x.parquet", k=["a"])
-    write(weir, "both/x.parquet", k=["a"])
-    roots = weir.settings.input_roots
-    for paths, code in (
-        (["mixed"], "partitions_differ dt day"),
-        (["mixed/dt=1", "plain"], "partitions_differ none"),
-        (["twice"], "partitions_differ 'DT' twice"), (["hidden"], "folder_empty 'hidden'"),
-        (["reserved/_weir_seq=1"], "column_name_reserved"), (["both"], "folder_in_folder 'dt=1'"),
-    ):  # fmt: skip
-        with raises(code):
-            find_inputs(paths, roots, "parquet")
-    assert [one.path for one in find_inputs(["mixed/dt=1"], roots).files] == [
-        "mixed/dt=1/x.parquet"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("folder", "value"),
-    [("2026-01-01", "2026-01-01"), ("__HIVE_DEFAULT_PARTITION__", None), ("a%3Db", "a=b"),
-     ("a=b", "a=b"), ("", ""), ("%C3%A4", "ä"), ("00501", "00501"), ("a+b", "a+b")],
-)  # fmt: skip
-def test_values_are_what_hive_means_by_the_names(folder: str, value: str | None) -> None:
-    assert partitions_of([f"x/dt={folder}/y.csv"]) == {"dt": [value]}
-
-
-def test_other_names_of_folders_are_only_names() -> None:
-    for folder in ("a", "1=2", "a b=c", "=x", "a-b=c", "x+y=z"):
-        assert partitions_of([f"{folder}/dt=1.csv"]) == {}

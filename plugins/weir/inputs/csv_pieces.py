@@ -5,15 +5,16 @@ and none keeps a file in memory.
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, check_encoding, finding_of, not_closed
+from weir.inputs.rows import Run
 from weir.inputs.unreadable import text_of, unreadable_now
 from weir.kernel.csv_quotes import Crossing, NotRegular, crossing, end_of_rows, may_be_regular
 from weir.kernel.csv_reader import LONGEST_ROW, CsvRows, NotClosed, read_csv, read_fields
@@ -40,18 +41,15 @@ class Csv:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a file. `end`: None for the end of the file; `row`: the number of its first row;
-    `by_fields`: its quotes are not those of RFC 4180."""
+    """A part of a file. `bytes`: about so many; `end`: None for the end of the file; `row`: the
+    number of its first row; `by_fields`: its quotes are not those of RFC 4180."""
 
     file: int
+    bytes: int
     start: int = 0
     end: int | None = None
     row: int = 0
     by_fields: bool = False
-
-
-# Calls a function with each of some pieces, here or elsewhere, and returns its answers.
-Run: TypeAlias = Callable[[Callable[[Piece], str], Sequence[Piece]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -87,12 +85,15 @@ def pieces_of(csv: Csv, sizes: Sequence[int], most: int, run: Run) -> list[Piece
     blocks = []
     for file, size in enumerate(sizes):
         if size > most and _splits(csv.how) and not compression_at(csv.root, csv.paths[file]):
-            blocks += [Piece(file, at, min(size, at + most)) for at in range(0, size, most)]
+            blocks += [
+                Piece(file, min(most, size - at), at, min(size, at + most))
+                for at in range(0, size, most)
+            ]
     found: dict[int, list[tuple[Piece, Crossing]]] = {}
     for block, answer in zip(blocks, run(_Crossings(csv), blocks), strict=True):
         found.setdefault(block.file, []).append((block, Crossing(**json.loads(answer))))
     pieces = []
-    for file in range(len(sizes)):
+    for file, size in enumerate(sizes):
         starts, quotes = [0], 0
         for block, crossed in found.get(file, []):
             place = crossed.odd if quotes % 2 else crossed.even
@@ -100,7 +101,7 @@ def pieces_of(csv: Csv, sizes: Sequence[int], most: int, run: Run) -> list[Piece
                 starts.append(block.start + place)
             quotes += crossed.quotes
         pieces += [
-            Piece(file, start, end)
+            Piece(file, (size if end is None else end) - start, start, end)
             for start, end in zip(starts, [*starts[1:], None], strict=True)
             if start != end
         ]
@@ -130,7 +131,10 @@ def looked_at(csv: Csv, pieces: list[Piece], run: Run) -> tuple[list[Piece], lis
     found = [Looked.of_text(one) for one in run(_Looks(csv), pieces)]
     irregular = {piece.file for piece, one in zip(pieces, found, strict=True) if not one.regular}
     if irregular:
-        again = [Piece(file, by_fields=True) for file in sorted(irregular)]
+        again = [
+            Piece(file, sum(one.bytes for one in pieces if one.file == file), by_fields=True)
+            for file in sorted(irregular)
+        ]
         others = [(p, one) for p, one in zip(pieces, found, strict=True) if p.file not in irregular]
         anew = [Looked.of_text(one) for one in run(_Looks(csv), again)]
         every = [*others, *zip(again, anew, strict=True)]

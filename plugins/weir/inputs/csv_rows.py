@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.inputs.csv_header import check_text_of, names_of, text_fields
-from weir.inputs.csv_pieces import Csv, Piece, Run, looked_at, pieces_of, rows_of
+from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
 from weir.inputs.files import Inputs
-from weir.inputs.rows import Bad, marks_of, ranks_of
+from weir.inputs.rows import Bad, Run, marks_of, ranks_of
 from weir.kernel.csv_reader import CsvRows
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_formats import check_format

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, finding_of
-from weir.inputs.csv_pieces import Piece, Run
+from weir.inputs.csv_pieces import Piece
+from weir.inputs.rows import Run
 from weir.inputs.unreadable import text_of, unreadable_now
 from weir.kernel.json_guess import Shape, shape_of
 from weir.kernel.json_reader import Objects, read_json
@@ -68,10 +69,12 @@ def pieces_of(files: Json, sizes: Sequence[int], most: int) -> list[Piece]:
     pieces = []
     for file, size in enumerate(sizes):
         if size <= most or compression_at(files.root, files.paths[file]):
-            pieces.append(Piece(file))
+            pieces.append(Piece(file, size))
             continue
-        starts = range(0, size, most)
-        pieces += [Piece(file, at, at + most if at + most < size else None) for at in starts]
+        pieces += [
+            Piece(file, min(most, size - at), at, at + most if at + most < size else None)
+            for at in range(0, size, most)
+        ]
     return pieces
 
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.inputs.csv_header import check_text_of
-from weir.inputs.csv_pieces import Piece, Run
+from weir.inputs.csv_pieces import Piece
 from weir.inputs.files import Inputs
 from weir.inputs.json_pieces import Json, Looked, looked_at, objects_of, pieces_of
-from weir.inputs.rows import Bad, marks_of, ranks_of
+from weir.inputs.rows import Bad, Run, marks_of, ranks_of
 from weir.kernel.json_guess import column_kind
 from weir.kernel.json_reader import LONGEST_LINE, Objects
 from weir.kernel.json_values import Reading

@@ -1,10 +1,11 @@
-"""The footer of a Parquet file as data: its columns' elements, codecs and encodings.
+"""The footer of a Parquet file as data: its columns' elements, codecs and row groups.
 
 The footer of a file that somebody hands in is read here and by nothing else before it is checked:
-native readers abort the process at some footers, and Spark loads the modules and classes that a
-footer names. What is kept is only what Parquet itself defines; other metadata is skipped.
+native readers abort the process at some footers, and follow what a footer says beside its columns.
+What is kept is only what Parquet itself defines, and by which calendar an old Spark has counted.
 """
 
+import hashlib
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,11 @@ _LOGICAL: dict[int, Any] = {number: {} for number in range(1, 19)}
 _LOGICAL |= {5: {1: int, 2: int}, 7: {1: bool, 2: _UNIT}, 8: {1: bool, 2: _UNIT}}
 _LOGICAL |= {10: {1: int, 2: bool}}
 _ELEMENT = {**dict.fromkeys((1, 2, 3, 5, 6, 7, 8), int), 4: str, 10: _LOGICAL}
-_CHUNK = {1: str, 3: {2: list, 4: int}, 8: {}, 9: bytes}
+_CHUNK = {1: str, 3: {4: int, 7: int, 9: int, 11: int}, 8: {}, 9: bytes}
+_KEY_VALUE = {1: bytes, 2: bytes}
+# Types of Arrow that pyarrow would make of the columns. It does not find them under another name.
+_ARROWS, _HIDDEN = b"ARROW:schema", b"-RROW:schema"
+_SPARK = b"org.apache.spark."
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 
@@ -47,11 +52,40 @@ class Footer:
 
     elements: list[dict[int, Any]] = field(default_factory=list)  # in depth-first order
     codecs: set[int] = field(default_factory=set)
-    encodings: set[int] = field(default_factory=set)
+    groups: list[tuple[int, int, int]] = field(default_factory=list)  # rows, bytes, stored bytes
+    digest: bytes = b""  # of its bytes
+    hidden: list[int] = field(default_factory=list)  # where these name what no reader may follow
+    old_days: bool = False  # whether days before 1582-10-15 are of the Julian calendar ...
+    old_int96: bool = False  # ... or those of times of 96 bits
+
+    def plain(self, data: bytes) -> bytes:
+        """Return the bytes of this footer as those of a file without rows, which a native reader
+        may read."""
+        found = bytearray(data)
+        for at in self.hidden:
+            found[at : at + len(_HIDDEN)] = _HIDDEN
+        return MAGIC + bytes(found) + len(found).to_bytes(4, "little") + MAGIC
 
 
 def read_footer(source: NativeFile) -> Footer:
     """Read the footer of a Parquet file. Raises WrongFooter; OSError if the storage fails."""
+    data, begin = footer_bytes(source)
+    try:
+        return _Parser(data, begin).footer()
+    except (IndexError, struct.error):
+        raise WrongFooter("its footer is cut off") from None
+    except UnicodeDecodeError as error:
+        raise WrongFooter(f"its footer has the name {error.object!r}, which is not UTF-8") from None
+
+
+def digest_of(data: bytes) -> bytes:
+    """Return what tells whether the bytes of a footer are those that were checked."""
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def footer_bytes(source: NativeFile) -> tuple[bytes, int]:
+    """Return the bytes of the footer of a Parquet file, and where they begin. Raises as
+    `read_footer`."""
     size = source.size()
     source.seek(max(0, size - _TAIL))
     tail = source.read(_TAIL)
@@ -72,24 +106,20 @@ def read_footer(source: NativeFile) -> Footer:
     source.seek(0)
     if source.read(4) != MAGIC:
         raise WrongFooter("it does not begin with PAR1")
-    try:
-        return _Parser(tail[-8 - length : -8]).footer()
-    except (IndexError, struct.error):
-        raise WrongFooter("its footer is cut off") from None
-    except UnicodeDecodeError as error:
-        raise WrongFooter(f"its footer has the name {error.object!r}, which is not UTF-8") from None
+    return tail[-8 - length : -8], size - 8 - length
 
 
 class _Parser:
     """Reads the bytes of a footer once, from front to back. Every length is checked against the
     bytes that are left, so that no reader after this one meets a hostile one."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, begin: int) -> None:
         self.data = data
         self.at = 0
+        self.begin = begin  # of the footer in its file
 
     def footer(self) -> Footer:
-        found = Footer()
+        found = Footer(digest=digest_of(self.data))
         for number, kind in self._fields():
             if (number, kind) == (2, _LIST):
                 count = self._struct_list()
@@ -99,6 +129,9 @@ class _Parser:
             elif (number, kind) == (4, _LIST):
                 for _ in range(self._struct_list()):
                     self._row_group(found)
+            elif (number, kind) == (5, _LIST):
+                for _ in range(self._struct_list()):
+                    self._key_value(found)
             elif number == 8:
                 raise Encrypted("its columns are encrypted")
             else:
@@ -106,7 +139,12 @@ class _Parser:
         return found
 
     def _row_group(self, found: Footer) -> None:
+        rows = size = stored = 0
         for number, kind in self._fields():
+            if number in (2, 3):
+                value = self._value(kind, int, 0)
+                rows, size = (value, size) if number == 3 else (rows, value)
+                continue
             if (number, kind) != (1, _LIST):
                 self._skip(kind, 0)
                 continue
@@ -116,10 +154,34 @@ class _Parser:
                     raise Encrypted("some of its columns are encrypted")
                 if 1 in chunk:
                     raise WrongFooter("its columns lie in other files")
-                about = chunk.get(3, {})
+                stored += self._stored(about := chunk.get(3, {}))
                 if 4 in about:
                     found.codecs.add(about[4])
-                found.encodings.update(about.get(2, ()))
+        if rows < 0 or size < 0:
+            raise WrongFooter(f"it has {rows:,} rows of {size:,} bytes")
+        found.groups.append((rows, size, stored))
+
+    def _stored(self, about: dict[int, Any]) -> int:
+        """Return how many bytes of the file a column of a row group takes."""
+        length, start, first = (about.get(number, 0) for number in (7, 9, 11))
+        start = first if 0 < first < start else start
+        if length < 0 or start < 0 or start + length > self.begin:
+            raise WrongFooter("some of its columns lie outside of it")
+        return int(length)
+
+    def _key_value(self, found: Footer) -> None:
+        begin = self.at
+        about = self._struct(_KEY_VALUE, 0)
+        name, value = about.get(1, b""), about.get(2, b"")
+        if name == _ARROWS:
+            while (begin := self.data.find(_ARROWS, begin, self.at)) >= 0:
+                found.hidden.append(begin)
+                begin += 1
+        elif name == _SPARK + b"version":
+            found.old_days |= value < b"3.0"
+            found.old_int96 |= value < b"3.1"
+        found.old_days |= name == _SPARK + b"legacyDateTime"
+        found.old_int96 |= name == _SPARK + b"legacyINT96"
 
     def _fields(self) -> Any:
         number = 0
@@ -150,10 +212,6 @@ class _Parser:
         if wanted in (str, bytes) and kind == _BINARY:
             value = self._take(self._unsigned())
             return value.decode() if wanted is str else value
-        if wanted is list and kind == _LIST:
-            count, inner = self._list()
-            if inner in _NUMBERS:
-                return [self._signed() for _ in range(count)]
         raise WrongFooter(f"its footer has a value of type {kind} where none belongs")
 
     def _struct_list(self) -> int:

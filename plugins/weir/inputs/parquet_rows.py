@@ -1,80 +1,174 @@
-"""Parquet files as rows of values, without a JVM."""
+"""Parquet files as rows of values, whoever reads them."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from weir.errors import InvalidInput
 from weir.inputs.files import Inputs
-from weir.inputs.parquet_columns import parquet_fields
-from weir.inputs.parquet_types import NANOSECONDS, UUID
-from weir.inputs.rows import Rows, check_size, needs_spark, ranks_of
-from weir.inputs.unreadable import damage_of, damaged, one_line, unreadable_now
-from weir.kernel.schema import to_arrow
-from weir.model.schema import SEQ, VOID, Field, is_open, simple_types
+from weir.inputs.parquet_columns import ParquetFile, parquet_fields
+from weir.inputs.parquet_footer import WrongFooter, digest_of, footer_bytes
+from weir.inputs.parquet_values import arrow_of, check_structure, kept_or_marked, marks_of
+from weir.inputs.rows import grouped, ranks_of
+from weir.inputs.unreadable import (
+    UnreadableFile,
+    damage_of,
+    damaged,
+    one_line,
+    stored,
+    unreadable_now,
+)
+from weir.kernel.rejected import MALFORMED
+from weir.model.schema import SEQ, VOID, Field
 from weir.warehouse.filesystem import filesystem
 
-_SPECIAL = {UUID, *NANOSECONDS}
+# About so many bytes at once, and at most so many rows: a long text that a file has once, in a
+# dictionary, may be in each of them.
+_BATCH, _BATCH_ROWS = 16 << 20, 1 << 11
+_AT_ONCE = 64 << 20  # bytes of a row group that are read before they are needed
 
 
-def parquet_rows(inputs: Inputs) -> Rows:
-    """Return the rows of Parquet files, a column that a file lacks null in it.
+@dataclass(frozen=True)
+class Groups:
+    """Row groups of a file, which follow one another. `row`: the number of their first row."""
 
-    Raises InvalidInput for columns that don't fit each other, for damaged files, and for what only
-    Spark reads; UnreadableFile if the storage fails.
-    """
-    found = parquet_fields(inputs)
-    for one in found.fields:
-        if _SPECIAL & simple_types(one["type"]) or one["name"] in found.void_in:
-            raise needs_spark(f"column {one['name']!r} has a type that Weir reads with Spark only")
-    tables, size = [], 0
-    for file in inputs.files:
+    file: int
+    first: int
+    end: int
+    row: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ParquetValues:
+    """The rows of Parquet files in the types of their columns."""
+
+    root: str
+    paths: tuple[str, ...]
+    files: list[ParquetFile]
+    fields: list[Field]
+    pieces: list[Groups]
+
+    def tables(self, piece: Groups) -> Iterator[pa.Table]:
+        """Yield the rows of row groups, as `weir.inputs.rows.Values` says. A column that the file
+        lacks is null. Raises InvalidInput for a damaged file; UnreadableFile if the storage does
+        not give it, or another one."""
+        path, file = self.paths[piece.file], self.files[piece.file]
+        system, base = filesystem(self.root)
         try:
-            table, size = _read(inputs.root, file.path, found.fields, size)
-        except (OSError, pa.ArrowException) as error:
-            if (damage := damage_of(inputs.root, file.path, "parquet")) is not None:
-                raise damaged(file.path, damage) from None
-            raise unreadable_now(file.path, error) from None
-        tables.append(table)
-    ranks = [ranks_of(i, np.arange(table.num_rows)) for i, table in enumerate(tables)]
-    try:
-        whole = pa.concat_tables(tables)
-    except pa.ArrowInvalid:
-        raise needs_spark("the files have columns that differ within their types") from None
-    return Rows(found.fields, [whole.append_column(SEQ, pa.array(np.concatenate(ranks)))])
-
-
-def _read(root: str, path: str, fields: list[Field], before: int) -> tuple[pa.Table, int]:
-    system, base = filesystem(root)
-    with system.open_input_file(f"{base}/{path}") as source, pq.ParquetFile(source) as file:
-        footer = file.metadata
-        size = before + sum(
-            footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)
-        )
-        check_size(size)
-        for i in range(len(footer.schema)):
-            if footer.schema.column(i).physical_type == "INT96":
-                raise needs_spark(f"the times of {path!r} are INT96, which Weir reads with Spark")
-        table = file.read()
-    columns = {}
-    for one in fields:
-        name, kind = one["name"], one["type"]
-        if name not in table.column_names or kind == VOID:
-            wanted = pa.null() if is_open(kind) else _arrow(one)
-            columns[name] = pa.chunked_array([pa.nulls(table.num_rows, wanted)])
-            continue
-        column = table[name]
-        if is_open(kind):
-            columns[name] = column
-            continue
-        try:
-            columns[name] = column if column.type == _arrow(one) else column.cast(_arrow(one))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise needs_spark(
-                f"column {name!r} of {path!r} can't be read as {_arrow(one)} "
-                f"({one_line(str(error))})"
+            with system.open_input_file(f"{base}/{path}") as source:
+                yield from self._tables(source, path, file, piece)
+        except OSError as error:  # as pyarrow says of damage, too
+            if (damage := damage_of(self.root, path, "parquet")) is not None:
+                raise damaged(path, damage) from None
+            raise unreadable_now(path, error) from None
+        except pa.ArrowNotImplementedError as error:
+            raise InvalidInput(
+                "file_invalid",
+                f"pyarrow can't read the input file {path!r} ({one_line(str(error))}), so nothing "
+                "was appended; write it again with other settings, such as the defaults of its "
+                "writer.",
             ) from None
-    return pa.table(columns), size
+        except pa.ArrowException as error:
+            if not stored(self.root, path):
+                raise unreadable_now(path, error) from None
+            raise damaged(path, one_line(str(error))) from None
+
+    def _tables(
+        self, source: pa.NativeFile, path: str, file: ParquetFile, piece: Groups
+    ) -> Iterator[pa.Table]:
+        data = _footer_of(source, path, file)
+        metadata = pq.read_metadata(
+            pa.BufferReader(file.footer.plain(data)), arrow_extensions_enabled=False
+        )
+        schema, groups = metadata.schema, range(piece.first, piece.end)
+        wide = [schema.column(i).physical_type == "INT96" for i in range(len(schema))]
+        large = max((file.footer.groups[i][2] for i in groups), default=0) > _AT_ONCE
+        options: dict[str, Any] = {
+            "metadata": metadata, "arrow_extensions_enabled": False, "pre_buffer": not large,
+            "buffer_size": max(1 << 16, _AT_ONCE // len(wide)) if large else 0,
+            "page_checksum_verification": True,
+        }  # fmt: skip
+        # Of times of 96 bits what is finer than a microsecond shows only in nanoseconds, which
+        # have no room for all of their years.
+        units = ("us", "ns") if any(wide) else ("us",)
+        reader, *finer = (
+            pq.ParquetFile(source, coerce_int96_timestamp_unit=unit, **options) for unit in units
+        )
+        check_structure(path, file.columns, reader.schema_arrow)
+        names = [schema.column(i).path for i, is_wide in enumerate(wide) if is_wide]
+        row = piece.row
+        for group in groups:
+            rows, size, _ = file.footer.groups[group]
+            most = max(1, min(_BATCH_ROWS, _BATCH * rows // max(1, size)))
+            how: dict[str, Any] = {"row_groups": [group], "batch_size": most}
+            again = finer[0].iter_batches(columns=names, **how) if finer else repeat(None)
+            end = row + rows
+            for found, fine in zip(reader.iter_batches(**how), again, strict=False):
+                numbers = np.arange(row, row + found.num_rows)
+                table = self._valued(found, file, fine)
+                yield table.append_column(SEQ, pa.array(ranks_of(piece.file, numbers)))
+                row += found.num_rows
+            if row != end:
+                raise damaged(
+                    path, f"row group {group} has {rows:,} rows by its footer, and others"
+                )
+
+    def _valued(
+        self, rows: pa.RecordBatch, file: ParquetFile, fine: pa.RecordBatch | None
+    ) -> pa.Table:
+        """Return rows in the types of their columns. Those with a value that its type does not keep
+        are marked with the first of these."""
+        own = {one["name"]: i for i, one in enumerate(file.columns)}
+        columns, faults = {}, dict[int, tuple[str, str]]()
+        for one in self.fields:
+            name = one["name"]
+            if name not in own or (kind := file.columns[own[name]]["type"]) == VOID:
+                columns[name] = pa.nulls(rows.num_rows, arrow_of(one["type"]))
+                continue
+            digits = fine.column(name) if fine is not None and name in fine.schema.names else None
+            columns[name], lost = kept_or_marked(
+                rows.column(own[name]), kind, one, file.footer, digits
+            )
+            for row, why in lost.items():
+                faults.setdefault(row, (name, why))
+        return pa.table({**columns, MALFORMED: marks_of(rows, faults)})
 
 
-def _arrow(one: Field) -> pa.DataType:
-    return to_arrow([one]).field(0).type
+def _footer_of(source: pa.NativeFile, path: str, file: ParquetFile) -> bytes:
+    """Return the bytes of a footer. Raises UnreadableFile if they are not those that were
+    checked."""
+    with suppress(WrongFooter):
+        data, _ = footer_bytes(source)
+        if digest_of(data) == file.footer.digest:
+            return data
+    raise UnreadableFile(
+        "input_in_motion",
+        f"the input file {path!r} changed while it was read, so nothing was appended; append it "
+        "again once nobody writes to it.",
+    )
+
+
+def parquet_values(inputs: Inputs, most: int) -> ParquetValues:
+    """Return how to read the rows of Parquet files, whose footers were looked at. `most`: about so
+    many bytes of a file one process reads.
+
+    Raises InvalidInput as `parquet_fields`.
+    """
+    fields, files = parquet_fields(inputs)
+    pieces = []
+    for number, file in enumerate(files):
+        sizes = [stored for _, _, stored in file.footer.groups]
+        row = 0
+        for part in grouped(range(len(sizes)), sizes, most):
+            weight = sum(sizes[i] for i in part)
+            pieces.append(Groups(number, part[0], part[-1] + 1, row, weight))
+            row += sum(file.footer.groups[i][0] for i in part)
+    paths = tuple(file.path for file in inputs.files)
+    return ParquetValues(inputs.root, paths, files, fields, pieces)

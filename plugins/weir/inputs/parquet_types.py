@@ -189,6 +189,10 @@ def _map(node: _Node) -> Any:
     if more or entry.repetition != _REPEATED or len(entry.children) != 2:
         raise _Unsupported("is a map that does not follow the rules of Parquet; write it again")
     key, value = entry.children
+    if key.repetition != _REQUIRED:
+        raise _Unsupported(
+            "is a map whose keys may be null, which pyarrow can't read; write it again"
+        )
     return {
         "type": "map",
         "keyType": _column(key),

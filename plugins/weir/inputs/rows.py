@@ -1,7 +1,7 @@
-"""The rows of input files in this process, each with its rank."""
+"""The rows of input files, in pieces that any process reads."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,22 +12,56 @@ from weir.inputs.files import ROW_BITS
 from weir.kernel.rejected import FAULT, ROW
 from weir.model.schema import Field
 
-# Bytes of files that one process reads, and of what they have when they are not compressed.
-MOST_BYTES, MOST_PLAIN = 256 << 20, 1 << 30
-
+MOST_BYTES = 256 << 20  # of files that one process reads
 # A row, and what is wrong with it: the column, the text and the type of its first value.
 Bad = tuple[str, str | None, str | None, str | None]
-_MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
+# What `_weir_malformed` has of a row that does not fit.
+MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of files, in the order of their ranks. `fields`: their columns, of which some may
-    have no type yet; `tables`: the rows with their ranks (`_weir_seq`), and marks of those that do
-    not fit (`_weir_malformed`)."""
+class Piece(Protocol):
+    """A part of a file that one process reads."""
 
-    fields: list[Field]
-    tables: Iterable[pa.Table]
+    @property
+    def file(self) -> int:
+        """The index of the file."""
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes of the file it is."""
+
+
+T = TypeVar("T")
+# Calls a function with each of some pieces, here or elsewhere, and returns its answers.
+Run: TypeAlias = Callable[[Callable[[Any], str], Sequence[Any]], list[str]]
+
+
+class Values(Protocol):
+    """The rows of input files in the types of their columns. Processes may send it on."""
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """The parts of the files, in the order of their rows."""
+
+    @property
+    def fields(self) -> list[Field]:
+        """The columns, of which some may have no type yet."""
+
+    def tables(self, piece: Any) -> Iterator[pa.Table]:
+        """Yield the rows of a piece with their ranks (`_weir_seq`). Those that do not fit their
+        columns are marked (`_weir_malformed`)."""
+
+
+def grouped(items: Sequence[T], sizes: Iterable[int], most: int) -> list[list[T]]:
+    """Return items in groups that follow one another, each of at most so much, or of one item."""
+    groups, left = list[list[T]](), 0
+    for item, size in zip(items, sizes, strict=True):
+        if not groups or left < size:
+            groups.append([])
+            left = most
+        groups[-1].append(item)
+        left -= size
+    return groups
 
 
 def ranks_of(file: int, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -38,18 +72,9 @@ def ranks_of(file: int, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
 def marks_of(rows: Sequence[Bad | None]) -> pa.Array:
     """Return the marks of rows that do not fit, null of one that does."""
     names = (ROW, *FAULT)
-    return pa.array([one and dict(zip(names, one, strict=True)) for one in rows], _MARK)
+    return pa.array([one and dict(zip(names, one, strict=True)) for one in rows], MARK)
 
 
 def needs_spark(why: str) -> InvalidInput:
     """Return the error for files that only Spark appends."""
     return InvalidInput("ingest_needs_spark", f"{why}; {give(engine='spark')}.")
-
-
-def check_size(plain_bytes: int) -> None:
-    """Raise InvalidInput for more bytes than one process reads, uncompressed."""
-    if plain_bytes > MOST_PLAIN:
-        raise needs_spark(
-            f"the files have more than {MOST_PLAIN >> 20:,} MiB uncompressed, which is more than "
-            "one process reads"
-        )

@@ -1,15 +1,15 @@
-"""Text files as values in pieces, which one process reads, or many."""
+"""The rows of input files, whatever their format is and whoever reads them."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any
 
-from weir.inputs.csv_pieces import Piece, Run
-from weir.inputs.csv_rows import CsvValues, csv_values
+from weir.inputs.csv_rows import csv_values
 from weir.inputs.files import Inputs
-from weir.inputs.json_rows import JsonValues, json_values
+from weir.inputs.folder_columns import WithFolders, folder_columns
+from weir.inputs.json_rows import json_values
+from weir.inputs.parquet_rows import parquet_values
+from weir.inputs.rows import Run, Values
 from weir.model.schema import Field
-
-Values: TypeAlias = CsvValues | JsonValues
 
 
 def values_of(
@@ -19,15 +19,25 @@ def values_of(
     run: Run,
     most: int,
     *,
-    quarantine: bool,
+    quarantine: bool = False,
 ) -> Values:
-    """Return how to read the rows of csv or json files, each of which was looked at. The arguments
-    are those of `csv_values` and `json_values`, which say what is raised, too."""
+    """Return how to read the rows of files, with the columns that the names of their folders hold.
+    Columns that the stream has (`known`) keep its types, where files do not say them. `most`: about
+    so many bytes of a file one process reads; `quarantine`: as of `json_values`.
+
+    Raises InvalidInput that names what can't be read, or not unchanged.
+    """
+    values: Values
     if inputs.format == "csv":
-        return csv_values(inputs, known, say, run, most)
-    return json_values(inputs, known, say, run, most, quarantine=quarantine)
+        values = csv_values(inputs, known, say, run, most)
+    elif inputs.format == "json":
+        values = json_values(inputs, known, say, run, most, quarantine=quarantine)
+    else:
+        values = parquet_values(inputs, most)
+    folders = folder_columns(inputs, values.fields, known, say)
+    return values if folders is None else WithFolders(values, folders)
 
 
-def here(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
+def here(function: Callable[[Any], str], pieces: Sequence[Any]) -> list[str]:
     """Call a function with each piece in this process: a `Run`."""
     return list(map(function, pieces))

@@ -99,17 +99,22 @@ def not_kept(layout: Layout, table: pa.Table, ranks: Ranks) -> tuple[Mask, pa.Ta
     bad = np.zeros(table.num_rows, bool)
     if not faults:
         return bad, SCHEMA.empty_table()
+    bad[list(faults)] = True
+    return bad, _rejected(with_faults(table, faults), BAD_ROW, ranks[bad])
+
+
+def with_faults(table: pa.Table, faults: dict[int, tuple[str, str]]) -> dict[str, pa.Array]:
+    """Return, of rows by their numbers, the texts of them and their faults (`ROW`, `FAULT`).
+    `faults`: the column whose value does not fit, and what it is not."""
     rows = sorted(faults)
-    bad[rows] = True
-    columns, kinds = zip(*(faults[row] for row in rows), strict=True)
     texts, values = [], []
-    for row, column in zip(rows, columns, strict=True):
-        one = table.slice(row, 1)
-        texts.append(json.dumps(rows_of(one)[0], default=str, ensure_ascii=False))
-        values.append(str(rows_of(one.select([column]))[0][column])[:SHOWN])
-    parts = {ROW: texts, "column": columns, "text": values, "type": kinds}
-    arrays = {name: pa.array(values, pa.string()) for name, values in parts.items()}
-    return bad, _rejected(arrays, BAD_ROW, ranks[bad])
+    for row in rows:
+        one = rows_of(table.slice(row, 1))[0]
+        texts.append(json.dumps(one, default=str, ensure_ascii=False))
+        values.append(str(one[faults[row][0]])[:SHOWN])
+    columns, kinds = zip(*(faults[row] for row in rows), strict=True)
+    parts = {ROW: texts, **dict(zip(FAULT, (columns, values, kinds), strict=True))}
+    return {name: pa.array(values, pa.string()) for name, values in parts.items()}
 
 
 def without_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:

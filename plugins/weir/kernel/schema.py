@@ -3,7 +3,9 @@
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.errors import BadRows, InvalidInput
 from weir.model.names import shortened
@@ -43,6 +45,8 @@ _WITH_DEFAULT = _SIMPLE.keys() - {
 }  # Spark's vectorized reader fails for these ...
 _MOST_DIGITS = 18  # ... and for decimals of more
 UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_PLACES = (0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34)  # of bytes in such a text
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
@@ -138,9 +142,8 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
 def cast_column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """Return a column in the type of a field. Raises BadRows for a value that would change."""
     if column.type == UUID:
-        return pa.chunked_array(
-            [[value and str(value) for value in column.to_pylist()]], pa.string()
-        )
+        parts = [texts_of_uuids(chunk.storage) for chunk in column.chunks]
+        return pa.chunked_array(parts, pa.string())
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -157,6 +160,19 @@ def cast_column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             f"a value of column {field.name!r} can't be kept unchanged ({error}); round or cast "
             "the column first.",
         ) from None
+
+
+def texts_of_uuids(column: pa.FixedSizeBinaryArray) -> pa.StringArray:
+    """Return UUIDs, each of 16 bytes, as texts."""
+    count, there = len(column), column.is_valid()
+    data = np.frombuffer(column.buffers()[1], np.uint8)[16 * column.offset :][: 16 * count]
+    texts = np.full((count, 36), ord("-"), np.uint8)
+    for part, place in zip(range(16), _PLACES, strict=True):
+        high, low = np.divmod(data.reshape(count, 16)[:, part], 16)
+        texts[:, place], texts[:, place + 1] = _HEX[high], _HEX[low]
+    ends = np.arange(0, 36 * count + 1, 36, dtype=np.int32)
+    made = pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(texts))
+    return made if not column.null_count else pc.if_else(there, made, pa.scalar(None, pa.string()))
 
 
 def _column(field: Field) -> pa.DataType:

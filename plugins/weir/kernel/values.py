@@ -16,7 +16,7 @@ _DAY = 86_400_000_000  # microseconds
 _ERA = 146_097  # days of 400 years
 _FIRST, _LAST = date.min.toordinal(), date.max.toordinal()
 _EPOCH = date(1970, 1, 1).toordinal()
-_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _column(column: pa.ChunkedArray) -> list[Any]:
-    if not _is_nested(column.type):
+    if not (_is_nested(column.type) or _is_finer(column.type)):
         try:
             return list(column.to_pylist())
         except (ValueError, OverflowError, pa.ArrowException):
@@ -44,14 +44,18 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
+def _is_finer(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind)) and kind.unit == "ns"
+
+
 def _converter(kind: pa.DataType) -> Callable[[Any], Any]:
     """Return what converts a scalar of a type that is not null."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return lambda s: s.as_buffer().to_pybytes().decode(errors="backslashreplace")
     if pa.types.is_date32(kind):
         return lambda s: _date(s.value)
-    if pa.types.is_timestamp(kind) and kind.unit in _US:
-        return lambda s: _moment(s.value * _US[kind.unit], aware=kind.tz is not None)
+    if pa.types.is_timestamp(kind):
+        return lambda s: _moment(s.value * _NS[kind.unit], aware=kind.tz is not None)
     if pa.types.is_map(kind):
         return _of_map(kind)
     if pa.types.is_struct(kind):
@@ -105,10 +109,11 @@ def _date(days: int) -> date | str:
     return f"{sign}{abs(year):04}-{there:%m-%d}"
 
 
-def _moment(clock: int, *, aware: bool) -> datetime | str:
+def _moment(nanoseconds: int, *, aware: bool) -> datetime | str:
+    clock, finer = divmod(nanoseconds, 1000)
     days, rest = divmod(clock, _DAY)
     day, time = _date(days), timedelta(microseconds=rest)
-    if isinstance(day, date):
+    if isinstance(day, date) and not finer:
         return datetime(day.year, day.month, day.day, tzinfo=UTC if aware else None) + time
-    shown = (datetime.min + time).time().isoformat()
-    return f"{day}T{shown}{'+00:00' if aware else ''}"
+    shown = (datetime.min + time).time().isoformat("microseconds" if finer else "auto")
+    return f"{day}T{shown}{f'{finer:03}' if finer else ''}{'+00:00' if aware else ''}"

@@ -43,7 +43,8 @@ def _read(root: str, path: str) -> int:
         return 2
     try:
         with source:
-            deque(pq.ParquetFile(source).iter_batches(), maxlen=0)
+            file = pq.ParquetFile(source, page_checksum_verification=True)
+            deque(file.iter_batches(), maxlen=0)
     except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's errors are among these
         print(str(error).strip().partition("\n")[0] or type(error).__name__)
         return 1

@@ -22,11 +22,11 @@ from weir.consumers.user_functions import load_function
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.schema import SEQ, Field, stored_name
 from weir.settings import Settings
-from weir.spark.base.conversion import spark_type
 from weir.spark.base.exact import quoted
 from weir.spark.base.keys import is_unusable
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps
+from weir.spark.base.stored_columns import spark_type
 
 HASH, CLOCK, VALUE, SOURCE = "_weir_hash", "_weir_clock", "_weir_value", "_weir_source"
 FAILED, REASON, PLACE = "_weir_failed", "_weir_reason", "_weir_place"

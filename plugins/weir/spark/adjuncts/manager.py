@@ -27,9 +27,9 @@ from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.spark.adjuncts.as_of import join_as_of
 from weir.spark.adjuncts.read import current_frame, history_frame
-from weir.spark.base.conversion import spark_type
 from weir.spark.base.exact import quoted
 from weir.spark.base.python_workers import with_own_code
+from weir.spark.base.stored_columns import spark_type
 from weir.spark.failures.lost_files import saying_why
 
 _HINTS = {"broadcast": "broadcast", "partitioned": "shuffle_hash"}

@@ -20,13 +20,12 @@ from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.stage import stage
-from weir.spark.base.session import check_classic
+from weir.spark.base.session import check_classic, private_session
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
-from weir.spark.inputs.csv_tasks import FromTasks
+from weir.spark.inputs.from_tasks import FromTasks, read_in_tasks
 from weir.spark.inputs.queries import queried
-from weir.spark.inputs.rows import read_inputs, reading_session
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,13 @@ class Appender:
         app, [opened] = self.installation, attempts
         quarantine = opened.on_bad_rows == "quarantine"
 
-        def rows() -> DataFrame | FromTasks:
+        def rows() -> FromTasks:
             check_classic(app.spark)
-            spark = reading_session(app.spark)
-            return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
+            spark = private_session(app.spark)
+            parallel = spark.sparkContext.defaultParallelism
+            return read_in_tasks(
+                spark, inputs, opened.fields, app.say, parallel, quarantine=quarantine
+            )
 
         with (
             saying_why(app.database, app.settings),

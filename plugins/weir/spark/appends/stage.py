@@ -31,7 +31,7 @@ from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps, segment_ordinal
 from weir.spark.base.session import active, is_connect
-from weir.spark.inputs.csv_tasks import FromTasks
+from weir.spark.inputs.from_tasks import FromTasks
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
@@ -86,6 +86,7 @@ def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
     """Return where rows come from. Tasks read them as they write them if Spark need not shuffle
     them."""
     if isinstance(rows, DataFrame):
+        check_user_columns(rows.columns)  # a column of its own would be taken for the rank
         frame, size = rows, None
     else:
         folders = len(attempt.segments) + 1
@@ -95,8 +96,6 @@ def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
         frame, size = rows.frame(), rows.bytes
     known = {SEQ, MALFORMED}
     fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
-    if SEQ not in frame.columns:
-        check_user_columns(frame.columns)  # the rank would replace a column of that name
     return _Source(frame, fields, size=size)
 
 

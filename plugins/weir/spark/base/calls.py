@@ -24,18 +24,6 @@ def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         yield from batch.column(0).to_pylist()
 
 
-def grouped(items: Sequence[T], sizes: Iterable[int], most: int) -> list[list[T]]:
-    """Return items in groups that follow one another, each of at most so much, or of one item."""
-    groups, left = list[list[T]](), 0
-    for item, size in zip(items, sizes, strict=True):
-        if not groups or left < size:
-            groups.append([])
-            left = most
-        groups[-1].append(item)
-        left -= size
-    return groups
-
-
 def divided(spark: SparkSession, items: Sequence[T], least: int) -> list[Sequence[T]]:
     """Return items in parts that follow one another: one for each task that may run at once, of at
     least so many."""

@@ -2,13 +2,13 @@
 one place where Spark's rows pass from these names to those that users know, and back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from weir.model.schema import Field, stored_name, without_metadata
-from weir.spark.base.conversion import spark_type
 from weir.spark.base.exact import quoted
 
 _DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")  # Spark's names
@@ -58,3 +58,9 @@ def _literal(kind: str, text: str) -> str:
     if kind == "timestamp":
         return f"TIMESTAMP {quoted_text}"
     return f"CAST({quoted_text} AS {spark_type(kind).simpleString()})"
+
+
+def spark_type(kind: Any) -> DataType:
+    """Return a type in Spark's JSON form as an object."""
+    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+    return StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType

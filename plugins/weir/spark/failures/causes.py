@@ -32,7 +32,7 @@ _NOT_THE_EVENTS_IN_JAVA = {
 _TRACEBACK = "Traceback (most recent call last):"
 # What Weir needs there; what a function of a program lacks is said by itself.
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|numpy|xxhash)\b.*")
-_OWN = re.compile(r"(weir\.errors\.\w+): (.*) \[(\w+)\]")  # an error of Weir, as Python prints it
+_OWN = re.compile(r"(weir(?:\.\w+)+): (.*) \[(\w+)\]")  # an error of Weir, as Python prints it
 _NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::|$)")
 # When this is off, Spark's error includes the exceptions from which another was raised.
 WHOLE_TRACEBACKS = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}

@@ -20,7 +20,7 @@ _NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException
                    "java.util.concurrent.TimeoutException"}  # fmt: skip
 # Java's answer would follow. Of a JVM that answers, each name without a dot is a package at least.
 _NO_ANSWER = re.compile(r"An error occurred while calling \S+|\w+ does not exist in the JVM")
-_MOST_SUSPECTS = 100  # files that are read again, one by one, if Spark does not say which failed
+_MOST_SUSPECTS = 100  # files that are read again, one by one, if nobody says which failed
 
 
 def first_cause(error: BaseException) -> str:
@@ -70,16 +70,16 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         file = file_of(error)
         if file is not None:
             suspects = [next((p for p in paths if file.endswith("/" + p)), file)]
-        elif format_ == "parquet" and _of_values(error):
+        elif format_ == "parquet" and _worker_ended(error):
             suspects = paths[:_MOST_SUSPECTS]
         else:
             raise
-        which = f"the input file {suspects[0]!r}"
-        if len(suspects) > 1:
-            which = f"one of the {len(paths)} input files"
         for one in suspects:
             if (damage := damage_of(root, one, format_)) is not None:
                 raise damaged(one, damage) from None
+        if file is None:
+            raise
+        which = f"the input file {suspects[0]!r}"
         if _is_final(error) and all(stored(root, one) for one in suspects):
             raise InvalidInput(
                 "file_invalid",
@@ -123,13 +123,10 @@ def condition_of(java: Any) -> str:
         return ""
 
 
-def _of_values(error: BaseException) -> bool:
-    """Return whether Spark failed at values of Parquet after it had left their file: it looks up
-    those of a dictionary where they are used, and names no file then."""
-    causes = list(causes_of(error))
-    if not causes or not _is_final(error):
-        return False
-    return any(".parquet." in str(at.getClassName()) for at in causes[-1].getStackTrace()[:3])
+def _worker_ended(error: BaseException) -> bool:
+    """Return whether a Python worker ended in the middle of a task: pyarrow ends its process at
+    some damaged files."""
+    return any("Python worker exited" in str(one.getMessage() or "") for one in causes_of(error))
 
 
 def _is_final(error: BaseException) -> bool:

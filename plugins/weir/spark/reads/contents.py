@@ -5,8 +5,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from weir.inputs.rows import grouped
 from weir.installation.opened import Installation
-from weir.spark.base.calls import called_in_tasks, grouped
+from weir.spark.base.calls import called_in_tasks
 from weir.verification.files import Reader, Seen, look_at
 from weir.verification.recorded import Columns, Commit, File, Unit
 from weir.verification.verify import Contents

@@ -6,8 +6,9 @@ from pyspark.sql import SparkSession
 
 from weir.controller.read_plan import FileSlice
 from weir.erasure.find import Each, Look, here
+from weir.inputs.rows import grouped
 from weir.settings import Settings
-from weir.spark.base.calls import called_in_tasks, grouped
+from weir.spark.base.calls import called_in_tasks
 from weir.spark.base.connect import for_workers
 from weir.warehouse.filesystem import only_by_jvm
 

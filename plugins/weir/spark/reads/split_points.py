@@ -23,6 +23,7 @@ from weir.arrow.read import by_schema
 from weir.controller.recent_files import Part, RecentFile, RecentFiles, recent_files
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
+from weir.inputs.rows import grouped
 from weir.kernel.matching import routing_keys
 from weir.kernel.row_hash import hashes_of_longs, hashes_of_texts
 from weir.kernel.schema import in_file, to_read
@@ -33,7 +34,7 @@ from weir.model.schema import CLOCK, SEQ
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotSegment, Load, first_step, split_points
 from weir.settings import Settings
-from weir.spark.base.calls import grouped, numbers, tasks_of
+from weir.spark.base.calls import numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import constant_array
 from weir.spark.base.session import private_session

@@ -1,20 +1,20 @@
-"""Text files that Spark's tasks read with the kernel, each some pieces of them."""
+"""Input files that Spark's tasks read with the kernel, each some pieces of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
-from weir.inputs.csv_pieces import Piece
 from weir.inputs.files import Inputs
-from weir.inputs.rows import MOST_BYTES
+from weir.inputs.rows import MOST_BYTES, Piece, grouped
 from weir.inputs.values import here, values_of
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
 from weir.model.schema import SEQ, Field
-from weir.spark.base.calls import called_in_tasks, grouped, numbers, tasks_of
+from weir.spark.base.calls import called_in_tasks, numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
 from weir.warehouse.filesystem import only_by_jvm
 
@@ -27,7 +27,7 @@ class FromTasks:
     """Rows that tasks of Spark read: `tasks` has a row for each of so many (`count`), and `read`
     makes the rows with their ranks (`_weir_seq`) and marks (`_weir_malformed`) of these. `fields`:
     the other columns; `bytes`: of the files, of which Spark knows nothing; `rows`: the rows, if
-    they are there already, because only the driver reaches the files, or with more columns."""
+    they are there already, because only the driver reaches the files."""
 
     tasks: DataFrame
     count: int
@@ -40,32 +40,37 @@ class FromTasks:
         """Return the rows as a DataFrame, each task's in their order."""
         if self.rows is not None:
             return self.rows
+        struct, read = struct_of(self.fields), self.read
+        names = struct.names  # Spark takes columns by their places
+
+        def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return (batch.select(names) for batch in read(batches))
+
         with with_own_code(self.tasks.sparkSession):
-            return self.tasks.mapInArrow(self.read, _struct(self.fields))
+            return self.tasks.mapInArrow(in_order, struct)
 
 
-def text_tasks(
+def read_in_tasks(
     spark: SparkSession,
     inputs: Inputs,
     known: list[Field] | None,
     say: Callable[[str], None],
     parallel: int,
     *,
-    quarantine: bool,
+    quarantine: bool = False,
 ) -> FromTasks:
-    """Return the rows of text files. Columns that the stream has (`known`) keep its types.
-    `parallel`: how many tasks may run at once; `quarantine`: as of `values_of`, which says what is
-    raised."""
-    sizes = [file.bytes for file in inputs.files]
-    most = max(LEAST, min(MOST, sum(sizes) // parallel))
+    """Return the rows of files. Columns that the stream has (`known`) keep its types. `parallel`:
+    how many tasks may run at once; `quarantine`: as of `values_of`, which says what is raised."""
+    size = sum(file.bytes for file in inputs.files)
+    most = max(LEAST, min(MOST, size // parallel))
     if only_by_jvm(inputs.root):
-        return _by_driver(spark, inputs, known, say, quarantine)
+        return _by_driver(spark, inputs, known, say, size, quarantine)
 
-    def run(function: Callable[[Piece], str], pieces: Sequence[Piece]) -> list[str]:
-        return called_in_tasks(spark, function, _groups(pieces, sizes, most))
+    def run(function: Callable[[Any], str], pieces: Sequence[Any]) -> list[str]:
+        return called_in_tasks(spark, function, _groups(pieces, most))
 
     values = values_of(inputs, known, say, run, most, quarantine=quarantine)
-    groups = _groups(values.pieces, sizes, most)
+    groups = _groups(values.pieces, most)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for task in numbers(batches):
@@ -73,8 +78,7 @@ def text_tasks(
                 for table in values.tables(piece):
                     yield from table.to_batches()
 
-    tasks = tasks_of(spark, len(groups))
-    return FromTasks(tasks, len(groups), read, values.fields, sum(sizes))
+    return FromTasks(tasks_of(spark, len(groups)), len(groups), read, values.fields, size)
 
 
 def _by_driver(
@@ -82,32 +86,31 @@ def _by_driver(
     inputs: Inputs,
     known: list[Field] | None,
     say: Callable[[str], None],
+    size: int,
     quarantine: bool,
 ) -> FromTasks:
-    size = sum(file.bytes for file in inputs.files)
     if size > MOST_BYTES:
         raise InvalidInput(
             "location_not_usable",
             f"{inputs.root!r} can't be opened by Python on Spark's executors, and the driver reads "
-            f"at most {MOST_BYTES:,} bytes of text files; install Hadoop's libhdfs there.",
+            f"at most {MOST_BYTES:,} bytes of files; install Hadoop's libhdfs there.",
         )
     values = values_of(inputs, known, say, here, MOST_BYTES, quarantine=quarantine)
     tables = [table for piece in values.pieces for table in values.tables(piece)]
-    struct = _struct(values.fields)
-    rows = spark.createDataFrame(pa.concat_tables(tables), struct) if tables else None
-    if rows is None:
-        rows = spark.createDataFrame([], struct)
+    struct = struct_of(values.fields)
+    whole = [table.select(struct.names) for table in tables]
+    given: Any = pa.concat_tables(whole) if whole else []
+    rows = spark.createDataFrame(given, struct)
     return FromTasks(rows, 1, iter, values.fields, size, rows)
 
 
-def _groups(pieces: Sequence[Piece], sizes: Sequence[int], most: int) -> list[list[Piece]]:
+def _groups(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
     """Return the pieces of each task, which follow one another."""
-    ends = (sizes[piece.file] if piece.end is None else piece.end for piece in pieces)
-    weights = [end - piece.start + OPENING for end, piece in zip(ends, pieces, strict=True)]
-    return grouped(pieces, weights, most)
+    return grouped(pieces, [piece.bytes + OPENING for piece in pieces], most)
 
 
-def _struct(fields: Sequence[Field]) -> StructType:
+def struct_of(fields: Sequence[Field]) -> StructType:
+    """Return the columns of rows with their ranks and marks as Spark has them."""
     marks = [{"name": name, "type": "string", "nullable": True, "metadata": {}}
              for name in (ROW, *FAULT)]  # fmt: skip
     more = [(SEQ, "long"), (MALFORMED, {"type": "struct", "fields": marks})]
