@@ -54,14 +54,14 @@ def facts(weir: Installation, stream: StreamName) -> Any:
     return list(map(tuple, files)), sums, schema.dtypes, repr(rows), repr(rejected)
 
 
-@pytest.mark.parametrize("case", only(*CASES, of=[*CASES, "parquet shuffled"]))
+@pytest.mark.parametrize("case", only(*CASES, of=[*CASES, "json shuffled", "parquet shuffled"]))
 def test_both_engines_append_the_same(
     weir: Installation, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if case == "parquet shuffled":  # so that rows pass Spark on their way to the kernel
+    if case.endswith(" shuffled"):  # so that rows pass Spark on their way to the kernel
         monkeypatch.setattr(stage, "MANY_FILES", 0)
         monkeypatch.setattr(stage, "SMALL_FILE", 1 << 30)
-        case = "parquet"
+        case = case.removesuffix(" shuffled")
     folder, create, options = Path(weir.input), dict[str, Any](), dict[str, Any]()
     create = {"on_bad_rows": "quarantine", "on_missing_key": "quarantine"}
     if case == "guessed":

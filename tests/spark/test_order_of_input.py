@@ -13,11 +13,12 @@ import pytest
 
 from tests.raises import raises
 from tests.released import only
-from tests.spark.installation import Installation, setting
+from tests.spark.installation import Installation
 from weir.inputs.files import find_inputs
 from weir.kernel.attempt import Attempt
 from weir.spark.appends import stage
 from weir.spark.inputs import from_tasks
+from weir.spark.inputs.from_tasks import read_in_tasks
 
 KEYS = 40
 # In the order given: neither that of the names nor that of the sizes.
@@ -54,9 +55,8 @@ def assert_input_order(events: pd.DataFrame, sizes: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("format_", only("json", of=["parquet", "csv", "json"]))
-@pytest.mark.parametrize("split", only("1m", of=["128m", "1m"]))
 def test_files_of_very_different_size_are_read_in_the_order_given(
-    weir: Installation, format_: str, split: str, monkeypatch: pytest.MonkeyPatch
+    weir: Installation, format_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = weir.create(segments=3)
     root = Path(weir.input)
@@ -64,11 +64,9 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
     monkeypatch.setattr(from_tasks, "MOST", 1 << 20)
     paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
-    with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
-        rows = from_tasks.read_in_tasks(weir.spark, inputs, None, print, quarantine=False)
-        tasks = rows.tasks.rdd.getNumPartitions()
-        assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
-        weir.appender.append_files(stream, inputs)
+    tasks = read_in_tasks(weir.spark, inputs, None, weir.said.append, 4).count
+    assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
+    weir.appender.append_files(stream, inputs)
     facts = weir.check(stream)
     assert_input_order(facts, list(SIZES.values()))
     for order in ("segment", "stream"):

@@ -71,10 +71,9 @@ def pieces_of(files: Json, sizes: Sequence[int], most: int) -> list[Piece]:
         if size <= most or compression_at(files.root, files.paths[file]):
             pieces.append(Piece(file, size))
             continue
-        starts = range(0, size, most)
         pieces += [
             Piece(file, min(most, size - at), at, at + most if at + most < size else None)
-            for at in starts
+            for at in range(0, size, most)
         ]
     return pieces
 

@@ -13,11 +13,10 @@ from weir.kernel.rejected import FAULT, ROW
 from weir.model.schema import Field
 
 MOST_BYTES = 256 << 20  # of files that one process reads
-# What `_weir_malformed` has of a row that does not fit.
-MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
-
 # A row, and what is wrong with it: the column, the text and the type of its first value.
 Bad = tuple[str, str | None, str | None, str | None]
+# What `_weir_malformed` has of a row that does not fit.
+MARK = pa.struct([(name, pa.string()) for name in (ROW, *FAULT)])
 
 
 class Piece(Protocol):

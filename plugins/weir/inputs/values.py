@@ -19,7 +19,7 @@ def values_of(
     run: Run,
     most: int,
     *,
-    quarantine: bool,
+    quarantine: bool = False,
 ) -> Values:
     """Return how to read the rows of files, with the columns that the names of their folders hold.
     Columns that the stream has (`known`) keep its types, where files do not say them. `most`: about

@@ -64,8 +64,11 @@ class Appender:
 
         def rows() -> FromTasks:
             check_classic(app.spark)
-            spark = private_session(app.spark)  # no setting of a cluster changes what is read
-            return read_in_tasks(spark, inputs, opened.fields, app.say, quarantine=quarantine)
+            spark = private_session(app.spark)
+            parallel = spark.sparkContext.defaultParallelism
+            return read_in_tasks(
+                spark, inputs, opened.fields, app.say, parallel, quarantine=quarantine
+            )
 
         with (
             saying_why(app.database, app.settings),

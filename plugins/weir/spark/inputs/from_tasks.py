@@ -27,7 +27,7 @@ class FromTasks:
     """Rows that tasks of Spark read: `tasks` has a row for each of so many (`count`), and `read`
     makes the rows with their ranks (`_weir_seq`) and marks (`_weir_malformed`) of these. `fields`:
     the other columns; `bytes`: of the files, of which Spark knows nothing; `rows`: the rows, if
-    they are there already, because only the driver reaches the files, or Spark reads them."""
+    they are there already, because only the driver reaches the files."""
 
     tasks: DataFrame
     count: int
@@ -56,11 +56,10 @@ def read_in_tasks(
     known: list[Field] | None,
     say: Callable[[str], None],
     *,
-    quarantine: bool,
+    quarantine: bool = False,
 ) -> FromTasks:
-    """Return the rows of files with their ranks, one contiguous range of ranks per task. Columns
-    that the stream has (`known`) keep its types. `quarantine`: as of `values_of`, which says what
-    is raised."""
+    """Return the rows of files. Columns that the stream has (`known`) keep its types. `parallel`:
+    how many tasks may run at once; `quarantine`: as of `values_of`, which says what is raised."""
     size = sum(file.bytes for file in inputs.files)
     most = max(LEAST, min(MOST, size // spark.sparkContext.defaultParallelism))
     if only_by_jvm(inputs.root):
