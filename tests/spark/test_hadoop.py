@@ -131,7 +131,7 @@ def test_the_driver_reads_parquet_where_only_a_jvm_reaches_the_files(
     [event] = weir.frame(stream).collect()
     assert (event.k, event.deep.x, event.dt) == ("a", [1], "1")
     monkeypatch.setattr(from_tasks, "MOST_BYTES", 100)
-    with raises("location_not_usable csv Parquet libhdfs"):
+    with raises("location_not_usable files libhdfs"):
         weir.ingest(stream, ["dt=1"], again="large")
 
 

@@ -55,13 +55,14 @@ def read_in_tasks(
     inputs: Inputs,
     known: list[Field] | None,
     say: Callable[[str], None],
+    parallel: int,
     *,
     quarantine: bool = False,
 ) -> FromTasks:
     """Return the rows of files. Columns that the stream has (`known`) keep its types. `parallel`:
     how many tasks may run at once; `quarantine`: as of `values_of`, which says what is raised."""
     size = sum(file.bytes for file in inputs.files)
-    most = max(LEAST, min(MOST, size // spark.sparkContext.defaultParallelism))
+    most = max(LEAST, min(MOST, size // parallel))
     if only_by_jvm(inputs.root):
         return _by_driver(spark, inputs, known, say, size, quarantine)
 
