@@ -88,10 +88,14 @@ def _read(text: bytes, found: Objects) -> Objects:
     escaped = "\\ud" in plain or "\\uD" in plain  # maybe half a character
     lines = re.split("\r\n?|\n", plain) if "\r" in plain else plain.split("\n")
     for line in lines:
-        if not careful and not (escaped and "\\u" in line) and not _maybe_deep(line):
+        if not careful and not _maybe_deep(line):
             try:
                 value, end = _scan(line, 0)
-                if end == len(line) and type(value) is dict:
+                if (
+                    end == len(line)
+                    and type(value) is dict
+                    and not (escaped and _may_have_halves(value))
+                ):
                     number = found.count
                     found.rows.append(value)
                     found.texts.append(line)
@@ -169,7 +173,7 @@ def _values(found: Objects, text: str) -> list[dict[str, Any]] | None:
         return None
     if end < len(whole) or not all(type(one) is dict for one in values):
         return None
-    if "\\u" in whole and _SURROGATE.search(written(values)):
+    if _may_have_halves(values) and _SURROGATE.search(written(values)):
         return None
     objects: list[dict[str, Any]] = values
     return objects
@@ -189,6 +193,11 @@ _decoder: Any = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=Number, parse_int=Number, parse_constant=Number
 )
 _scan = _decoder.scan_once
+
+
+def _may_have_halves(value: Any) -> bool:
+    """Return whether a text may have half a character, which Python shows by its number."""
+    return "\\ud" in repr(value)
 
 
 def _maybe_deep(text: str) -> bool:
