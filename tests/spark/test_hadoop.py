@@ -115,7 +115,7 @@ def test_files_are_appended_read_truncated_and_deleted(
     check_disk(weir, tmp_path)
 
 
-def test_the_driver_reads_parquet_where_only_a_jvm_reaches_the_files(
+def test_the_driver_reads_files_where_only_a_jvm_reaches_them(
     weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = pa.table({
@@ -130,6 +130,8 @@ def test_the_driver_reads_parquet_where_only_a_jvm_reaches_the_files(
     assert (done.events, done.rejected) == (1, 1)
     [event] = weir.frame(stream).collect()
     assert (event.k, event.deep.x, event.dt) == ("a", [1], "1")
+    (tmp_path / "input/y.json").write_text('{"k":"c","deep":{"x":[2]}}\n')
+    assert weir.ingest(stream, ["y.json"], "json").events == 1
     monkeypatch.setattr(from_tasks, "MOST_BYTES", 100)
     with raises("location_not_usable files libhdfs"):
         weir.ingest(stream, ["dt=1"], again="large")
