@@ -24,7 +24,8 @@ def stored_schema(fields: Sequence[Field]) -> StructType:
     does not have a column, Spark makes it null, or what the metadata says."""
     found = []
     for field in without_metadata(list(fields)):
-        if name := stored_name(field):
+        name = stored_name(field)
+        if name or "stored" not in field:  # a column may have an empty name
             metadata = {}
             if "default" in field:
                 metadata = dict.fromkeys(_DEFAULTS, _literal(field["type"], field["default"]))
@@ -38,7 +39,8 @@ def named_columns(fields: Sequence[Field]) -> list[Column]:
     found = []
     for field in without_metadata(list(fields)):
         name = stored_name(field)
-        column = quoted([name])[0] if name else F.lit(None).cast(spark_type(field["type"]))
+        there = name or "stored" not in field
+        column = quoted([name])[0] if there else F.lit(None).cast(spark_type(field["type"]))
         found.append(column.alias(field["name"], metadata=field["metadata"]))
     return found
 
