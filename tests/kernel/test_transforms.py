@@ -17,6 +17,7 @@ FAILS = object()  # a row of which a transform makes nothing
 NOON = datetime(2024, 2, 29, 12, 30, 15, 500_000, tzinfo=UTC)
 TIMES = pa.array([NOON, None, datetime(1969, 12, 31, 23, tzinfo=UTC)], pa.timestamp("us", "UTC"))
 DAYS = pa.array([date(2024, 2, 29), None, date(1969, 12, 31)])
+FAR = pa.array([200_000_000, -200_000_000], pa.date32())
 MOMENTS = pa.array(["2024-02-29 12:30:15.5", "1969-12-31T23:00:00Z", "2023-02-29", "noon", None])
 SPACED = " A\u0301ß "
 AMOUNTS = pa.array([Decimal("1.50"), Decimal("-0.05"), None], pa.decimal128(9, 2))
@@ -53,6 +54,12 @@ CASES: list[tuple[str, pa.Array, pa.DataType, list[Any]]] = [
     ("date(a)", DAYS, pa.date32(), [date(2024, 2, 29), None, date(1969, 12, 31)]),
     ("date(a)", MOMENTS, pa.date32(),
      [date(2024, 2, 29), date(1969, 12, 31), FAILS, FAILS, None]),
+    ("date(a)", pa.array(["2024-02-29T23:30:00-05:00", "9999-12-31", " 1850-03-01 "]), pa.date32(),
+     [date(2024, 2, 29), date(9999, 12, 31), date(1850, 3, 1)]),
+    ("day(a)", pa.array(["2024-02-29T23:30:00-05:00"]), pa.int32(), [29]),
+    ("hour(a)", pa.array(["2024-02-29T23:30:00-05:00"]), pa.int32(), [4]),
+    ("timestamp(a)", FAR, pa.timestamp("us", "UTC"), [FAILS, FAILS]),
+    ("hour(a)", FAR, pa.int32(), [FAILS, FAILS]),
     ("timestamp(a)", MOMENTS, pa.timestamp("us", "UTC"),
      [NOON, datetime(1969, 12, 31, 23, tzinfo=UTC), FAILS, FAILS, None]),
     ("timestamp(a)", DAYS, pa.timestamp("us", "UTC"),
@@ -117,6 +124,7 @@ def test_a_transform_makes_values_of_a_type_and_says_which_rows_fail(
         ("bucket(1000001, a)", pa.array([7]), "1000001 1,000,000"),
         ("substring(a, 0, 1)", pa.array(["x"]), "0 1"),
         ("cast(a AS int)", DAYS, "date int"),
+        ("cast(a AS int, b int)", DAYS, "int, b int"),
         ("cast(a AS binary)", pa.array(["x"]), "string binary"),
         ("cast(a AS array<int>)", pa.array(["x"]), "array"),
         ("cast(a AS nothing)", pa.array(["x"]), "nothing"),
@@ -151,6 +159,8 @@ NAN = float("nan")
 ROWS = pa.table({
     "n": pa.array([1, 2, None], pa.int32()), "f": [1.5, NAN, None], "s": ["x", "2", None],
     "d": [date(2024, 1, 31), date(2024, 2, 1), None], "t": pa.array([True, False, None]),
+    "u": pa.array([datetime(2024, 1, 31), datetime(9999, 12, 31), None], pa.timestamp("us")),
+    "w": pa.array([200_000_000, -200_000_000, None], pa.date32()), "z": pa.nulls(3),
     "e": pa.array([Decimal("1.5"), Decimal("2.0"), None], pa.decimal128(9, 1)),
 })  # fmt: skip
 
@@ -167,6 +177,10 @@ ROWS = pa.table({
         ("s LIKE '_'", [True, True, None]),
         ("d >= '2024-02-01'", [False, True, None]),
         ("d < TIMESTAMP '2024-01-31 00:00:01'", [True, False, None]),
+        ("d = '9999-12-31' OR d < date '9999-12-31'", [True, True, None]),
+        ("u < TIMESTAMP '2024-01-31 00:00:01'", [True, False, None]),
+        ("u < w", [True, False, None]),
+        ("z = z OR z < n", [None, None, None]),
         ("f > 100", [False, True, None]),
         ("f = f", [True, True, None]),
         ("t", [True, False, None]),

@@ -11,6 +11,7 @@ _BY = {
     ">=": pc.greater_equal,
 }  # fmt: skip
 _WHOLE = pa.int64()
+FARTHEST_DAY = 106_751_991  # from 1970 on, of those that microseconds in 64 bits reach
 
 
 def compared(sign: str, left: Any, right: Any) -> pa.ChunkedArray:
@@ -35,6 +36,9 @@ def compared(sign: str, left: Any, right: Any) -> pa.ChunkedArray:
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     kinds = left.type, right.type
+    if any(map(pa.types.is_null, kinds)):  # no value has shown the type of a column
+        kind = next((one for one in kinds if not pa.types.is_null(one)), pa.bool_())
+        return _alike(left.cast(kind), right.cast(kind))
     if kinds[0] == kinds[1]:
         if pa.types.is_nested(kinds[0]) or pa.types.is_binary(kinds[0]):
             raise TypeError
@@ -46,7 +50,7 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
         if all(map(pa.types.is_timestamp, kinds)):  # one of a zone, the other of none
             raise TypeError
         wide = next(kind for kind in kinds if pa.types.is_timestamp(kind))
-        return _cast(left, wide), _cast(right, wide)
+        return _as_moment(left, wide), _as_moment(right, wide)
     raise TypeError
 
 
@@ -68,3 +72,14 @@ def _cast(given: Any, wide: pa.DataType) -> Any:
     if pa.types.is_decimal(wide) and pa.types.is_integer(given.type):
         given = given.cast(_WHOLE).cast(pa.decimal128(19, 0))
     return given.cast(wide, safe=not pa.types.is_floating(wide))
+
+
+def _as_moment(given: Any, kind: pa.DataType) -> Any:
+    """Return times, or midnights of dates, of which those that are too far are the farthest."""
+    if pa.types.is_timestamp(given.type):
+        return given
+    days = given.cast(pa.int32()).cast(_WHOLE)
+    near = pc.less_equal(pc.abs(days), FARTHEST_DAY)
+    micros = pc.multiply(pc.if_else(near, days, 0), 86_400_000_000)
+    far = pc.if_else(pc.greater(days, 0), (1 << 63) - 1, -(1 << 63))
+    return pc.if_else(near, micros, far).cast(kind)

@@ -56,7 +56,7 @@ def times_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     elif pa.types.is_decimal(kind):
         found = pa.chunked_array([[_of_decimal(v) for v in column.to_pylist()]], pa.int64())
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        found = _of_texts(column.cast(pa.string()))
+        found = times_of_texts(column.cast(pa.string()))
     else:
         raise TypeError(f"{kind} is no time")  # the caller has checked it
     inside = pc.and_(pc.greater_equal(found, FIRST), pc.less(found, PAST))
@@ -75,14 +75,15 @@ def _of_decimal(value: Decimal | None) -> int | None:
         return int(value * SECOND)
 
 
-def _of_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the times of texts: all at once, if each that has the form of one is one."""
+def times_of_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the times of texts, up to the year 9999, in microseconds; null for a text that is
+    none."""
     texts = pc.utf8_trim(column, " ")
     is_time = pc.match_substring_regex(texts, rf"\A(?:{TEXT})\z")
     is_time = pc.and_(is_time, pc.invert(pc.starts_with(texts, "0000")))  # a year of Arrow's alone
     texts = pc.if_else(is_time, texts, pa.scalar(None, pa.string()))
     zoned = pc.match_substring_regex(texts, r"(Z|[+-][0-9]{2}:[0-9]{2})\z")
-    try:
+    try:  # all at once, if each that has the form of a time is one
         parts = [
             pc.if_else(mask, texts, pa.scalar(None, pa.string()))
             .cast(pa.timestamp("us", zone))

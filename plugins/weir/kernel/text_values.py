@@ -120,10 +120,8 @@ def _approximate(plain: Texts, kind: str, guessed: bool) -> Texts:
         if not pc.any(rest).as_py():
             return found
         others = _by_digits(plain.filter(rest), wanted, guessed)
-        whole = pc.replace_with_mask(
-            found.combine_chunks(), rest.combine_chunks(), others.combine_chunks()
-        )
-        return pa.chunked_array([whole])
+        parts = (one.combine_chunks() for one in (found, rest, others))
+        return pa.chunked_array([pc.replace_with_mask(*parts)])
     except pa.ArrowInvalid:
         return _by_digits(plain, wanted, guessed)
 

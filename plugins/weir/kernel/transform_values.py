@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import InvalidInput
-from weir.kernel.event_time import times_of
+from weir.kernel.comparisons import FARTHEST_DAY
+from weir.kernel.event_time import times_of, times_of_texts
 from weir.kernel.key_texts import as_texts
 from weir.kernel.row_hash import hashes_of_texts
 from weir.kernel.schema import from_arrow, to_arrow
@@ -23,7 +24,7 @@ Mask: TypeAlias = pa.ChunkedArray
 _NAMED = {"int": "int", "bigint": "bigint", "string": "string"}
 _PARTS = {"year": pc.year, "month": pc.month, "day": pc.day, "hour": pc.hour, "minute": pc.minute}
 _MOST_BUCKETS, _LONGEST_TEXT = 1_000_000, 1_000_000
-INSTANT, _LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
+INSTANT, _LOCAL, _DAY = pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()
 
 
 class Unfit(Exception):
@@ -98,9 +99,11 @@ def texts_of(of: Values) -> Values:
 
 
 def _cast(of: Values, written: str) -> Outcome:
-    [field] = declared_columns(f"value {written}", "type")
-    kind = field["type"]
-    wanted = to_arrow([field]).field(0).type
+    fields = declared_columns(f"value {written}", "type")
+    if len(fields) > 1:
+        raise Unfit(f"{written} is no type")
+    kind = fields[0]["type"]
+    wanted = to_arrow(fields).field(0).type
     if of.type == wanted:
         return Outcome(of)
     if wanted == pa.string():
@@ -124,11 +127,11 @@ def _checked(given: Values, found: Values) -> Outcome:
 
 
 def _as_time(of: Values, *, whole_days: bool) -> Outcome:
-    if pa.types.is_date32(of.type) or pa.types.is_timestamp(of.type):
-        if pa.types.is_timestamp(of.type):
-            return Outcome(of.cast(_LOCAL))
-        return Outcome(of if whole_days else of.cast(_LOCAL))
-    if pa.types.is_string(of.type):
+    if pa.types.is_timestamp(of.type):
+        return Outcome(of.cast(_LOCAL))
+    if pa.types.is_date32(of.type) or pa.types.is_string(of.type):
+        if whole_days:
+            return day(of)
         found = instant(of)
         return Outcome(found.values.cast(_LOCAL), found.failed)
     raise Unfit(f"{shown(of.type)} is no time")
@@ -143,19 +146,24 @@ def day(of: Values, written: str = "") -> Outcome:
         raise Unfit(f"{shown(of.type)} is no date")
     if written:
         return _checked(of, value(of, "date", TextOptions(date_format=written)))
-    found = times_of(of).cast(_LOCAL)
-    return _checked(of, pc.floor_temporal(found, unit="day").cast(pa.date32()))
+    is_time = pc.is_valid(times_of_texts(of))
+    written = pc.utf8_slice_codeunits(pc.utf8_trim(of, " "), 0, 10)  # whatever the zone
+    return _checked(of, pc.if_else(is_time, written, pa.scalar(None, pa.string())).cast(_DAY))
 
 
 def instant(of: Values, written: str = "") -> Outcome:
     if pa.types.is_timestamp(of.type) and not written:
         return Outcome(of)
     if pa.types.is_date32(of.type) and not written:
-        return Outcome(of.cast(_LOCAL).cast(INSTANT))
+        near = pc.less_equal(pc.abs(of.cast(pa.int32()).cast(pa.int64())), FARTHEST_DAY)
+        kept = pc.if_else(near, of, pa.scalar(None, _DAY))
+        return _checked(of, kept.cast(_LOCAL).cast(INSTANT))
     if written:
         if not pa.types.is_string(of.type):
             raise Unfit(f"a format is that of texts, and not of {shown(of.type)}")
         return _checked(of, value(of, "timestamp", TextOptions(timestamp_format=written)))
+    if pa.types.is_string(of.type):
+        return _checked(of, times_of_texts(of).cast(INSTANT))
     try:
         return _checked(of, times_of(of).cast(INSTANT))
     except TypeError:

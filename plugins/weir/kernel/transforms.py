@@ -250,8 +250,10 @@ def _scalar(constant: Constant, kind: pa.DataType | None = None) -> pa.Scalar:
     that is no date or time where one is needed."""
     given = constant.value
     wanted: pa.DataType | None = None
-    if constant.kind:
-        wanted = pa.date32() if constant.kind == "date" else INSTANT
+    if constant.kind == "date":
+        wanted = pa.date32()
+    elif constant.kind:  # a column of times without a zone is compared with one of its kind
+        wanted = kind if kind is not None and pa.types.is_timestamp(kind) else INSTANT
     elif isinstance(given, str) and kind is not None:
         is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
         wanted = kind if is_time else None
