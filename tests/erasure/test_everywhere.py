@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg2
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -28,7 +29,10 @@ from weir.erasure import outputs
 from weir.erasure.asked import masked
 from weir.erasure.certificate import sign_waiting
 from weir.erasure.everywhere import Everywhere, Wanted
+from weir.erasure.find import where
+from weir.errors import InvalidInput
 from weir.history.job_runs import RunId
+from weir.kernel.schema import from_arrow
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.operations.action import Job
@@ -408,3 +412,13 @@ def test_erasures_at_once_bring_back_no_row_of_an_output(
 )
 def test_no_value_of_a_condition_is_recorded(condition: str, kept: str) -> None:
     assert masked(condition) == kept
+
+
+@pytest.mark.parametrize(
+    "condition", ["who = Ann", "who = Ann Lee", "who = Ann.Lee", "who = `Ann Lee`", "who = Ann()"]
+)
+def test_a_value_without_quotes_is_no_part_of_the_sentence(condition: str) -> None:
+    fields = from_arrow(pa.schema({"who": pa.string(), "n": pa.int64()}))
+    with pytest.raises(InvalidInput, match="condition") as error:
+        where(condition, fields)
+    assert not re.search("Ann|Lee", str(error.value))

@@ -8,9 +8,10 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.transform_nodes import WORDS
-from weir.model.transforms import condition_of, constants_of
+from weir.model.transforms import TRANSFORMS, condition_of, constants_of
 
 _WORD = re.compile(rf"\b({'|'.join(sorted(WORDS))})\b", re.IGNORECASE)
+_PATH = re.compile(r"(?:\s*\.\s*(?:\w+|`[^`]+`))*")  # of fields, after a column
 COST = {"n": 1 << 14, "r": 8, "p": 1}  # 16 MiB and 40 ms per key: to try all keys takes long
 
 
@@ -29,17 +30,37 @@ def is_asked(asked: dict[str, Any], keys: Sequence[str], condition: str) -> bool
     return all(hash_of_key(key, salt) in hashes for key in keys)  # mostly not even the first one
 
 
-def masked(condition: str) -> str:
-    """Return a condition with ? for each of its values. Of one that can't be understood, nobody
-    knows what is a value: only the words that conditions consist of are left."""
+def masked(condition: str, columns: Sequence[str] | None = None) -> str:
+    """Return a condition with ? for each of its values, and for names of what is none of the
+    columns: a value without its quotes. Of one that can't be understood, nobody knows what is a
+    value: only the words that conditions consist of are left."""
     try:
-        condition_of(condition, "condition")
+        names = condition_of(condition, "condition").places
     except InvalidInput:
         parts = (one.strip() for one in _WORD.split(condition))
         return " ".join(one if _WORD.fullmatch(one) else "?" for one in parts if one)
-    for begin, end in reversed(constants_of(condition)):
+    places = constants_of(condition)
+    if columns is not None:
+        known = {one.lower() for one in columns}
+        for begin, end, name in names:
+            if name.lower() not in known and (whole := _PATH.match(condition, end)):
+                places.append((begin, whole.end()))
+    for begin, end in sorted(places, reverse=True):
         condition = f"{condition[:begin]}?{condition[end:]}"
     return condition
+
+
+def without_values(sentence: str, condition: str, columns: Sequence[str]) -> str:
+    """Return what is said of a condition, without its values, and without names that may be
+    some."""
+    sentence = sentence.replace(repr(condition), repr(masked(condition, columns)))
+    known = {one.lower() for one in (*columns, *WORDS, *TRANSFORMS)}
+    for word in {*re.findall(r"\w+", condition), *re.findall("`([^`]+)`", condition)}:
+        if word.lower() not in known:
+            for shown in (f"'{word}'", f"'`{word}`'"):
+                sentence = sentence.replace(shown, "?")
+            sentence = sentence.replace(f" {word}()", " ?()")
+    return sentence
 
 
 def as_recorded(salt: bytes, keys: Sequence[str], condition: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, slices_of_stream
 from weir.database.connection import Database
-from weir.erasure.asked import masked
+from weir.erasure.asked import without_values
 from weir.erasure.columns import Columns
 from weir.erasure.records import Offsets
 from weir.errors import InvalidInput
@@ -88,7 +88,8 @@ def where(condition: str, fields: list[Field]) -> Matching:
     try:
         return fulfilling(condition, to_read(fields))
     except InvalidInput as error:
-        error.sentence = error.sentence.replace(repr(condition), repr(masked(condition)))
+        names = [one["name"] for one in fields]
+        error.sentence = without_values(error.sentence, condition, names)
         error.args = (error.code, error.sentence)
         raise
 

@@ -54,10 +54,13 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     raise TypeError
 
 
+def is_exact(kind: pa.DataType) -> bool:
+    """Return whether values of a type are whole numbers or decimals."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
+    return is_exact(kind) or bool(pa.types.is_floating(kind))
 
 
 def _widest(*kinds: pa.DataType) -> pa.DataType:

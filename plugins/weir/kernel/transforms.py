@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import InvalidInput
-from weir.kernel.comparisons import compared
+from weir.kernel.comparisons import compared, is_exact
 from weir.kernel.schema import absent, from_arrow
 from weir.kernel.transform_values import (
     INSTANT,
@@ -90,7 +90,7 @@ class Computation:
                 raise InvalidInput(
                     "expression_not_computable",
                     f"the {self.what} {self.transform.text!r} uses {name!r}, which is no column of "
-                    f"the rows (they have {names}); name a column.",
+                    f"the rows (they have {names}); name a column, or put a text in quotes.",
                 )
         try:
             return form(_Rows(columns, rows.num_rows).outcome(self.transform.node))
@@ -195,8 +195,9 @@ class _Rows:
         kinds = [one.values.type for one in columns]
         kinds += [_scalar(a).type for a in node.args if isinstance(a, Constant)]
         kind = next((one for one in kinds if not pa.types.is_null(one)), kinds[0])
-        if all(pa.types.is_integer(one.values.type) for one in columns):
-            kind = max((one.values.type for one in columns), key=lambda one: one.bit_width)
+        numbers = [one.values.type for one in columns if not pa.types.is_null(one.values.type)]
+        if numbers and all(map(is_exact, numbers)):
+            kind = _wide_enough(numbers)
         found, failed = pa.chunked_array([pa.nulls(self._count, kind)]), None
         for arg in node.args:
             if isinstance(arg, Constant):
@@ -280,9 +281,23 @@ def _of_decimal(given: Decimal) -> pa.Scalar:
 
 def _constant_text(constant: Constant) -> str:
     given = constant.value
+    if constant.kind:
+        return str(texts_of(pa.chunked_array([[_scalar(constant)]]))[0])
     if isinstance(given, bool):
         return str(given).lower()
     return format(given, "f") if isinstance(given, Decimal) else given
+
+
+def _wide_enough(kinds: list[pa.DataType]) -> pa.DataType:
+    """Return the type that has all values of whole numbers and decimals. Raises Unfit."""
+    if all(map(pa.types.is_integer, kinds)):
+        return max(kinds, key=lambda one: one.bit_width)
+    whole = [(one.precision, one.scale) if pa.types.is_decimal(one) else (19, 0) for one in kinds]
+    scale = max(scale for _, scale in whole)
+    precision = max(digits - scale for digits, scale in whole) + scale
+    if precision > 38:
+        raise Unfit("no decimal has all values of these columns")
+    return pa.decimal128(precision, scale)
 
 
 def _in_type(given: Any, kind: pa.DataType) -> Any:
@@ -291,9 +306,10 @@ def _in_type(given: Any, kind: pa.DataType) -> Any:
         return given
     if pa.types.is_null(given.type):
         return given.cast(kind)
-    numbers = pa.types.is_integer(given.type) or pa.types.is_decimal(given.type)
-    if numbers and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+    if is_exact(given.type) and is_exact(kind):
         with suppress(pa.ArrowInvalid):
+            if pa.types.is_integer(given.type) and pa.types.is_decimal(kind):
+                given = given.cast(pa.int64()).cast(pa.decimal128(19, 0))
             return given.cast(kind)
     raise Unfit(f"{shown(given.type)} is not {shown(kind)}")
 

@@ -137,8 +137,8 @@ class UpdateStream:
     )  # fmt: skip
     rename_columns: list[str] = argument(
         "Rename columns",
-        "Columns to rename, as old -> new. Two may swap their names. A routing key that is just a "
-        "column follows.",
+        "Columns to rename, as old -> new. Two may swap their names. A routing key and "
+        "an event time follow.",
         [], items={"type": "string", "pattern": RENAME_PATTERN, "maxLength": 4_096},
         maxItems=1_000,
         section="Columns that are there",

@@ -158,8 +158,8 @@ class Writer:
                 "adjunct_definition_invalid",
                 f"adjunct store {store.name} is not built, because its definition makes nothing of "
                 f"the events ({error.sentence.rstrip('.')}); "
-                f"{do('update_adjunct_store', adjunct_store=store.name, value='VALUE')}, with "
-                "columns and transforms, or a function.",
+                f"{do('update_adjunct_store', adjunct_store=store.name)}, with what it is to have "
+                "in place of that: columns with transforms, or a function.",
             ) from error
 
     def _rebuilt(self, changes: Changes, events: int) -> Built:
