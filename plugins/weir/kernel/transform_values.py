@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import InvalidInput
-from weir.kernel.comparisons import FARTHEST_DAY
+from weir.kernel.comparisons import FARTHEST_DAY, compared, is_exact
 from weir.kernel.event_time import times_of, times_of_texts
 from weir.kernel.key_texts import as_texts
 from weir.kernel.row_hash import hashes_of_texts
@@ -115,6 +115,10 @@ def _cast(of: Values, written: str) -> Outcome:
         return Outcome(found.values.cast(wanted), found.failed)
     if pa.types.is_floating(of.type) and pa.types.is_floating(wanted):
         return Outcome(of.cast(wanted, safe=False))
+    if kind == "boolean" and is_exact(of.type):
+        return Outcome(compared("!=", of, pa.scalar(0)))
+    if pa.types.is_boolean(of.type) and kind != "boolean":
+        of = of.cast(pa.int8())
     if not isinstance(kind, str) or pa.types.is_temporal(of.type) or kind in ("variant", "binary"):
         raise Unfit(f"{shown(of.type)} can't become {written}")
     return _checked(of, value(pc.utf8_trim(texts_of(of), " "), kind, TextOptions()))
