@@ -4,12 +4,14 @@ import pickle
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 
 from tests.raises import raises
 from tests.spark.xxh64 import position
+from weir.kernel.transform_values import Outcome, _cast, made
 from weir.kernel.transforms import Computation, condition_over, failing
 from weir.model.transforms import condition_of, value_of
 
@@ -222,6 +224,31 @@ def test_a_condition_is_true_false_or_null_or_fails(text: str, wanted: list[Any]
 def test_what_can_t_be_compared_is_no_condition(text: str, wrong: str) -> None:
     with raises(wrong):
         condition_over(condition_of(text, "condition"), ROWS.schema, "condition")
+
+
+def test_texts_of_many_rows_may_be_longer_than_one_array_of_arrow() -> None:
+    rows = pa.table({"a": ["7", "x", None, "8"]})
+    computed = Computation.of(value_of("int(a)", "key"), rows.schema, "key")
+
+    def few(of: pa.ChunkedArray, written: str) -> Outcome:
+        if len(of) > 1:
+            raise pa.ArrowCapacityError("array cannot contain more")
+        return _cast(of, written)
+
+    with patch("weir.kernel.transform_values._cast", few):
+        found = computed.over(rows)
+    assert found.values.to_pylist() == [7, None, None, 8]
+    assert failing(found).to_pylist() == [False, True, False, False]
+
+
+def test_the_value_that_in_looks_for_is_computed_once() -> None:
+    rows = pa.table({"a": [str(n) for n in range(1_000)]})
+    some = ", ".join(map(str, range(0, 300, 3)))
+    condition = condition_of(f"int(a) IN ({some})", "condition")
+    with patch("weir.kernel.transforms.made", wraps=made) as computing:
+        found = condition_over(condition, rows.schema, "condition").over(rows)
+    assert found.values.to_pylist().count(True) == 100
+    assert computing.call_count == 3  # twice of no rows, for the type
 
 
 def test_the_text_of_a_value_is_the_routing_key() -> None:

@@ -94,6 +94,11 @@ class Computation:
                 )
         try:
             return form(_Rows(columns, rows.num_rows).outcome(self.transform.node))
+        except pa.ArrowCapacityError:  # of so many rows the texts are too long for one array
+            if rows.num_rows < 2:
+                raise
+            half = rows.num_rows // 2
+            return _appended(*(self._over(one, form) for one in (rows[:half], rows[half:])))
         except Unfit as wrong:
             raise InvalidInput(
                 "expression_not_computable",
@@ -143,8 +148,7 @@ class _Rows:
         if node.name == "coalesce":
             return self._first(node)
         if node.name == "in":
-            same = (Call("=", (node.args[0], one)) for one in node.args[1:])
-            return self.outcome(Call("or", tuple(same)))
+            return self._one_of(node)
         if node.name in COMPARISONS:
             return self._compared(node)
         if node.name == "concat":
@@ -239,11 +243,25 @@ class _Rows:
         for i, side in enumerate(sides):
             if isinstance(side, Constant):
                 sides[i] = _scalar(side, kinds[1 - i])
-        try:
-            return Outcome(compared(node.name, *sides), failed)
-        except TypeError:
-            kinds_shown = " with ".join(shown(one.type) for one in sides)
-            raise Unfit(f"{kinds_shown} can't be compared") from None
+        return Outcome(_against(node.name, *sides), failed)
+
+    def _one_of(self, node: Call) -> Outcome:
+        """Return whether a value is one of some constants."""
+        if isinstance(node.args[0], Constant):
+            raise Unfit("a comparison names at least one column")
+        values, failed = self.outcome(node.args[0])
+        options = [one for one in node.args[1:] if isinstance(one, Constant)]
+        same = (_against("=", values, _scalar(one, values.type)) for one in options)
+        found = functools.reduce(pc.or_kleene, same)
+        return Outcome(found, failed and pc.and_(failed, pc.is_null(found)))
+
+
+def _against(sign: str, left: Any, right: Any) -> Mask:
+    """Return what a comparison gives. Raises Unfit."""
+    try:
+        return compared(sign, left, right)
+    except TypeError:
+        raise Unfit(f"{shown(left.type)} with {shown(right.type)} can't be compared") from None
 
 
 def _scalar(constant: Constant, kind: pa.DataType | None = None) -> pa.Scalar:
@@ -277,6 +295,14 @@ def _of_decimal(given: Decimal) -> pa.Scalar:
     if max(len(digits), scale) <= 38 and exponent <= 0:
         return pa.scalar(given, pa.decimal128(38, scale))
     return pa.scalar(float(given))
+
+
+def _appended(one: Outcome, other: Outcome) -> Outcome:
+    """Return what was computed of rows, and of those after them."""
+    values = pa.chunked_array([*one.values.chunks, *other.values.chunks], one.values.type)
+    if one.failed is None and other.failed is None:
+        return Outcome(values)
+    return Outcome(values, pa.chunked_array([*failing(one).chunks, *failing(other).chunks]))
 
 
 def _constant_text(constant: Constant) -> str:
