@@ -70,6 +70,8 @@ NO_VALUES = {
     "bucket(a, 16)": "expression_invalid bucket",
     "truncate(1.5, a)": "expression_invalid truncate",
     "to_date(a)": "expression_invalid to_date quotes",
+    "to_date(a, '')": "expression_invalid to_date quotes",
+    "ä": "expression_invalid ä backquotes",
     "cast(a)": "expression_invalid cast",
     "_weir_key": "column_name_reserved",
     "lower(_metadata)": "column_name_reserved",

@@ -99,7 +99,8 @@ class _Parser:
             found = _TOKEN.match(text, at)
             if found is None:
                 sign = text[at:].strip()[0]
-                raise self._invalid(f"the sign {sign!r} can't be read")
+                where = "; a name with it belongs in backquotes" if sign.isalpha() else ""
+                raise self._invalid(f"the sign {sign!r} can't be read{where}")
             kind, at = str(found.lastgroup), found.end()
             self._tokens.append(_Token(kind, found[kind], *found.span(kind)))
         self._tokens.append(_Token("end", "", end, end))
@@ -228,7 +229,8 @@ class _Parser:
         for arg in args:
             constant = arg.value if isinstance(arg, Constant) else None
             whole = isinstance(constant, Decimal) and constant == int(constant)
-            kinds += "n" if whole else "t" if isinstance(constant, str) else "c"
+            is_text = isinstance(constant, str) and constant
+            kinds += "n" if whole else "t" if is_text else "c"
         if many and args:  # these take constants, too
             kinds = "c" * len(args)
         if kinds != wanted:
