@@ -143,7 +143,7 @@ def test_a_run_without_spark_looks_through_very_many_events_itself(
             "expression_not_allowed",
             "java_method()",
         ),
-        ("who = 'subject-0815' AND m = 1", "expression_not_computable", "who = ? AND m = ?"),
+        ("who = 'subject-0815' AND m = 1", "expression_not_computable", "who = ? AND ? = ?"),
         ("who = 'subject-0815' 'subject-0815'", "expression_invalid", "a text follows"),
         ("(who = 'a' 'subject-0815'", "expression_invalid", "missing before a text"),
         ("who = 'subject-0815", "expression_invalid", "the sign"),

@@ -59,7 +59,6 @@ def without_values(sentence: str, condition: str, columns: Sequence[str]) -> str
         if word.lower() not in known:
             for shown in (f"'{word}'", f"'`{word}`'"):
                 sentence = sentence.replace(shown, "?")
-            sentence = sentence.replace(f" {word}()", " ?()")
     return sentence
 
 
