@@ -247,7 +247,7 @@ def test_a_disk_that_takes_no_first_mark_is_named_and_keeps_no_litter(
     lane: Lane, small_disk: Path
 ) -> None:
     fill(small_disk)
-    with raises(f"warehouse_not_writable {small_disk} free space") as failed:
+    with raises(f"disk_full {small_disk} free space") as failed:
         mark_as_own(lane, small_disk)
     assert failed.value.retryable
     assert [path.name for path in small_disk.iterdir()] == ["filler"]

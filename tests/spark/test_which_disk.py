@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.conftest import TestDatabase
-from tests.crash.jobs import job, write_config
+from tests.crash.jobs import job, wait_for, write_config
 from tests.raises import raises
 from tests.small_disk import fill, mounted
 from tests.spark.installation import Installation, parquet_rows
@@ -176,17 +176,15 @@ def test_the_disks_of_warehouse_and_outputs_are_told_apart(
         fill(disk)
         with raises("disk_full") as full:
             work()
-        assert f"{whose}takes nothing more" in full.value.sentence
+        assert f"{whose}takes nothing more ({FULL})" in full.value.sentence
         (disk / "filler").unlink()
         read_only(disk, True)
         try:
-            with pytest.raises(WeirError) as none:
+            with raises("disk_full") as none:
                 work()
         finally:
             read_only(disk, False)
-        assert READ_ONLY in none.value.sentence, none.value
-        assert str(disk) in none.value.sentence
-        assert none.value.code in ("disk_full", "warehouse_not_writable")
+        assert f"{whose}is read-only ({READ_ONLY})" in none.value.sentence
         assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
         work()
     weir.check(EVENTS)
@@ -260,8 +258,9 @@ def test_a_job_whose_spark_can_not_start_for_its_local_folders_says_so(
         try:
             with job("process", arguments, config, SPARK_LOCAL_DIRS=str(local)) as none:
                 assert none.wait() != 0
+                # The JVM ends before its Python, and takes along what that prints.
+                said = wait_for("error", lambda: weir.value("SELECT error FROM job_runs"))
         finally:
             read_only(local, False)
-    said = weir.value("SELECT error FROM job_runs")  # a JVM that ends takes what a job prints along
     assert f"Spark's local folders ({local}) is read-only ({READ_ONLY})" in said
     assert "[disk_full]" in said

@@ -1,5 +1,7 @@
-"""The file system of a root: pyarrow's, or Hadoop's if this process has a JVM."""
+"""The file system of a root: pyarrow's, or Hadoop's if this process has a JVM; and what it
+means that it refuses."""
 
+import errno
 import os
 from functools import lru_cache
 
@@ -9,6 +11,8 @@ from pyarrow import fs
 from weir.errors import InvalidInput, Unavailable
 
 _OBJECTS = ("s3", "gcs", "abfs")  # object stores, as pyarrow names them
+# What the system says of a disk that takes nothing more, or is read-only.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
@@ -112,27 +116,47 @@ def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:
     return of_hadoop(root)
 
 
-def not_writable(root: str, reason: object, *, is_output: bool = False) -> Unavailable:
-    """Return the error for a root that takes no files now. `reason`: what its storage says."""
-    said = (str(reason).strip().splitlines() or ["no reason was given"])[0].rstrip(".")
+def not_writable(root: str, error: OSError, *, is_output: bool = False) -> Unavailable:
+    """Return the error for a root that takes no files now, of what its storage says."""
+    if error.errno in FULL:
+        what = "output root" if is_output else "warehouse"
+        return disk_full(f"the disk of the {what} {root}", os.strerror(error.errno))
+    said = _first_line(error).removeprefix(f"[Errno {error.errno}] ")
     if is_output:
         return Unavailable(
             "output_not_writable",
-            f"the output root {root} can't be written ({said}); free space on its disk, or see to "
-            "its rights and its storage, then try again.",
+            f"the output root {root} can't be written ({said}); see to its rights and its storage, "
+            "then try again.",
         )
     return Unavailable(
         "warehouse_not_writable",
-        f"the warehouse {root} can't be written ({said}); free space on its disk, or see to its "
-        "rights and its storage, then try again.",
+        f"the warehouse {root} can't be written ({said}); see to its rights and its storage, then "
+        "try again.",
     )
+
+
+def disk_full(whose: str, said: str) -> Unavailable:
+    """Return the error for a disk that takes nothing more. `whose`: as "the disk of ...". `said`:
+    what the system says."""
+    state, remedy = state_of_disk(said)
+    return Unavailable("disk_full", f"{whose} {state} ({said}); {remedy}, then try again.")
+
+
+def state_of_disk(said: str) -> tuple[str, str]:
+    """Return in words what a disk does that takes nothing more, and what to do."""
+    if said == os.strerror(errno.EROFS):
+        return "is read-only", "let it be written"
+    return "takes nothing more", "free space there"
 
 
 def not_readable(root: str, reason: object) -> Unavailable:
     """Return the error for a root whose storage does not answer. `reason`: what it says."""
-    said = (str(reason).strip().splitlines() or ["no reason was given"])[0].rstrip(".")
     return Unavailable(
         "warehouse_unreadable",
-        f"the warehouse {root} can't be read now ({said}); see to its storage and its rights, and "
-        "try again when it is available.",
+        f"the warehouse {root} can't be read now ({_first_line(reason)}); see to its storage "
+        "and its rights, and try again when it is available.",
     )
+
+
+def _first_line(reason: object) -> str:
+    return (str(reason).strip().splitlines() or ["no reason was given"])[0].rstrip(".")

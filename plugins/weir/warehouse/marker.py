@@ -128,7 +128,7 @@ def write_marker(root: str, marker: Marker, *, moved: bool = False) -> None:
     elif moved or not (
         same and isinstance(files, fs.LocalFileSystem) and _overwritten(path, content)
     ):
-        raise not_writable(root, full.strerror or full) from full
+        raise not_writable(root, full) from full
 
 
 def _is_elsewhere(place: str, root: str) -> bool:

@@ -17,10 +17,9 @@ from weir.consumers.own_frames import place_in_worker, place_of
 from weir.errors import Unavailable, WeirError, chain
 from weir.settings import Settings
 from weir.spark.failures.unreadable import causes_of, condition_of, jvm_has_ended
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import FULL, disk_full, filesystem, state_of_disk
 
-_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_SAID = "|".join(map(os.strerror, _NUMBERS))
+_SAID = "|".join(map(os.strerror, FULL))
 _READ_ONLY = os.strerror(errno.EROFS)
 # How Python writes such an error, with the file if it is known, in the text of a worker's.
 _OF_WORKER = re.compile(
@@ -67,7 +66,7 @@ def without_local_folders(error: BaseException, folders: list[str]) -> WeirError
             os.rmdir(tempfile.mkdtemp(dir=folder))
         except OSError as full:
             said = full.strerror or str(full)
-            return _of_spark(said, ", ".join(folders), full.errno == errno.EROFS)
+            return _of_spark(said, ", ".join(folders))
     return None
 
 
@@ -87,7 +86,7 @@ def local_folders() -> list[str]:
 
 
 def _of_python(error: OSError) -> _Full | None:
-    if error.errno not in _NUMBERS:
+    if error.errno not in FULL:
         return None
     said = os.strerror(error.errno)
     named = error.filename if isinstance(error.filename, str | bytes) else ""
@@ -159,9 +158,8 @@ def _plain(path: str) -> str:
 
 
 def _told(settings: Settings, full: _Full) -> WeirError:
-    read_only = full.said == _READ_ONLY
     if full.sparks:
-        return _of_spark(full.said, ", ".join(local_folders()), read_only)
+        return _of_spark(full.said, ", ".join(local_folders()))
     if full.file:
         whose = f"the disk of {full.file}"
         for what, root in _roots(settings):
@@ -170,33 +168,23 @@ def _told(settings: Settings, full: _Full) -> WeirError:
     elif full.code:
         whose = f"a disk to which {full.code} writes"
     else:
+        state, remedy = state_of_disk(full.said)
         return Unavailable(
             "disk_full",
-            f"a disk {_state(read_only)} ({full.said}), and nothing says which: look at those of "
-            f"the warehouse {settings.warehouse}, of outputs and of Spark's local folders "
-            f"(spark.local.dir); {_remedy(read_only)}, then try again.",
+            f"a disk {state} ({full.said}), and nothing says which: look at those of the warehouse "
+            f"{settings.warehouse}, of outputs and of Spark's local folders (spark.local.dir); "
+            f"{remedy}, then try again.",
         )
+    return disk_full(whose, full.said)
+
+
+def _of_spark(said: str, folders: str) -> WeirError:
+    state, remedy = state_of_disk(said)
     return Unavailable(
         "disk_full",
-        f"{whose} {_state(read_only)} ({full.said}); {_remedy(read_only)}, then try again.",
+        f"the disk of Spark's local folders ({folders or 'spark.local.dir'}) {state} ({said}); "
+        f"{remedy}, or name folders on another disk in spark.local.dir, then try again.",
     )
-
-
-def _of_spark(said: str, folders: str, read_only: bool) -> WeirError:
-    return Unavailable(
-        "disk_full",
-        f"the disk of Spark's local folders ({folders or 'spark.local.dir'}) {_state(read_only)} "
-        f"({said}); {_remedy(read_only)}, or name folders on another disk in spark.local.dir, then "
-        "try again.",
-    )
-
-
-def _state(read_only: bool) -> str:
-    return "is read-only" if read_only else "takes nothing more"
-
-
-def _remedy(read_only: bool) -> str:
-    return "let it be written" if read_only else "free space there"
 
 
 def _roots(settings: Settings) -> Iterator[tuple[str, str]]:
