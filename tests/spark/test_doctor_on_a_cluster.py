@@ -58,7 +58,7 @@ def test_a_python_may_be_shipped_as_an_archive(
     shipped = f"{tmp_path / 'weir.tar.gz'}#weir"
     said = doctor("./weir/bin/python", f"spark.archives={shipped}")
     assert f"ok     executors   {cluster.master} on " in said, said
-    assert f"./weir/bin/python (spark.pyspark.python, with {shipped})" in said
+    assert f"./weir/bin/python (spark.pyspark.python, with file://{shipped})" in said, said
 
 
 def test_a_python_of_executors_that_lacks_packages_or_is_missing_is_wrong(
