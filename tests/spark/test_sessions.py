@@ -5,13 +5,14 @@ import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -124,6 +125,22 @@ def test_an_observation_of_the_user_is_still_made(weir: Installation) -> None:
     seen = Observation("mine")
     weir.append(stream, weir.spark.sql(ROWS).observe(seen, F.count(F.lit(1)).alias("rows")))
     assert seen.get == {"rows": 200}
+
+
+def test_tasks_of_private_sessions_see_the_files_that_their_context_was_given(
+    weir: Installation, tmp_path: Path
+) -> None:
+    given = tmp_path / f"{tmp_path.name}.txt"
+    given.touch()
+    weir.spark.sparkContext.addFile(str(given))
+
+    def seen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = Path(SparkFiles.get(given.name)).is_file()
+        yield pa.RecordBatch.from_pydict({"found": [found]})
+
+    for private in (session.private_session(weir.spark), session.resolving_session(weir.spark)):
+        rows = private.range(0, 1, 1, 1).mapInArrow(seen, "found boolean")
+        assert rows.collect() == [(True,)]
 
 
 IGNORING = {

@@ -39,10 +39,11 @@ FIXED = {
     "spark.sql.legacy.castComplexTypesToString.enabled": "false",  # a struct as text
 }
 # A private session keeps these settings of the user's session. They change how Spark works, but not
-# its results.
+# its results. Without `artifact.`, its tasks would not see the files that its context was given, of
+# which one is Weir's code.
 _KEPT = tuple(
     f"spark.sql.{name}"
-    for name in """adaptive. autoBroadcastJoinThreshold broadcastTimeout codegen. debug.
+    for name in """adaptive. artifact. autoBroadcastJoinThreshold broadcastTimeout codegen. debug.
     execution. files.max files.min files.openCost parquet.compression. redaction. shuffle.
     sources.parallel ui.""".split()
 )
