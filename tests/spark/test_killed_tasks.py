@@ -21,16 +21,20 @@ from weir.database.connection import Database
 from weir.settings import Settings
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release, pytest.mark.timeout(900)]
-# So many rows of a task have the same key that it writes a file while it still has rows to come.
-ROWS, TASKS = 900_000, 6
-# Appends the same to two streams, once the executors have shown that they do not know Weir.
+# So many rows of a task have the same key that it writes a row group long before its last row.
+ROWS, TASKS = 1_800_000, 6
+# Appends the same to two streams, once the executors have shown that they do not know Weir. PySpark
+# asks them with the Python of the setting only under spark-submit; the appends find it themselves.
 _PROGRAM = """
 import sys, weir
 from importlib.util import find_spec
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
-looked = spark.sparkContext.parallelize(range(8), 8).map(lambda _: find_spec("weir") is not None)
+context = spark.sparkContext
+found, context.pythonExec = context.pythonExec, context.getConf().get("spark.pyspark.python")
+looked = context.parallelize(range(8), 8).map(lambda _: find_spec("weir") is not None)
 assert not any(looked.collect()), "executors have a Weir of their own"
+context.pythonExec = found
 with weir.open(spark=spark) as store:
     for stream in ("s/calm", "s/troubled"):
         print(stream, flush=True)
