@@ -1,6 +1,7 @@
 """Under on_error=quarantine only what the events themselves hold sets them aside; whatever else
 goes wrong, in Postgres or on the executors, stops the run with the batch open."""
 
+import errno
 import socket
 import urllib.request
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tests.released import only
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, DatabaseFailed, InvalidInput
 from weir.model.names import StreamName
+from weir.operations.runner import failure_of
 from weir.spark import Reader
 from weir.spark.failures.causes import caused_by_events
 from weir.spark.failures.unreadable import first_cause
@@ -306,3 +308,14 @@ def test_a_call_that_java_does_not_answer_says_that_the_jvm_has_ended() -> None:
         "com.example.Tool.none does not exist in the JVM",
     ):
         assert "Spark's JVM" not in first_cause(Py4JError(said))
+
+
+def test_a_job_whose_words_nobody_reads_says_that_the_jvm_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as jvm:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", str(jvm.getsockname()[1]))
+        assert "Broken pipe" in failure_of(BrokenPipeError(errno.EPIPE, "Broken pipe"))[0]
+    sentence, retryable = failure_of(BrokenPipeError(errno.EPIPE, "Broken pipe"))
+    assert "Spark's JVM has ended" in sentence
+    assert retryable

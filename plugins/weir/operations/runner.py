@@ -8,6 +8,7 @@ import argparse
 import inspect
 import json
 import logging
+import os
 import signal
 import sys
 import time
@@ -196,7 +197,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, DBAPIError):
         state = sqlstate(error) or "no SQLSTATE"
         return f"Postgres refused a statement ({message(error)}, {state})"
-    if "py4j" in sys.modules:
+    if "py4j" in sys.modules or "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
         from weir.spark.failures.unreadable import first_cause, jvm_has_ended
 
         of_java = type(error).__module__.startswith(("py4j", "pyspark"))

@@ -1,7 +1,9 @@
 """Input files that cannot be read. Spark fails in the middle of an append, deep in Java; here the
 cause becomes one sentence that names the file, and a class that says whether a retry may help."""
 
+import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,12 +50,27 @@ def jvm_has_ended(error: BaseException) -> bool:
             return True
         if isinstance(one, Py4JNetworkError):
             return True
+        if isinstance(one, BrokenPipeError) and _submitter_has_ended():
+            return True
         trace = one.__traceback__ if isinstance(one, ConnectionError) else None
         while trace is not None:
             if trace.tb_frame.f_globals.get("__name__", "").startswith("py4j."):
                 return True
             trace = trace.tb_next
         one = one.__cause__ or one.__context__
+    return False
+
+
+def _submitter_has_ended() -> bool:
+    """Return whether spark-submit has started this process and its JVM, which reads what this one
+    prints, is gone."""
+    port = os.environ.get("PYSPARK_GATEWAY_PORT")
+    if port is None:
+        return False
+    try:
+        socket.create_connection(("127.0.0.1", int(port)), 5.0).close()
+    except OSError:
+        return True
     return False
 
 
