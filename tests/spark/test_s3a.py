@@ -27,6 +27,8 @@ pytestmark = pytest.mark.release
 _APPEND = """
 import sys, weir
 from pyspark.sql import SparkSession
+from weir.spark.base import progress
+progress.EVERY = 1e6  # a slow append would list its folder, to say how much is written
 spark = SparkSession.builder.getOrCreate()
 with weir.open(spark=spark) as store:
     for stream in sys.argv[1:]:
