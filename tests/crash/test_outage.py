@@ -1,6 +1,5 @@
 """Postgres goes away in the middle of an append, and of a batch, for longer than a lease."""
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -67,11 +66,6 @@ def come_back(weir: Installation, server: EmbeddedPostgres) -> list[Any]:
     return ended
 
 
-def is_below(folder: Path, name: str) -> bool:
-    """Whether there is a file or folder of this name; others may come and go meanwhile."""
-    return any(name in (*folders, *files) for _, folders, files in os.walk(folder))
-
-
 def rows(spark: SparkSession, count: int) -> DataFrame:
     """Events of seven keys."""
     return spark.range(0, count, 1, 2).select(
@@ -85,13 +79,14 @@ def test_append_during_which_postgres_was_away_commits_after_it_is_back(
     stream = weir.create("s/append", segments=3)
     nap = "java_method('java.lang.Thread', 'sleep', 50L)"  # five seconds in all
     frame = rows(weir.spark, 200).where(f"NOT ({nap} <=> 'awake')")
-    written = Path(weir.settings.warehouse)
+    tasks = weir.spark.sparkContext.statusTracker()
+    begun = "SELECT FROM transaction WHERE state = 'open'"
     with ThreadPoolExecutor(1) as pool:
         append = pool.submit(weir.append, stream, frame)
-        wait_for("the append to write", lambda: is_below(written, "_temporary"))
+        wait_for("its tasks", lambda: weir.query(begun) and tasks.getActiveStageIds())
         server.stop()
         gone = time.monotonic()
-        wait_for("the files", lambda: append.done() or not is_below(written, "_temporary"))
+        wait_for("the files", lambda: append.done() or not tasks.getActiveStageIds())
         time.sleep(max(1.0, gone + LEASE + 1 - time.monotonic()))
         assert not append.done(), append.result()  # it wants to commit to a server that is away
         assert come_back(weir, server) == []
