@@ -307,8 +307,8 @@ PLAIN = {
     "number": re.compile(r"(?<=attempt=|.._task=)\d+"),
 }
 DIFFERENT = {
-    "stream_id", "group_id", "store_id", "file_id", "number", "attempt", "silent_attempts",
-    "final_after",
+    "stream_id", "group_id", "store_id", "file_id", "number", "erasure_number", "attempt",
+    "silent_attempts", "final_after",
     "certificate", "hash", "hashes", "salt", "public_key", "private_key", "key_id",
 }  # fmt: skip
 
