@@ -163,7 +163,7 @@ def test_texts_that_are_looked_at_together_mean_what_each_means_alone() -> None:
     for _ in range(cases(400)):
         texts = [_text(random) for _ in range(random.choice([1, 3, 8]))]
         alone = [kernel._of_text(text) for text in texts]
-        together = kernel._of_texts(pa.chunked_array([pa.array(texts, pa.string())]))
+        together = kernel.times_of_texts(pa.chunked_array([pa.array(texts, pa.string())]))
         assert together.to_pylist() == alone, texts
 
 

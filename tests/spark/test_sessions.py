@@ -21,6 +21,7 @@ from tests.released import only
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position
 from weir.model.names import StreamName
+from weir.spark.base.session import private_session, resolving_session
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
     CAST(id AS STRING) AS s FROM range(200)"""
@@ -138,7 +139,7 @@ def test_tasks_of_private_sessions_see_the_files_that_their_context_was_given(
         found = Path(SparkFiles.get(given.name)).is_file()
         yield pa.RecordBatch.from_pydict({"found": [found]})
 
-    for private in (session.private_session(weir.spark), session.resolving_session(weir.spark)):
+    for private in (private_session(weir.spark), resolving_session(weir.spark)):
         rows = private.range(0, 1, 1, 1).mapInArrow(seen, "found boolean")
         assert rows.collect() == [(True,)]
 
