@@ -26,6 +26,7 @@ from weir.airflow import (
     operator_name,
     stream_asset,
 )
+from weir.arrow import ingest
 from weir.database.connection import Database
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.settings import Settings
@@ -137,8 +138,12 @@ def test_mapped_tasks_are_different_ones(execute: Callable[..., Any], database: 
 
 
 def test_an_error_says_in_words_of_a_program_what_to_pass(
-    execute: Callable[..., Any], database: Database, settings: Settings
+    execute: Callable[..., Any],
+    database: Database,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(ingest, "MOST_BYTES", 5)  # of files that one process reads
     lane = Lane.made(database, name=f"test/{unique('stream')}")
     (Path(settings.input_roots[0]) / "rows.json").write_text('{"key": "a"}\n')
     with DAG("mine", schedule=None):

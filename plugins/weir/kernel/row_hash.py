@@ -1,6 +1,6 @@
 """The hash of a row, of which digests are made, with numpy and without a JVM (semantics 18.1).
 
-`weir.spark.base.row_hash` computes the same numbers with native expressions of Spark.
+Native expressions of Spark compute the same numbers (`tests/spark/spark_hashes.py`).
 """
 
 import sys
