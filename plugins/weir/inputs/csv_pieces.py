@@ -140,12 +140,17 @@ def looked_at(csv: Csv, pieces: list[Piece], run: Run) -> tuple[list[Piece], lis
         every = [*others, *zip(again, anew, strict=True)]
         every.sort(key=lambda both: (both[0].file, both[0].start))
         pieces, found = [piece for piece, _ in every], [one for _, one in every]
-    numbered, rows, file = [], 0, -1
-    for piece, one in zip(pieces, found, strict=True):
+    return numbered(pieces, [one.rows for one in found]), found
+
+
+def numbered(pieces: Sequence[Piece], counts: Sequence[int]) -> list[Piece]:
+    """Return pieces with the numbers of their first rows. `counts`: how many rows each has."""
+    found, rows, file = list[Piece](), 0, -1
+    for piece, count in zip(pieces, counts, strict=True):
         rows = rows if piece.file == file else 0
-        numbered.append(replace(piece, row=rows))
-        file, rows = piece.file, rows + one.rows
-    return numbered, found
+        found.append(replace(piece, row=rows))
+        file, rows = piece.file, rows + count
+    return found
 
 
 @dataclass(frozen=True)

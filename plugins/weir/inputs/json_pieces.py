@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, finding_of
-from weir.inputs.csv_pieces import Piece
+from weir.inputs.csv_pieces import Piece, numbered
 from weir.inputs.rows import Run
 from weir.inputs.unreadable import text_of, unreadable_now
 from weir.kernel.json_guess import Shape, shape_of
@@ -82,12 +82,7 @@ def looked_at(files: Json, pieces: Sequence[Piece], run: Run) -> tuple[list[Piec
     """Look at each line. Return the pieces with the numbers of their rows, and what was found in
     each. Raises InvalidInput for a file that is no lines."""
     found = [Looked.of_text(one) for one in run(_Looks(files), pieces)]
-    numbered, rows, file = [], 0, -1
-    for piece, one in zip(pieces, found, strict=True):
-        rows = rows if piece.file == file else 0
-        numbered.append(replace(piece, row=rows))
-        file, rows = piece.file, rows + one.rows
-    return numbered, found
+    return numbered(pieces, [one.rows for one in found]), found
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weir.inputs.csv_rows import csv_values
 from weir.inputs.files import Inputs
 from weir.inputs.folder_columns import WithFolders, folder_columns
-from weir.inputs.json_rows import json_values
-from weir.inputs.parquet_rows import parquet_values
 from weir.inputs.rows import Run, Values
 from weir.model.schema import Field
 
@@ -27,12 +24,18 @@ def values_of(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
-    values: Values
+    values: Values  # a command of two rows need not load the readers of other formats
     if inputs.format == "csv":
+        from weir.inputs.csv_rows import csv_values
+
         values = csv_values(inputs, known, say, run, most)
     elif inputs.format == "json":
+        from weir.inputs.json_rows import json_values
+
         values = json_values(inputs, known, say, run, most, quarantine=quarantine)
     else:
+        from weir.inputs.parquet_rows import parquet_values
+
         values = parquet_values(inputs, most)
     folders = folder_columns(inputs, values.fields, known, say)
     return values if folders is None else WithFolders(values, folders)
