@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
-from weir.audit.run import audit
+from weir.annex.audit.run import audit
 from weir.database.connection import Database
 
 STREAMS, SEGMENTS, GROUPS, MORE = 100, 4, 20, 10  # MORE: new commits of each stream

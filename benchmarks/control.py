@@ -18,6 +18,7 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
 from spark_jobs import checkpoints
 from spark_jobs.checkpoints import Checkpoints
+from weir.annex.verification.prove import prove
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.installation.opened import Installation
@@ -31,7 +32,6 @@ from weir.retention.release import read_alerts
 from weir.retention.run import retain
 from weir.settings import Settings
 from weir.spark.base.delete import deleter
-from weir.verification.prove import prove
 
 RunOnce = Callable[[Database, str], Any]  # with the warehouse
 FEW = 100

@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 from benchmarks.data_path import appender, opened, to_nothing
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
+from weir.annex.erasure.find import places, with_keys
+from weir.annex.erasure.records import Asked, Erased, Offsets
+from weir.annex.erasure.run import erase
 from weir.arrow.append import append_table
 from weir.controller.read_plan import plan_of_stream
 from weir.controller.streams import create_stream
-from weir.erasure.find import places, with_keys
-from weir.erasure.records import Asked, Erased, Offsets
-from weir.erasure.run import erase
 from weir.kernel.matching import in_columns
 from weir.model.names import StreamName, stream_name
 from weir.spark.reads.native import frame_of

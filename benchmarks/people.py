@@ -12,9 +12,9 @@ from sqlalchemy import text
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from tests.watching import count_statements
-from weir.declarations.apply import Checks, apply
-from weir.declarations.declared import Declared
-from weir.declarations.reading import read_text
+from weir.annex.declarations.apply import Checks, apply
+from weir.annex.declarations.declared import Declared
+from weir.annex.declarations.reading import read_text
 from weir.reader_groups.outputs.publication import Publication
 
 COLUMNS = ["k", "v", "label"]

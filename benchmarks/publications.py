@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
+from weir.annex.publication.run import publish
 from weir.controller.commit import commit
 from weir.controller.ownership import read_installation
 from weir.controller.streams import create_stream
@@ -12,7 +13,6 @@ from weir.controller.transactions import begin
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
-from weir.publication.run import publish
 from weir.warehouse.marker import Marker, write_marker
 
 NEW, FEW, MANY = 1_000, 1_000, 100_000

@@ -14,14 +14,14 @@ from benchmarks.figure import Figure
 from benchmarks.files import small_files
 from benchmarks.setting import Setting, in_bulk
 from spark_jobs.verify import contents_by
+from weir.annex.verification.footers import THREADS
+from weir.annex.verification.footers_in_tasks import looker
+from weir.annex.verification.prove import prove
+from weir.annex.verification.verify import Verified, verify
 from weir.controller.streams import create_stream
 from weir.model.names import StreamName, stream_name
 from weir.retention.capture import capture
 from weir.spark.appends import stage
-from weir.spark.reads.footers import looker
-from weir.verification.footers import THREADS
-from weir.verification.prove import prove
-from weir.verification.verify import Verified, verify
 
 
 def _rows(setting: Setting) -> DataFrame:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weir.annex.declarations.apply import Checks, Planned, apply, compare
+from weir.annex.declarations.declared import Declared, is_declaring
+from weir.annex.declarations.reading import read_object, read_text
 from weir.consumers.column_users import allowing
 from weir.controller.update import Allowing
-from weir.declarations.apply import Checks, Planned, apply, compare
-from weir.declarations.declared import Declared, is_declaring
-from weir.declarations.reading import read_object, read_text
 from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import (

@@ -14,8 +14,8 @@ sentence each what is not as it must be.
 from dataclasses import dataclass
 from typing import Any
 
-from weir.audit.files import looking_at
-from weir.audit.run import audit
+from weir.annex.audit.files import looking_at
+from weir.annex.audit.run import audit
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import argument

@@ -35,7 +35,7 @@ from weir.operations.setting import settings_of
 from weir.operations.stream_settings import MOST_RATE, created
 
 if TYPE_CHECKING:
-    from weir.history.recorded import Recorded
+    from weir.annex.back_test.recorded import Recorded
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class BackTest:
 
 def run(job: Job, arguments: BackTest) -> dict[str, Any]:
     """Replay one policy; write the picture below the first output root."""
-    from weir.history.back_test import back_test
-    from weir.history.reports import write_picture
+    from weir.annex.back_test.back_test import back_test
+    from weir.annex.back_test.reports import write_picture
 
     stream = stream_name(arguments.stream)
     last = arguments.last_seconds

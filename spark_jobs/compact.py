@@ -14,6 +14,7 @@ continues with the others, names it, and fails at its end.
 from dataclasses import dataclass
 from typing import Any
 
+from weir.annex.verification.new_files import checking
 from weir.compaction.run import Budget, compact, say
 from weir.errors import counted
 from weir.model.amounts import SIZE_PATTERN, parse_size
@@ -21,7 +22,6 @@ from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
-from weir.verification.new_files import checking
 
 _NO_END = 10 * 366 * 86400.0  # seconds
 

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir.annex.erasure.asked import masked
+from weir.annex.erasure.everywhere import Everywhere, Measured, Wanted
+from weir.annex.erasure.find import Each, Look, here
+from weir.annex.erasure.sentences import NOT_KEPT, RECORDED, Recorded
 from weir.controller.read_plan import FileSlice
-from weir.erasure.asked import masked
-from weir.erasure.everywhere import Everywhere, Measured, Wanted
-from weir.erasure.find import Each, Look, here
-from weir.erasure.sentences import NOT_KEPT, RECORDED, Recorded
 from weir.errors import InvalidInput, counted
 from weir.front_ends import give
 from weir.history.job_runs import BY_HAND, replace_arguments
@@ -106,7 +106,7 @@ def _each(job: Job) -> Each:
     def each(settings: Settings, look: Look, slices: Sequence[FileSlice]) -> list[str]:
         where: Each = here
         if sum(part.rows + OPENING for part in slices) >= MUCH and has_spark():
-            from weir.spark.reads.places import in_tasks
+            from weir.annex.erasure.places_in_tasks import in_tasks
 
             try:
                 where = in_tasks(job.spark)

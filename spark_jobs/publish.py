@@ -14,12 +14,12 @@ continues with the others, names it, and fails at its end; the table stays what 
 from dataclasses import dataclass
 from typing import Any
 
+from weir.annex.publication.run import publish
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
-from weir.publication.run import publish
 
 
 @dataclass(frozen=True)

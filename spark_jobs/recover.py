@@ -15,15 +15,15 @@ and deletes nothing.
 from dataclasses import dataclass
 from typing import Any
 
-from weir.erasure.restored import certificates_in, erased_since
+from weir.annex.erasure.restored import certificates_in, erased_since
+from weir.annex.recovery.recover import recover
+from weir.annex.verification.new_files import checking
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import (
     argument,
 )
 from weir.operations.runner import main
-from weir.recovery.recover import recover
-from weir.verification.new_files import checking
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ class Retention:
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
     """Truncate each stream in a transaction of its own, then sweep."""
+    from weir.annex.verification.footers_in_tasks import looker
     from weir.spark.base.delete import FEW, deleter
-    from weir.spark.reads.footers import looker
 
     if not arguments.dry_run:
         # In a restored database, groups look as if they had been away since the backup.

@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir.annex.verification.footers import Wrong, look_here
+from weir.annex.verification.prove import must_be_right, prove, said_of
+from weir.annex.verification.recorded import Recorded
 from weir.errors import counted
 from weir.installation.extras import has_spark
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.runner import main
 from weir.retention.capture import capture
-from weir.verification.footers import Wrong, look_here
-from weir.verification.prove import must_be_right, prove, said_of
-from weir.verification.recorded import Recorded
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def run(job: Job, _arguments: StreamCuts) -> dict[str, Any]:
     """Record all tails in one statement, then look at the files before them."""
 
     def look(warehouse: str, files: Sequence[Recorded]) -> list[Wrong]:  # not called at rest
-        from weir.spark.reads.footers import looker
+        from weir.annex.verification.footers_in_tasks import looker
 
         return looker(lambda: job.spark)(warehouse, files)
 

@@ -21,25 +21,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.adjunct.expiry import prune_versions
+from weir.annex.erasure.certificate import sign_waiting
+from weir.annex.publication.run import publish
+from weir.annex.verification.new_files import checking
 from weir.compaction.pack import pack
 from weir.compaction.records import prune_compactions
 from weir.compaction.run import Budget, compact, say
 from weir.controller.announcements import forget
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
-from weir.erasure.certificate import sign_waiting
 from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.runner import main
-from weir.publication.run import publish
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
 from weir.reader_groups.outputs.records import sweep_manifests
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
-from weir.verification.new_files import checking
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Upkeep:
 def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
     needs. Compact last, because it takes longest, and fails if the disk is full."""
+    from weir.annex.verification.footers_in_tasks import looker
     from weir.spark.base.delete import FEW, deleter
-    from weir.spark.reads.footers import looker
 
     check_warehouse_ownership(job.database, job.settings.warehouse)
     published = publish(job.database, job.settings)  # first: a sweep waits for old snapshots to go

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir.annex.verification.recorded import Unit
+from weir.annex.verification.verify import Contents, by_pyarrow, verify
 from weir.consumers.engine import ENGINES
 from weir.controller.times import parse_span
 from weir.errors import counted
@@ -32,8 +34,6 @@ from weir.model.names import READABLE_STREAM_PATTERN
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import SIZES, argument
 from weir.operations.runner import main
-from weir.verification.recorded import Unit
-from weir.verification.verify import Contents, by_pyarrow, verify
 
 MUCH = 1 << 30  # bytes: with less, Spark's start takes longer than reading here
 
@@ -103,7 +103,7 @@ def contents_by(app: Installation, engine: str) -> Contents:
     here = by_pyarrow(app, contents=True)
     if engine == "spark" or (engine == "auto" and has_spark()):
         with naming_extras():
-            from weir.spark.reads.contents import contents_by_spark
+            from weir.annex.verification.contents_in_tasks import contents_by_spark
 
         there = contents_by_spark(app)
         least = MUCH if engine == "auto" else 0

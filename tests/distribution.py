@@ -39,15 +39,15 @@ TOGETHER = {
         "tests/crash/test_query_killed.py",
         "tests/crash/test_soak.py",
         "tests/operations/test_jobs_by_hand.py",
-        "tests/publication/test_spark.py",
+        "tests/annex/publication/test_spark.py",
     ),
 }
 # Files that take longer than the rest; what is not named comes after them.
 LONG = """tests/local/test_airflow_stack.py tests/sql/test_migrations.py
     tests/terminal/test_look.py tests/airflow/test_forms.py
-    tests/verification/test_damage.py tests/recovery/test_compacted_files.py
+    tests/annex/verification/test_damage.py tests/annex/recovery/test_compacted_files.py
     tests/controller/test_interleavings_at_every_statement.py tests/test_importable.py
-    tests/declarations/test_apply.py""".split()
+    tests/annex/declarations/test_apply.py""".split()
 
 
 def unit_of(nodeid: str) -> str:

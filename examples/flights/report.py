@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
+from weir.annex.back_test.recorded import recorded
 from weir.database.connection import Database
 from weir.history.picture import draw
-from weir.history.recorded import recorded
 from weir.history.scene import Picture
 from weir.model.names import stream_name
 

@@ -16,6 +16,7 @@ from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
+from weir.annex.recovery.recover import recover
 from weir.arrow import append as appending
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread
@@ -25,7 +26,6 @@ from weir.controller.transactions import begin
 from weir.database.connection import Database
 from weir.kernel.attempt import Staged
 from weir.kernel.writer import stage_table
-from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, location, read_marker, write_marker

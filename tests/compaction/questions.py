@@ -10,9 +10,9 @@ from tests.controller.driver import Driver
 from tests.controller.model import Cut, as_json
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows
+from weir.annex.back_test.recorded import recorded
 from weir.controller.read_plan import newest_slices, slices_by_commit, slices_of_bounds
 from weir.controller.recent_files import Part, recent_files
-from weir.history.recorded import recorded
 
 
 def entries(lane: Lane) -> list[Any]:

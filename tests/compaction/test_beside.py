@@ -18,6 +18,8 @@ from tests.raises import raises
 from tests.world.columns import column, update
 from tests.world.groups import Group
 from tests.world.streams import at_once, run
+from weir.annex.recovery.recover import recover
+from weir.annex.verification.new_files import checking
 from weir.arrow.read import concatenated, read_rows
 from weir.compaction import records, rewrite
 from weir.compaction.records import Written
@@ -28,11 +30,9 @@ from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.kernel.schema import to_arrow
 from weir.model.compaction import Small, groups_of
-from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
-from weir.verification.new_files import checking
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.footer import read_footer
 

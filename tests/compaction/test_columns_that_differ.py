@@ -12,13 +12,13 @@ import weir
 from tests.compaction.world import EVER
 from tests.world.columns import column
 from tests.world.streams import Lane, unique
+from weir.annex.verification.new_files import checking
+from weir.annex.verification.verify import by_pyarrow, verify
 from weir.compaction.run import compact
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.settings import Settings
-from weir.verification.new_files import checking
-from weir.verification.verify import by_pyarrow, verify
 from weir.warehouse.marker import Marker, write_marker
 
 NESTED = pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])

@@ -4,11 +4,11 @@ import pytest
 
 from tests.chance import cases, random_for
 from tests.compaction.world import World
+from weir.annex.verification.verify import by_pyarrow, verify
 from weir.compaction.pack import pack
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.settings import Settings
-from weir.verification.verify import by_pyarrow, verify
 
 
 def play(world: World, compactions: int) -> int:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import weir.adjunct
+import weir.annex.erasure
+import weir.annex.publication
 import weir.compaction
 import weir.controller
-import weir.erasure
-import weir.publication
 import weir.reader_groups
 import weir.retention
 import weir.scaling
@@ -30,6 +30,15 @@ from tests.world.streams import FIELDS, Lane, rows, run, staged
 from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
 from weir.adjunct import pins as version_pins
+from weir.annex.erasure import certificate, restored
+from weir.annex.erasure import find as finding
+from weir.annex.erasure import outputs as erased_outputs
+from weir.annex.erasure import run as erasing
+from weir.annex.erasure import stores as erased_stores
+from weir.annex.erasure.outputs import Written
+from weir.annex.erasure.records import Asked
+from weir.annex.publication import run as publishing
+from weir.annex.recovery import recover
 from weir.compaction import pack as packing
 from weir.compaction import records
 from weir.compaction import run as compaction
@@ -53,18 +62,10 @@ from weir.controller import (
 )
 from weir.controller.staged import announce
 from weir.database.connection import Database
-from weir.erasure import certificate, restored
-from weir.erasure import find as finding
-from weir.erasure import outputs as erased_outputs
-from weir.erasure import run as erasing
-from weir.erasure import stores as erased_stores
-from weir.erasure.outputs import Written
-from weir.erasure.records import Asked
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
-from weir.publication import run as publishing
 from weir.reader_groups import progress
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import alignment, halves_by_rank, splits
@@ -80,7 +81,6 @@ from weir.reader_groups.groups import update as group_update
 from weir.reader_groups.groups.pins import Pin
 from weir.reader_groups.outputs import records as outputs
 from weir.reader_groups.outputs import tables as table_outputs
-from weir.recovery import recover
 from weir.retention import capture, delete_stream, garbage, manual_truncation, prune, release
 from weir.retention import run as retention_run
 from weir.scaling import run as scaling_run
@@ -92,7 +92,7 @@ def operations() -> set[str]:
     modules = [recover]
     packages = (
         weir.controller, weir.reader_groups, weir.adjunct, weir.compaction, weir.retention,
-        weir.scaling, weir.publication, weir.erasure,
+        weir.scaling, weir.annex.publication, weir.annex.erasure,
     )  # fmt: skip
     for package in packages:
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")

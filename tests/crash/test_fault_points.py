@@ -25,6 +25,7 @@ from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.world.groups import Group
 from tests.world.scaling import by_rate, write
 from tests.world.streams import FIELDS, Lane, database_for_many, rows, run, staged, unique
+from weir.annex.recovery.recover import recover
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.staged import announce
@@ -33,7 +34,6 @@ from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
-from weir.recovery.recover import recover
 from weir.retention.capture import capture
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune

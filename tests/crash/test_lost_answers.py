@@ -25,6 +25,8 @@ from tests.world.streams import Lane
 from weir.adjunct.builds import Build, begin_build
 from weir.adjunct.publication import publish_build
 from weir.adjunct.stores import define_store
+from weir.annex.verification.footers import look_here
+from weir.annex.verification.prove import prove
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
@@ -40,8 +42,6 @@ from weir.reader_groups.groups.readers import join
 from weir.retention.capture import capture
 from weir.scaling.run import scale_by_load
 from weir.settings import Settings
-from weir.verification.footers import look_here
-from weir.verification.prove import prove
 
 # What ends a transaction: COMMIT, and the statements that are transactions of their own.
 ENDS = rb"COMMIT\x00|FROM (commit|begin)_append\("

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import weir
+from tests.annex.erasure.world import Erasing
 from tests.chance import cases, random_for
 from tests.compaction.world import EVER, World
 from tests.conftest import TestDatabase
 from tests.engines.duck import Duck, attached, seen
-from tests.erasure.world import Erasing
 from tests.world.columns import World as Columns
 from tests.world.columns import column, update
 from tests.world.streams import Lane, rows, unique

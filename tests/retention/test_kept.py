@@ -9,13 +9,13 @@ import pytest
 
 import weir
 from tests.world.streams import Lane, rows, run
+from weir.annex.verification.verify import verify
 from weir.compaction.run import Budget, compact
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.retention.garbage import sweep
 from weir.settings import Settings
-from weir.verification.verify import verify
 
 STREAM = "iot/readings"
 

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.world.groups import Group, stage_numbers
 from tests.world.streams import Lane, rows, unique
+from weir.annex.recovery.recover import recover
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.seal import seal_stream
@@ -22,7 +23,6 @@ from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_al
 from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.reader_groups.groups.readers import expire as expire_readers
 from weir.reader_groups.outputs.tables import sweep_staging
-from weir.recovery.recover import recover
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep

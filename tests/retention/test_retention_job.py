@@ -19,12 +19,12 @@ from tests.world.groups import Group
 from tests.world.jobs import main
 from tests.world.retention import DAY, consume, pass_time
 from tests.world.streams import Lane, rows, run, unique
+from weir.annex.recovery.recover import recover
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
 from weir.operations.action import Job
-from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings, load
 from weir.warehouse.marker import MARKER

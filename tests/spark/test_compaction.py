@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 import weir as library
 import weir.spark
+from tests.annex.erasure.world import Erasing
 from tests.chance import random_for
-from tests.erasure.world import Erasing
 from tests.spark.installation import Installation
 from weir.compaction import rewrite
 from weir.spark.reads import tasks

@@ -15,10 +15,10 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import blocked_by, held_commits, wait_for
 from tests.raises import raises
 from tests.spark.installation import Installation, batches, parquet_rows, plain
+from weir.annex.recovery.recover import recover
 from weir.controller.ownership import read_installation
 from weir.errors import BatchFailed, Fenced
 from weir.model.names import StreamName, stream_name
-from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.spark.consumers.reader import Reader
 from weir.warehouse.marker import Marker, write_marker

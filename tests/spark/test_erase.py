@@ -13,7 +13,7 @@ from tests.spark.adjunct_world import LONG, WAYS, World
 from tests.spark.installation import Installation
 from tests.world.streams import rows, run
 from weir.adjunct.versions import read_version
-from weir.erasure import stores as stores_of_erasures
+from weir.annex.erasure import stores as stores_of_erasures
 from weir.operations.jobs import ACTIONS
 from weir.spark.adjuncts.read import current_frame
 from weir.spark.base.calls import called_in_tasks

@@ -15,10 +15,10 @@ from tests.chance import random_for
 from tests.compaction.world import EVER
 from tests.digests import rows_of_every_type
 from tests.spark.installation import Installation
+from weir.annex.verification.new_files import checking
+from weir.annex.verification.verify import Verified, by_pyarrow, verify
 from weir.compaction.run import compact
 from weir.model.names import StreamName
-from weir.verification.new_files import checking
-from weir.verification.verify import Verified, by_pyarrow, verify
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release, pytest.mark.random]
 FLIPS = 200  # of each kind of files

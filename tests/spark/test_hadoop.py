@@ -24,12 +24,12 @@ from tests.committed_folders import committed_folders
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import run
+from weir.annex.recovery.recover import recover
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.operations.jobs import ACTIONS
-from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings

@@ -21,10 +21,10 @@ from tests.spark.hdfs import hdfs
 from tests.spark.installation import Installation
 from weir.adjunct.stores import define_store, read_store
 from weir.adjunct.versions import AdjunctVersion, find_version
+from weir.annex.recovery.recover import recover
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.operations.jobs import ACTIONS
-from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.adjuncts.read import current_frame

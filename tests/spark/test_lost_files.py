@@ -14,7 +14,7 @@ from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from tests.world.streams import unique
-from weir.recovery.recover import recover
+from weir.annex.recovery.recover import recover
 from weir.retention.garbage import sweep
 from weir.spark.appends.transaction import transaction
 from weir.spark.reads.source import register

@@ -10,12 +10,12 @@ import pytest
 from tests.compaction.world import EVER
 from tests.spark.installation import Installation, to_pandas
 from tests.world.streams import run, unique
+from weir.annex.recovery.recover import recover
+from weir.annex.verification.new_files import checking
 from weir.compaction.run import compact
 from weir.controller.ownership import check_warehouse_ownership
 from weir.model.names import StreamName
-from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
-from weir.verification.new_files import checking
 
 pytestmark = pytest.mark.release
 OF_STREAM = "SELECT jsonb_agg(to_jsonb(f)) FROM data_file f"

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.installation import Installation, setting
-from weir.audit.run import audit
+from weir.annex.audit.run import audit
 from weir.controller import queries
 from weir.controller.seal import seal_stream
 from weir.model.names import StreamName

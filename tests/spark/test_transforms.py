@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from tests.released import only
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position
+from weir.annex.verification.verify import by_pyarrow, verify
 from weir.kernel.transforms import Computation, failing
 from weir.model.transforms import value_of
 from weir.spark.appends import stage
 from weir.spark.base.session import private_session
-from weir.verification.verify import by_pyarrow, verify
 
 TEXTS = [
     "", " ", "a", "ÄÖß", "İI", "ΑΣ", "ﬃ", "e\u0301", "😀bc", "\ta ", "1", "-7", "+7", " 12 ", "012",

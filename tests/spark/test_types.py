@@ -10,18 +10,20 @@ from pyspark.sql import functions as F
 
 import weir as api
 from spark_jobs.verify import contents_by
+from tests.annex.erasure.world import ASKED
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.engines.duck import attached, seen
-from tests.erasure.world import ASKED
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import unique
 from weir.adjunct.stores import define_store
+from weir.annex.erasure.find import places
+from weir.annex.erasure.run import erase
+from weir.annex.verification.new_files import checking
+from weir.annex.verification.verify import verify
 from weir.compaction.run import Budget, compact
 from weir.controller.read_plan import plan_of_stream
-from weir.erasure.find import places
-from weir.erasure.run import erase
 from weir.errors import InvalidInput
 from weir.kernel.matching import in_columns
 from weir.kernel.schema import with_default
@@ -29,8 +31,6 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.column_changes import holds
 from weir.model.names import stream_name
 from weir.spark.adjuncts.build import build_version
-from weir.verification.new_files import checking
-from weir.verification.verify import verify
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 

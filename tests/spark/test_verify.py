@@ -11,7 +11,7 @@ from spark_jobs.verify import contents_by
 from tests.chance import random_for
 from tests.digests import rows_of_every_type
 from tests.spark.installation import Installation
-from weir.verification.verify import Verified, verify
+from weir.annex.verification.verify import Verified, verify
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release]
 

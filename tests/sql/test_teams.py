@@ -13,9 +13,9 @@ from tests.raises import raises
 from tests.sql.teams import LOGINS, Opened, dsn_of
 from tests.world.groups import Group
 from tests.world.streams import rows, run
+from weir.annex.erasure.certificate import sign_waiting
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database, copy_in
-from weir.erasure.certificate import sign_waiting
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore

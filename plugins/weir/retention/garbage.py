@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.annex.verification.footers import Look, look_here
+from weir.annex.verification.kept import JUDGED, forget_kept, keep
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.database.once import commit_once
-from weir.verification.footers import Look, look_here
-from weir.verification.kept import JUDGED, forget_kept, keep
 from weir.warehouse.file_deletion import Delete, delete_here
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, delete_leftovers, write_marker

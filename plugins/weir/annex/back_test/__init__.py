@@ -1,0 +1,1 @@
+"""Replay recorded loads by other policies."""

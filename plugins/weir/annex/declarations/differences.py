@@ -1,0 +1,225 @@
+"""Compare what is declared with what exists: what is to be changed, and what that may lose."""
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from weir.adjunct.stores import AdjunctStore, StoreSettings, bound_to_another
+from weir.annex.declarations.columns import Columns
+from weir.annex.declarations.declared import Declared, DeclaredGroup, DeclaredStream
+from weir.annex.declarations.state import Known, KnownGroup, KnownStream
+from weir.errors import Conflict, InvalidInput, NotFound
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.column_changes import NOTHING, ColumnChanges, followed, followed_definition
+from weir.model.new_columns import AUTOMATIC
+from weir.model.schema import Field
+from weir.model.stream_configuration import Configuration
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs of a stream, an adjunct store, a reader group or a consumer. `new`: it does not
+    exist yet. `changes`: from a setting to its old and its new value. `loses`: why the change may
+    lose data. `named_by`: who names the columns that it changes."""
+
+    kind: str
+    name: str
+    new: bool
+    changes: dict[str, tuple[Any, Any]]
+    loses: list[str] = field(default_factory=list)
+    columns: list[Field] = field(default_factory=list)  # that a stream has before the change
+    column_changes: ColumnChanges = NOTHING
+    named_by: list[str] = field(default_factory=list)
+
+    def report(self) -> dict[str, Any]:
+        """Return `kind`, `name`, `action` (create or change), `changes` (by setting: from, to),
+        `loses` and `named_by`, for the job's report."""
+        shown = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
+        action = "create" if self.new else "change"
+        return {"kind": self.kind, "name": self.name, "action": action, "changes": shown,
+                "loses": self.loses, "named_by": self.named_by}  # fmt: skip
+
+    def __str__(self) -> str:
+        """Return it in one line."""
+        settings = ", ".join(
+            f"{name} = {new}" if self.new else f"{name}: {old} -> {new}"
+            for name, (old, new) in self.changes.items()
+        )
+        loses = f" (may lose data: {'; '.join(self.loses)})" if self.loses else ""
+        named = f" ({'; '.join(self.named_by)})" if self.named_by else ""
+        return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}{named}"
+
+
+def differences(declared: Declared, known: Known, columns: Columns) -> list[Difference]:
+    """Return what differs, in the order in which it can be changed: streams, stores, groups,
+    consumers.
+
+    Raises InvalidInput for a routing key that differs, NotFound for a stream or group that neither
+    exists nor is declared, Conflict for a stream that is sealed, and for a store of another stream.
+    """
+    found = []
+    for name, stream in declared.streams.items():
+        found.append(_stream(name, stream, known.streams.get(name), columns))
+    readers = [(f"adjunct store {n}", [str(one.stream)]) for n, one in declared.stores.items()]
+    readers += [(f"reader group {n}", list(one.streams)) for n, one in declared.groups.items()]
+    for reader, streams in readers:
+        for one in streams:
+            if one not in declared.streams and one not in known.streams:
+                raise NotFound(
+                    "stream_not_found",
+                    f"{reader} reads stream {one}, which neither exists nor is declared; declare "
+                    "it, or correct its name.",
+                )
+    renames = {one.name: one.column_changes.rename for one in found}
+    for name, store in declared.stores.items():
+        kept = known.stores.get(name)
+        if kept is not None:
+            rename = renames.get(str(kept.stream), {})
+            kept = replace(kept, definition=followed_definition(kept.definition, rename))
+        found.append(_store(name, store, kept))
+    for name, group in declared.groups.items():
+        found.append(_group(name, group, known.groups.get(name)))
+    for name, settings in declared.consumers.items():
+        if name not in declared.groups and name not in known.groups:
+            raise NotFound(
+                "group_not_found",
+                f"consumer {name} reads with a reader group of its name, which neither exists nor "
+                "is declared; declare it under reader_groups.",
+            )
+        there = known.groups.get(name)
+        old = (there.consumer if there else None) or {}
+        changes = _changes(old, settings)
+        found.append(Difference("consumer", name, not old, changes))
+    return [one for one in found if one.new or one.changes]
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    names = [*new, *(name for name in old if name not in new)]
+    return {n: (old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)}
+
+
+def _stream(
+    name: str, wanted: DeclaredStream, known: KnownStream | None, columns: Columns
+) -> Difference:
+    if known is None:
+        written = wanted.columns.written
+        settings = asdict(wanted.configuration.created(declared=bool(written)))
+        given = {"segments": wanted.segments, **{k: v for k, v in settings.items() if v}}
+        given |= {"columns": written} if written else {}
+        fields = wanted.columns.created(name, columns, wanted.configuration.routing_key)
+        made = ColumnChanges(add=fields or [], reserve=wanted.columns.drop)
+        shown = {k: (None, v) for k, v in given.items()}
+        return Difference("stream", name, True, shown, column_changes=made)
+    settings = asdict(wanted.configuration)
+    if wanted.configuration.on_new_column == AUTOMATIC:  # was decided when it was created
+        settings["on_new_column"] = known.configuration.on_new_column
+    if wanted.configuration.on_missing_key == AUTOMATIC:
+        settings["on_missing_key"] = known.configuration.on_missing_key
+    more = wanted.columns.changes(name, known.fields, known.dropped, columns)
+    now = _followed(name, wanted, known, more)
+    changes = _changes(asdict(now), settings)
+    if "routing_key" in changes:
+        raise InvalidInput(
+            "routing_key_fixed",
+            f"stream {name} has the routing key {now.routing_key}, and "
+            f"{wanted.configuration.routing_key} is declared; the routing key of a stream can't "
+            "change, so correct the file, or declare another stream.",
+        )
+    if more:
+        told = [*(one["name"] for one in more.add),
+                *(f"{column} {what}" for column, what in more.touched.items())]  # fmt: skip
+        changes["columns"] = ([one["name"] for one in known.fields], told)
+    if changes and known.state != "active":
+        raise Conflict(
+            "stream_not_active",
+            f"stream {name} is {known.state}, so {', '.join(changes)} can't change; take the "
+            "stream out of the file.",
+        )
+    return Difference("stream", name, False, changes, _loses_events(changes), known.fields, more)
+
+
+def _followed(
+    name: str, wanted: DeclaredStream, known: KnownStream, more: ColumnChanges
+) -> Configuration:
+    """Return the settings of a stream after changes of its columns, before others. Raises
+    InvalidInput if a setting can't follow them; an event time need not, if another is declared."""
+    types = {one["name"]: one["type"] for one in known.fields}
+    try:
+        return followed(name, known.configuration, more, types, new_time=False)
+    except InvalidInput:
+        if wanted.configuration.event_time in (None, known.configuration.event_time):
+            raise
+        return followed(name, known.configuration, more, types, new_time=True)
+
+
+def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
+    """Return why new settings of retention may truncate events that the old ones keep."""
+    loses = []
+    for name, (old, new) in changes.items():
+        if name.startswith("retain_max_") and new is not None and (old is None or new < old):
+            loses.append(f"{name} truncates events that were kept")
+        if name.startswith("retain_min_") and (old is None or new is None or new < old):
+            loses.append(f"{name} keeps less than before")
+        if name == "retention" and new == "consumed":
+            loses.append("retention truncates events that all subscribers have released")
+        if name == "retention" and old == "consumed" and new != "keep":
+            loses.append("subscribers no longer hold events back")
+    return loses
+
+
+def _store(name: str, wanted: StoreSettings, known: AdjunctStore | None) -> Difference:
+    settings = wanted.by_name
+    if known is None:
+        usual = asdict(AdjunctConfiguration())
+        given = {k: v for k, v in settings.items() if v and v != usual.get(k)}
+        return Difference("adjunct store", name, True, {k: (None, v) for k, v in given.items()})
+    changes = _changes(known.by_name, settings)
+    if "stream" in changes:
+        raise bound_to_another(known, wanted.stream)
+    return Difference("adjunct store", name, False, changes, _loses_changes(changes, known))
+
+
+def _loses_changes(changes: dict[str, tuple[Any, Any]], known: AdjunctStore) -> list[str]:
+    """Return what new settings of a store may lose of what it has or would have."""
+    loses = []
+    for name, words in {"history": "changes", "keep_versions": "versions"}.items():
+        old, new = changes.get(name, (None, None))
+        if old is not None and (new is None or new < old):
+            loses.append(f"{name} keeps {words} for a shorter time")
+    if {"key", "key_type"} & set(changes):
+        loses.append("its keys are made anew, of what the stream still has")
+    elif known.configuration.history is not None and {
+        one.name for one in fields(AdjunctDefinition)
+    } & set(changes):
+        loses.append("a changed definition begins a new history")
+    if changes.get("on_gap") == ("fail", "rebuild"):
+        loses.append("it is rebuilt without events that were truncated before it read them")
+    return [*loses, *_loses_protection(changes)]
+
+
+def _loses_protection(changes: dict[str, tuple[Any, Any]]) -> list[str]:
+    before, after = changes.get("time_out", (None, None))
+    if after is not None and (before is None or after < before):
+        return ["retention waits for it no longer than its time-out"]
+    return []
+
+
+def _group(name: str, wanted: DeclaredGroup, known: KnownGroup | None) -> Difference:
+    settings = {
+        **asdict(wanted.configuration), "streams": list(wanted.streams),
+        "pins": [str(pin) for pin in wanted.pins],
+    }  # fmt: skip
+    if known is None:
+        given = {**{k: v for k, v in settings.items() if v}, "start": wanted.start}
+        given |= {"end": wanted.end} if wanted.end else {}
+        return Difference("reader group", name, True, {k: (None, v) for k, v in given.items()})
+    old = {**asdict(known.configuration), "streams": list(known.streams),
+           "pins": [str(pin) for pin in known.pins]}  # fmt: skip
+    changes, loses = _changes(old, settings), []
+    if "streams" in changes and (gone := set(known.streams) - set(wanted.streams)):
+        loses.append(f"its position in {', '.join(sorted(gone))} is forgotten")
+    if changes.get("subscriber") == (True, False):
+        loses.append("retention no longer keeps what it has not read")
+    if changes.get("on_gap") == ("fail", "skip"):
+        loses.append("it skips events that were truncated before it read them")
+    loses += _loses_protection(changes)
+    return Difference("reader group", name, False, changes, loses)

@@ -1,0 +1,304 @@
+"""Where copies of a stream's events are: what consumers made of them, and what they are published
+as. Which of them an erasure finds by keys, and which it only names."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.annex.erasure.columns import Columns
+from weir.errors import counted
+from weir.kernel.matching import has_texts
+from weir.kernel.schema import to_read
+from weir.model.names import StreamName, stream_name
+from weir.model.plain_column import plain_column
+
+KEY, COLUMN, REJECTED, NOTHING = "routing key", "column", "rejected rows", "nothing"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A stream that an erasure searches, and `by` what: its routing key, columns that have the
+    keys, or the text of rejected rows. `columns`: those of it, or of these rows, that have the
+    keys; none if its routing key is no column. `made`: the columns that have them in what was
+    made of it, unless the reader group that made it declares its `subject`. By nothing: it leaves
+    the stream, and looks for what was made of it."""
+
+    name: StreamName
+    stream_id: int
+    routing_key: str
+    by: str
+    columns: tuple[str, ...]
+    made: tuple[str, ...]
+
+    @property
+    def is_of_keys(self) -> bool:
+        """Whether the keys are routing keys of it."""
+        key = (plain_column(self.routing_key) or "").lower()
+        return self.by == KEY or (
+            self.by == COLUMN and key in (column.lower() for column in self.columns)
+        )
+
+
+def without_keys(one: "Remaining", keys: Sequence[str]) -> "Remaining":
+    """Return what is left, without the example of a file whose name has a key."""
+    if one.what == "input files" and any(key and key in one.why for key in keys):
+        return replace(one, why=_EXAMPLE.sub(";", one.why))
+    return one
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """Where copies may be that an erasure leaves: what it is, its name, why, and until when."""
+
+    what: str
+    name: str
+    why: str
+    until: str
+
+    def line(self) -> str:
+        """Return it as a sentence."""
+        return f"{self.what} {self.name}: {self.why}; {self.until}"
+
+
+_EXAMPLE = re.compile(r", such as .*;", re.DOTALL)
+# The streams that were made of one, each with the column that has the keys there as its group
+# declares it. By the writers: batches are pruned, and groups are deleted or read other streams;
+# where they were put, and the transactions of what can be read, are kept.
+_MADE = text(
+    """SELECT s.stream_id, s.stream_name, s.routing_key, NULL AS subject
+    FROM stream s JOIN stream o ON s.stream_name = o.stream_name || '.rejected'
+    WHERE o.stream_id = :s AND s.state <> 'deleted'
+    UNION
+    SELECT s.stream_id, s.stream_name, s.routing_key, nullif(g.subject, '')
+    FROM placement p LEFT JOIN reader_group g USING (group_id) CROSS JOIN stream s
+    WHERE p.stream_id = :s AND p.number = 1 AND s.state <> 'deleted' AND EXISTS (
+        SELECT FROM transaction t WHERE t.stream_name = s.stream_name
+        AND t.writer_id = 'group ' || p.group_name
+        AND starts_with(t.batch_id, p.group_id || '.') AND t.state = 'committed')"""
+)
+_OWN = text("SELECT stream_name, routing_key FROM stream WHERE stream_id = :s")
+_PINS = text(
+    """SELECT DISTINCT g.name FROM reader_group_pin p JOIN reader_group g USING (group_id)
+    JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) ORDER BY 1"""
+)
+# Those of adjunct stores write to these only.
+_DELETED = text(
+    """SELECT DISTINCT p.group_name FROM placement p
+    WHERE p.stream_id = ANY(:streams) AND p.number = 1 AND p.group_name NOT LIKE '%/%'
+        AND NOT EXISTS (SELECT FROM reader_group g WHERE g.group_id = p.group_id)
+        AND EXISTS (SELECT FROM delivered_range d
+            WHERE d.group_id = p.group_id AND d.stream_id = p.stream_id) ORDER BY 1"""
+)
+# Groups whose batches name nothing that was written: neither here, nor in a list of files.
+_UNSEEN = text(
+    """SELECT g.name FROM reader_group g
+    WHERE strpos(g.name, '/') = 0 AND EXISTS (
+            SELECT FROM placement p JOIN delivered_range d USING (group_id, stream_id)
+            WHERE p.group_id = g.group_id AND p.stream_id = ANY(:streams))
+        AND NOT EXISTS (SELECT FROM parquet_output o WHERE o.group_id = g.group_id)
+        AND NOT EXISTS (SELECT FROM transaction t WHERE t.writer_id = 'group ' || g.name
+            AND t.stream_name IN (SELECT s.stream_name FROM stream s WHERE s.state <> 'deleted'))
+        AND NOT EXISTS (SELECT FROM reader_batch b WHERE b.group_id = g.group_id
+            AND b.state = 'committed' AND jsonb_array_length(b.outputs) > 0)
+    ORDER BY 1"""
+)
+_GONE = text("SELECT count(*) FROM stream WHERE state = 'deleted'")
+_INPUTS = text(
+    """SELECT s.stream_name, count(*) AS files, min(i.path) AS first
+    FROM transaction_input i JOIN stream s USING (stream_id)
+    WHERE i.stream_id = ANY(:streams) GROUP BY 1 ORDER BY 1"""
+)
+
+
+class _Copy(NamedTuple):
+    """A stream, and the columns that have the keys in it, in lower case, by all names that they
+    have had."""
+
+    name: str
+    stream_id: int
+    routing_key: str
+    named: set[str]
+
+
+def searched(
+    connection: Connection, stream_id: int, subject: str, *, by_keys: bool
+) -> tuple[list[Searched], list[Remaining]]:
+    """Return a stream and those that were made of it, each with what an erasure of keys searches it
+    by, and the copies that it leaves. `subject`: the column that has the keys in what was made of
+    it, where the group that made it declares none; empty: the one of the same name, or of a name
+    that it had before. A condition finds events of its own stream only."""
+    own = connection.execute(_OWN, {"s": stream_id}).one()
+    plain = plain_column(own.routing_key)
+    columns_of = {stream_id: Columns.of(connection, stream_id)}
+    keys = columns_of[stream_id].now(plain) if plain else []
+    names = {plain.lower()} | columns_of[stream_id].names(keys) if plain else set[str]()
+    copies = _copies(connection, _Copy(own.stream_name, stream_id, own.routing_key, names),
+                     subject, columns_of)  # fmt: skip
+    made = (subject,) if subject else tuple(sorted(names))
+    found = [Searched(stream_name(own.stream_name), stream_id, own.routing_key, KEY,
+                      tuple(field["name"] for field in keys), made)]  # fmt: skip
+    left = list[Remaining]()
+    for one in sorted(copies.values(), key=lambda c: c.name):
+        if one.stream_id == stream_id:
+            continue
+        known = (stream_name(one.name), one.stream_id, one.routing_key)
+        if not by_keys:
+            left.append(_left_stream(one.name, "a condition is about one stream only"))
+            found.append(Searched(*known, NOTHING, (), ()))
+            continue
+        columns, by = sorted(one.named), REJECTED
+        made = (subject,) if subject else tuple(columns)
+        if not one.name.endswith(".rejected"):
+            there = columns_of[one.stream_id]
+            columns, why = _with_keys(there, columns)
+            by = COLUMN if columns else NOTHING
+            left += [_left_stream(one.name, reason) for reason in why]
+            left += [several(f"stream {one.name}", columns)] if len(columns) > 1 else []
+            fields = [field for field in there.of_files if field["name"] in columns]
+            made = (subject,) if subject else tuple(sorted(there.names(fields)))
+        found.append(Searched(*known, by, tuple(columns), made))
+    return found, left + _others(connection, [*copies])
+
+
+def _copies(
+    connection: Connection, own: _Copy, subject: str, columns_of: dict[int, Columns]
+) -> dict[int, _Copy]:
+    """Return a stream and all that was made of it, and of that in turn."""
+    found, waiting = {own.stream_id: own}, [own.stream_id]
+    while waiting:
+        one = found[waiting.pop()]
+        for row in connection.execute(_MADE, {"s": one.stream_id}).all():
+            given = row.subject or ("" if row.stream_name.endswith(".rejected") else subject)
+            named = {given.lower()} if given else one.named
+            if row.stream_id not in columns_of:
+                columns_of[row.stream_id] = Columns.of(connection, row.stream_id)
+            there = columns_of[row.stream_id]
+            named = named | there.names([field for name in named for field in there.ever(name)])
+            known = found.get(row.stream_id)
+            if known is None or not named <= known.named:
+                found[row.stream_id] = _Copy(
+                    row.stream_name, row.stream_id, row.routing_key,
+                    named | (known.named if known else set()),
+                )  # fmt: skip
+                waiting.append(row.stream_id)
+    return found
+
+
+def _with_keys(there: Columns, named: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return which columns of a copy have keys, of those that should, and what is wrong with the
+    others."""
+    found: list[str] = []
+    fields = {field["name"]: field for name in named for field in there.ever(name)}
+    if not fields:
+        names = " or ".join(named)
+        return [], [
+            f"it has no column {names}" if names else "no column is named that has the keys"
+        ]
+    wrong = list[str]()
+    for name, field in fields.items():
+        if has_texts(to_read([field]).field(0).type):
+            found.append(name)
+        else:
+            wrong.append(f"its column {name} has no values that have the texts of keys")
+    return found, wrong
+
+
+def several(where: str, columns: Sequence[str]) -> Remaining:
+    """Return what a person should know of a copy in which several columns may have the keys."""
+    return Remaining(
+        "columns", f"{', '.join(sorted(columns))} of {where}",
+        "each may have the keys, by its name of now or of before, so rows with a key in any of "
+        "them are erased", "unless its reader group declares the one that is meant as its subject",
+    )  # fmt: skip
+
+
+def _left_stream(name: str, why: str) -> Remaining:
+    return Remaining(
+        "stream", name, f"it was made of the stream, and {why}",
+        "until it is truncated, or erased by a condition of its own",
+    )  # fmt: skip
+
+
+def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
+    given = {"streams": streams}
+    left = [
+        Remaining(
+            "pins of reader group", row.name, "they name routing keys", "until they are taken back"
+        )
+        for row in connection.execute(_PINS, given)
+    ]
+    left += [
+        Remaining(
+            "Parquet outputs and tables", f"of reader group {row.group_name}",
+            "it is deleted, and they are not listed any more", "until their owners delete the rows",
+        )
+        for row in connection.execute(_DELETED, given)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            "what reader group", row.name, "gave to a program or a query, which wrote where Weir "
+            "does not see it", "until its owner deletes it",
+        )
+        for row in connection.execute(_UNSEEN, given)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            "input files", f"of {row.stream_name}", f"{counted(row.files, 'file')} below the input "
+            f"roots, such as {row.first}; Weir only reads them", "until their owners delete them",
+        )
+        for row in connection.execute(_INPUTS, given)
+    ]  # fmt: skip
+    if deleted := connection.execute(_GONE).scalar_one():
+        left.append(Remaining(
+            "what was made", f"of {counted(deleted, 'deleted stream')}",
+            "Weir does not know any more who read them, and what these wrote",
+            "until that is erased by itself",
+        ))  # fmt: skip
+    if connection.execute(text("SELECT NOT sees_all(current_user)")).scalar_one():
+        left.append(HIDDEN)
+    return left + ALWAYS
+
+
+# What a team does not see.
+HIDDEN = Remaining(
+    "streams, groups and stores",
+    "of other teams",
+    "this login sees those of its own teams only",
+    "until a member of weir_jobs erases there, too",
+)
+# What Weir can't see.
+ALWAYS = [
+    Remaining(
+        "backups", "of the database and the warehouse", "Weir does not know them",
+        "until they are deleted; after a restore, erase again",
+    ),
+    Remaining(
+        "object versions", "of the warehouse's bucket", "one with versions keeps deleted files",
+        "until its rule for versions deletes them",
+    ),
+    Remaining(
+        "appends", "that were open when it ran", "what they commit are new events",
+        "until these are erased, too",
+    ),
+    Remaining(
+        "reports", "of runs that scaled, tried a policy or failed",
+        "they may have a key in another spelling, or one that is a number",
+        "until their rows in weir.job_runs are pruned (job_history)",
+    ),
+    Remaining(
+        "orchestration", "of this run, if Airflow ran it",
+        "the DAG run and Airflow's audit log have what was given",
+        "until the run is deleted and the log is cleaned (airflow db clean)",
+    ),
+    Remaining(
+        "deleted rows", "in Postgres's own files", "it keeps them, and samples of tables, a while",
+        "until it has vacuumed and analysed the tables and recycled its write-ahead log",
+    ),
+    Remaining(
+        "what else has read it", "exports, logs and programs", "Weir does not know them",
+        "until their owners delete it",
+    ),
+]  # fmt: skip

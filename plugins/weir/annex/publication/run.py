@@ -1,0 +1,154 @@
+"""One run of publication: stream after stream, each in steps that may be killed anywhere."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from weir.annex.publication import plan as planning
+from weir.annex.publication import records
+from weir.annex.publication.plan import Due, Plan
+from weir.controller.locks import read_stream
+from weir.controller.ownership import check_warehouse_ownership
+from weir.database.connection import Database
+from weir.errors import InvalidInput, NotFound, Unavailable
+from weir.front_ends import do
+from weir.installation.extras import naming_extras
+from weir.model.names import StreamName
+from weir.settings import Settings
+from weir.warehouse.filesystem import filesystem, not_writable
+
+log = logging.getLogger("weir.annex.publication")
+
+
+def publish(
+    database: Database,
+    settings: Settings,
+    names: Sequence[StreamName] | None = None,
+    *,
+    dry_run: bool = False,
+) -> list[dict[str, Any]]:
+    """Publish what is new of streams whose setting `publish` asks for it, and end what is not
+    asked for any more. `names`: of these streams; None: of all. `dry_run`: only say what there is.
+
+    Returns for each stream in which something changed `stream`, and `added` and `removed` (files)
+    and `snapshot`; or `ended`; or `busy` if another run publishes it; or the `error` with which it
+    failed, and continues with the others. Raises NotFound for a stream in `names` that does not
+    exist, InvalidInput if it is not to be published, and InvariantViolation if the warehouse is
+    another database's.
+    """
+    check_warehouse_ownership(database, settings.warehouse)
+    for name in names or ():
+        _check(database, name)
+    found = database.snapshot(lambda c: planning.due(c, names))
+    run = _Run(database, settings, dry_run)
+    reports: list[dict[str, Any]] = []
+    for one in found:
+        try:
+            done, failed = database.one_of_many(f"stream {one.stream}", partial(run.stream, one))
+        except Unavailable as error:  # the warehouse takes no files: what does not need it goes on
+            if error.code == "database_unavailable":
+                raise
+            done, failed = None, str(error)
+        if failed:
+            reports.append({"stream": one.stream, "error": failed})
+        elif done:
+            reports.append({"stream": one.stream, **done})
+    return reports
+
+
+def _check(database: Database, name: StreamName) -> None:
+    stream = database.transaction(partial(read_stream, name=name))
+    if stream.configuration.publish == "none":
+        raise InvalidInput(
+            "not_published",
+            f"stream {name} is not to be published; first "
+            f"{do('update_stream', stream=str(name), publish='iceberg')}.",
+        )
+
+
+class _Run:
+    def __init__(self, database: Database, settings: Settings, dry_run: bool) -> None:
+        self._database, self._settings, self._dry_run = database, settings, dry_run
+        self._graces = (settings.grace_period, settings.compacted_grace)
+        self._root = address(settings.warehouse)
+
+    def stream(self, one: Due) -> dict[str, Any]:
+        """Publish one stream, or end its publication. Returns what that changed."""
+        if not one.wanted:
+            return self._end(one)
+        try:
+            plan = self._plan(one.stream_id)
+        except InvalidInput as error:
+            self._failed(one, str(error))
+            raise
+        if plan.metadata is not None and plan.root != self._root and not self._dry_run:
+            self._database.transaction(lambda c: records.end_all(c, one.stream_id))
+            plan = self._plan(one.stream_id)
+        if not plan.versions or not (plan.makes_snapshot or plan.expires):
+            return {}
+        changes = {
+            "added": len(plan.added), "removed": sum(map(len, plan.removed.values())),
+        }  # fmt: skip
+        if self._dry_run:
+            return changes
+        lease, token = self._settings.transaction_lease, uuid.uuid4().hex
+        number = self._database.transaction(lambda c: records.begin(c, one.stream_id, lease, token))
+        if number is None:
+            return {"busy": True}
+        try:
+            sequence = self._publish(one, number)
+        except OSError as error:
+            failed: Exception = not_writable(self._settings.warehouse, error)
+            self._ended(one, number, str(failed))
+            raise failed from error
+        except Exception as error:
+            self._ended(one, number, str(error))
+            raise
+        return {**changes, "snapshot": sequence}
+
+    def _plan(self, stream_id: int) -> Plan:
+        return self._database.snapshot(lambda c: planning.plan(c, stream_id, self._graces))
+
+    def _publish(self, one: Due, number: int) -> int:
+        with naming_extras():
+            from weir.annex.publication.place import Place
+            from weir.annex.publication.table import write
+        plan = self._plan(one.stream_id)  # again: somebody else may have published meanwhile
+        place = Place(*filesystem(self._settings.warehouse), self._root)
+        written = write(place, one.stream_id, number, plan, self._settings.compacted_grace)
+        self._database.transaction(
+            lambda c: records.commit(
+                c, one.stream_id, number, self._root, plan, written, self._graces
+            )
+        )
+        return written.sequence
+
+    def _end(self, one: Due) -> dict[str, Any]:
+        if not self._dry_run:
+            self._database.transaction(lambda c: records.end_all(c, one.stream_id))
+        return {"ended": True}
+
+    def _failed(self, one: Due, problem: str) -> None:
+        """Record why a stream can't be published."""
+        if self._dry_run:
+            return
+        lease, token = self._settings.transaction_lease, uuid.uuid4().hex
+        number = self._database.transaction(lambda c: records.begin(c, one.stream_id, lease, token))
+        if number is not None:
+            self._ended(one, number, problem)
+
+    def _ended(self, one: Due, number: int, problem: str) -> None:
+        try:
+            self._database.transaction(lambda c: records.end(c, one.stream_id, number, problem))
+        except NotFound:  # the stream was deleted meanwhile
+            log.info("stream %s was deleted while it was published", one.stream)
+
+
+def address(warehouse: str) -> str:
+    """Return the address of a warehouse as other engines take it."""
+    warehouse = warehouse.rstrip("/")
+    if "://" not in warehouse:
+        return "file://" + warehouse
+    return warehouse.partition("?")[0].rstrip("/").replace("s3a://", "s3://", 1)

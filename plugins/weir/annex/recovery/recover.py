@@ -1,0 +1,305 @@
+"""Reconcile a database that was restored from a backup, moved or failed over with its warehouse.
+
+The database has forgotten the appends, scales and truncations since its backup, but the warehouse
+still has their files. The transaction and segment numbers that the database gives out from now on,
+and with them the folders, offsets and clocks, must be higher than those it gave out before. The
+names of the folders show the highest ones; since some left no folder, a million more are skipped.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.annex.publication.records import forget
+from weir.annex.recovery.inventory import (
+    Found,
+    Known,
+    discard_unknown,
+    known_files,
+    list_files,
+    unknown_in,
+)
+from weir.annex.recovery.lost_events import lost_in
+from weir.annex.recovery.substitutes import Check, Substitute, find_substitutes, substitute
+from weir.controller.epochs import active_segments, tick
+from weir.controller.locks import lock_streams
+from weir.controller.ownership import check_owner, read_installation
+from weir.controller.scale import scale_in
+from weir.controller.transactions import discard_attempts
+from weir.database.connection import Database
+from weir.database.once import commit_once
+from weir.errors import check_choice
+from weir.model.key_space import KeyRange
+from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
+
+UNKNOWN_FILES = ("report", "keep", "delete")
+_EXAMPLES = 20
+
+
+def recover(
+    database: Database,
+    warehouse: str,
+    *,
+    unknown_files: str = "report",
+    second_name: bool = False,
+    check: Check | None = None,
+    request_id: str,
+) -> dict[str, Any]:
+    """Compare the database with its warehouse and report the differences. With `unknown_files`
+    `keep` or `delete`, also reconcile them so that jobs may run again.
+
+    `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
+    where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
+    `second_name`: this place is another name of the folder that is known, so both stay right.
+    Otherwise it was moved, or copied with the database, and the old place is refused from then on.
+    `check`: reads files that are to take the place of missing ones, and raises InvariantViolation
+    if their events are not those that were committed.
+
+    Returns `restored` (whether the database may have been restored), `moved` (whether the warehouse
+    was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
+    files only the warehouse or only the database has), `unknown` and `missing` (up to 20 of their
+    paths), `found` (of how many missing files others have the events, by a compaction; to reconcile
+    puts these in their place) and `lost`: as `lost_in`, of those that nothing replaces. If it
+    reconciled them, also `streams`: of each its name (`stream`), how many open appends it ended
+    (`aborted`), and the new `segments`; none if only the place of the warehouse is another, which
+    disturbs nothing that runs. Raises InvalidInput for another value of `unknown_files`, and
+    InvariantViolation if the warehouse belongs to another installation.
+    """
+    check_choice("unknown_files", unknown_files, UNKNOWN_FILES)
+    marker = read_marker(warehouse)  # first: see check_warehouse_ownership
+    installation = read_installation(database)
+    incarnation = database.transaction(
+        lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
+    )
+    check_owner(warehouse, installation, marker)
+    # Both before and after, as others may append and delete meanwhile: what is missing was known
+    # before and still is, what is unknown was not known afterwards, either.
+    before = database.transaction(known_files)
+    there = list_files(warehouse)
+    known = database.transaction(known_files)
+    unknown = {s: unknown_in(found, known) for s, found in there.items()}
+    on_disk = {path for found in there.values() for path in found.files}
+    missing = sorted((before.files & known.files) - on_disk)
+    chosen = _substitutes(database, warehouse, missing, there, known)
+    report: dict[str, Any] = {
+        "restored": installation.may_be_restored(marker),
+        "moved": not marker.is_at(warehouse),
+        "unknown_files": sum(map(len, unknown.values())),
+        "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
+        "missing_files": len(missing),
+        "missing": missing[:_EXAMPLES],
+        **_found(database, missing, chosen),
+    }
+    if unknown_files == "report":
+        return report
+    # So far ahead that a copy which is left behind elsewhere is known by its count.
+    sweeps = max(installation.sweep_count, marker.sweep_count) + RECOVERY_GAP
+    accepted = Marker(installation.installation_id, sweeps)
+    elsewhere = report["moved"] and not second_name
+    left_behind = installation.sweep_count - marker.sweep_count >= RECOVERY_GAP
+    nothing_lost = not report["restored"] and not left_behind and not chosen
+    if unknown_files == "keep" and report["moved"] and nothing_lost:
+        # The database knows everything, so nothing that runs need be disturbed.
+        write_marker(warehouse, accepted, moved=elsewhere)
+        commit_once(database, lambda c: _count_sweeps(c, marker.sweep_count, incarnation))
+        return {**report, "streams": []}
+    skipped = []
+    for stream_id in known.streams:
+        found, substitutes = there.get(stream_id, Found()), chosen.get(stream_id, [])
+        needed = {file.path for one in substitutes for file in one.files}
+        deleted = [path for path in unknown.get(stream_id, []) if path not in needed]
+        one = partial(
+            _skip, stream_id=stream_id, found=found,
+            unknown=deleted if unknown_files == "delete" else None, request_id=request_id,
+        )  # fmt: skip
+        skipped.append(commit_once(database, one))
+        if substitutes:
+            done = substitute(database, warehouse, stream_id, substitutes, check)
+            chosen[stream_id] = done
+            copied = {file.path for one in done if one.itself is None for file in one.files}
+            if unknown_files == "delete":
+                more = [path for path in unknown.get(stream_id, []) if path in copied]
+                commit_once(
+                    database, partial(_discard, stream_id=stream_id, paths=more, found=found)
+                )
+    if chosen:
+        report |= _found(database, missing, chosen)
+    strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
+    highest = max([s for s in there if s is not None] + [0])
+    deleted = strangers if unknown_files == "delete" else []
+    # The marker first: after a kill here it is ahead of the database, which says what must be done.
+    write_marker(warehouse, accepted, moved=elsewhere)
+    commit_once(database, lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
+    return {**report, "streams": skipped}
+
+
+def _substitutes(
+    database: Database,
+    warehouse: str,
+    missing: Sequence[str],
+    there: Mapping[int | None, Found],
+    known: Known,
+) -> dict[int, list[Substitute]]:
+    """Return by stream what can take the place of missing files."""
+    of_stream: dict[int, list[str]] = defaultdict(list)
+    for path in missing:
+        folder = path.partition("/")[0]
+        if folder.isdigit() and int(folder) in known.streams:
+            of_stream[int(folder)].append(path)
+    chosen = {
+        s: find_substitutes(database, warehouse, s, paths, there.get(s, Found()), known)
+        for s, paths in of_stream.items()
+    }
+    return {s: some for s, some in chosen.items() if some}
+
+
+def _found(
+    database: Database, missing: Sequence[str], chosen: Mapping[int, Sequence[Substitute]]
+) -> dict[str, Any]:
+    """Return what a report says of missing files: how many of them others replace, and what is lost
+    with the rest."""
+    replaced = {file.path for some in chosen.values() for one in some for file in one.old}
+    lost = [path for path in missing if path not in replaced]
+    return {
+        "found": len(missing) - len(lost),
+        "lost": database.snapshot(lambda c: lost_in(c, lost)),
+    }
+
+
+def _discard(connection: Connection, stream_id: int, paths: list[str], found: Found) -> None:
+    lock_streams(connection, ids=[stream_id])
+    discard_unknown(connection, stream_id, paths, found)
+
+
+def _skip(
+    connection: Connection,
+    stream_id: int,
+    found: Found,
+    unknown: list[str] | None,
+    request_id: str,
+) -> dict[str, Any]:
+    """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
+    segment twice. `unknown`: files to make garbage of."""
+    stream = lock_streams(connection, ids=[stream_id])[0]
+    forget(connection, stream_id)  # snapshots since the backup, and what they name, are not known
+    # Forgotten, not aborted: whoever repeats one must not have its number again, whose folder may
+    # be that of an append which was committed after the backup.
+    forgotten = connection.execute(
+        text(
+            """WITH input AS (
+                DELETE FROM transaction_input i USING transaction t
+                WHERE t.stream_id = :s AND t.state <> 'committed' AND i.stream_id = t.stream_id
+                  AND i.transaction_number = t.transaction_number
+            )
+            DELETE FROM transaction WHERE stream_id = :s AND state <> 'committed'
+            RETURNING transaction_number, attempt, state"""
+        ),
+        {"s": stream_id},
+    ).all()
+    connection.execute(
+        text("DELETE FROM compaction WHERE stream_id = :s AND state <> 'done'"), {"s": stream_id}
+    )
+    if unknown is None:
+        # What was aborted here since the restore may have been committed before it.
+        connection.execute(
+            text(
+                """DELETE FROM garbage WHERE stream_id = :s AND root = ''
+                AND reason IN ('aborted', 'fenced')"""
+            ),
+            {"s": stream_id},
+        )
+    else:
+        open_ones = [(row[0], row[1]) for row in forgotten if row.state == "open"]
+        discard_attempts(connection, stream_id, open_ones)
+        discard_unknown(connection, stream_id, unknown, found)
+    connection.execute(
+        text(
+            """UPDATE stream SET
+                next_transaction_number = greatest(next_transaction_number, :transaction + 1)
+                    + :skipped,
+                last_clock = greatest(last_clock, CAST(:newest * 1000000 AS bigint))
+            WHERE stream_id = :s"""
+        ),
+        {"s": stream_id, "transaction": found.transaction, "newest": found.newest,
+         "skipped": RECOVERY_GAP},
+    )  # fmt: skip
+    created = []
+    if stream.state == "active":
+        number = max(stream.next_segment_number, found.segment_number + 1) + RECOVERY_GAP
+        active = [tail.segment for tail in active_segments(connection, stream_id)]
+        created = scale_in(
+            connection, replace(stream, next_segment_number=number), active,
+            [s.segment_id for s in active], [KeyRange(s.key_low, s.key_high) for s in active],
+            cause="scale", reason="the database was restored from a backup", request_id=request_id,
+        )  # fmt: skip
+    else:
+        tick(connection, stream)
+    return {
+        "stream": str(stream.name),
+        "forgotten": len(forgotten),  # appends that were open or aborted
+        "segments": [segment.name for segment in created],
+    }
+
+
+def _end(
+    connection: Connection, highest: int, strangers: list[str], swept: int, incarnation: str
+) -> None:
+    """Raise the numbers that groups and new streams will get above all earlier ones, and allow
+    sweeps again."""
+    connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
+    connection.execute(text("SELECT FROM adjunct_store ORDER BY store_id FOR NO KEY UPDATE"))
+    discard_unknown(connection, None, strangers, Found())  # the stores are locked: nobody publishes
+    connection.execute(
+        text(
+            """SELECT setval('weir_internal.stream_stream_id_seq', greatest(:highest,
+                    (SELECT last_value FROM stream_stream_id_seq)) + :skipped),
+                setval('weir_internal.reader_group_group_id_seq',
+                    (SELECT last_value FROM reader_group_group_id_seq) + :skipped),
+                setval('weir_internal.adjunct_store_store_id_seq',
+                    (SELECT last_value FROM adjunct_store_store_id_seq) + :skipped)"""
+        ),
+        {"highest": highest, "skipped": RECOVERY_GAP},
+    )
+    connection.execute(
+        text(
+            """WITH begun AS (  -- another attempt at one may have been published before the restore
+                UPDATE reader_batch SET attempt = attempt + :skipped WHERE state = 'open'
+            ), by_hand AS (
+                UPDATE reader_group_stream SET released_at = clock_timestamp()
+                WHERE released_at IS NOT NULL
+            )
+            UPDATE reader_group SET next_batch = next_batch + :skipped,
+                next_token = next_token + :skipped,
+                -- As old as the backup, it says nothing of readers: they may have read all the
+                -- time. They get the chance to come back before a time-out lets go of what is
+                -- unread here.
+                moved_at = clock_timestamp()"""
+        ),
+        {"skipped": RECOVERY_GAP},
+    )
+    connection.execute(
+        text(
+            """WITH building AS (
+                UPDATE adjunct_version SET attempt = attempt + :skipped WHERE state = 'building'
+            )
+            UPDATE adjunct_store SET next_version = next_version + :skipped"""
+        ),
+        {"skipped": RECOVERY_GAP},
+    )
+    _count_sweeps(connection, swept, incarnation)
+
+
+def _count_sweeps(connection: Connection, swept: int, incarnation: str) -> None:
+    """Raise the count of sweeps, and let this database be the one that uses the warehouse."""
+    connection.execute(
+        text(
+            """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + :skipped,
+                warehouse = NULL,
+                incarnation = :incarnation  -- as it was found: one that came since may know less"""
+        ),
+        {"swept": swept, "skipped": RECOVERY_GAP, "incarnation": incarnation},
+    )

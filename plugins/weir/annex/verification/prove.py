@@ -1,0 +1,189 @@
+"""Prove recorded cuts: compare the footers of the files before them with what was recorded.
+
+Each file is looked at once, when the first cut after its commit is recorded. How far that has come
+is the clock of a commit in `verification`, of each stream.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.annex.verification import damage
+from weir.annex.verification.damage import OF_FILES
+from weir.annex.verification.footers import Look, Wrong, opened
+from weir.annex.verification.recorded import COLUMNS, ITS_SEGMENT, File
+from weir.annex.verification.verify import Verified, by_pyarrow, damage_of, verify
+from weir.controller.ownership import check_warehouse_ownership
+from weir.errors import counted
+from weir.installation.opened import Installation
+
+FILES = 20_000  # looked at in a run, and the rest of the last commit
+AGAIN_AFTER = 3600.0  # seconds after which the contents of a stream are read once more
+
+
+@dataclass
+class Proven:
+    """What a run has looked at, and which streams have cuts that are not proven."""
+
+    seen: Verified = field(default_factory=Verified)  # the footers of new files
+    read: Verified | None = None  # contents of files in turn
+    behind: list[str] = field(default_factory=list)  # more of their files are to be looked at
+    damaged: list[str] = field(default_factory=list)
+
+    def report(self) -> dict[str, Any]:
+        """Return it as a part of the report of a job."""
+        return {
+            "files": self.seen.files, "bytes": self.seen.bytes, "streams": len(self.seen.streams),
+            "damage": dict(sorted(self.seen.damage.items())),
+            "behind": self.behind, "damaged": self.damaged,
+            "read": self.read and self.read.report(),
+        }  # fmt: skip
+
+
+def said_of(report: dict[str, Any]) -> str:
+    """Return what was looked at, and what is not proven, for a sentence."""
+    said = f"{counted(report['files'], 'new file')} compared with the record"
+    if behind := report["behind"]:
+        said += f", others of {counted(len(behind), 'stream')} left for the next run"
+    if damaged := report["damaged"]:
+        said += f"; {counted(len(damaged), 'stream')} not proven, see weir.damage: {damaged[0]}"
+    return said + (" ..." if len(damaged) > 1 else "")
+
+
+def prove(app: Installation, look: Look, most: int = FILES) -> Proven:
+    """Compare the footers of the files of commits before cuts that are not proven, and call those
+    cuts proven before which all files were looked at, of streams without damage.
+
+    `most`: about how many files are looked at; of the streams with the fewest first, so that one
+    with very many does not keep others waiting. The next run goes on there. Nothing is read where
+    no file is new. A file that was swept or compacted meanwhile is no damage.
+
+    If some are new, contents are read in turn after that, up to `verify_bytes`.
+
+    Raises InvariantViolation as `verify` does, and OSError if a file can't be opened.
+    """
+    taken, files = app.database.snapshot(lambda c: _taken(c, most))
+    done = Proven()
+    if files:
+        warehouse = app.settings.warehouse
+        check_warehouse_ownership(app.database, warehouse)
+        wrong = opened(look(warehouse, [file.recorded for _, file in files]))
+        if any(kind in ("missing", "unreadable") for one in wrong for kind, _ in one):
+            check_warehouse_ownership(app.database, warehouse)  # not if all of it is away
+        seen = list(zip(files, wrong, strict=True))
+        done.seen = app.database.transaction(lambda c: _record(c, seen))
+    for stream, behind in app.database.transaction(lambda c: _prove(c, taken)):
+        (done.behind if behind else done.damaged).append(stream)
+    if files and (most_bytes := app.settings.verify_bytes):
+        done.read = verify(
+            app, contents=by_pyarrow(app, contents=True), most_bytes=most_bytes,
+            again_after=AGAIN_AFTER,
+        )  # fmt: skip
+    return done
+
+
+def must_be_right(proven: Proven, report: dict[str, Any]) -> None:
+    """Raise Incomplete with the report of a run if it has found damage."""
+    for seen in (proven.seen, proven.read):
+        if seen is not None and (error := seen.error(report)) is not None:
+            raise error
+
+
+Stream = tuple[int, str]  # id and name
+
+
+def _taken(
+    connection: Connection, most: int
+) -> tuple[dict[int, int | None], list[tuple[Stream, File]]]:
+    """Return up to which clock each stream can be looked at in this run, and its files."""
+    rows = connection.execute(_COMMITS, {"most": most}).all()
+    names = [row.stream_name for row in rows for _ in row.numbers]
+    numbers = [number for row in rows for number in row.numbers]
+    files = connection.execute(_FILES, {"names": names, "numbers": numbers}) if numbers else ()
+    until = {row.stream_id: row.until for row in rows}
+    return until, [((row[0], row[1]), File(*row[2:])) for row in files]
+
+
+# Streams with cuts that are not proven, and up to which clock their cuts reach.
+_UNPROVEN = """SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
+        coalesce(min(v.proven_clock), -1) AS since
+    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
+    WHERE c.proven_at IS NULL GROUP BY c.stream_id"""
+# clock_time: of that there is an index. No join of what was found: Postgres can't know how many.
+_COMMITS = text(
+    f"""WITH behind AS MATERIALIZED (
+        SELECT * FROM ({_UNPROVEN}) u WHERE u.since < u.until
+    ), commits AS (
+        SELECT b.*, t.transaction_number, t.clock, t.files,
+               sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
+        FROM behind b LEFT JOIN LATERAL (
+            SELECT t.transaction_number, t.clock, t.files FROM transaction t
+            WHERE t.stream_name = b.stream_name AND clock_time(t.clock) > clock_time(b.since)
+              AND clock_time(t.clock) <= clock_time(b.until)
+            ORDER BY clock_time(t.clock) LIMIT :most + 1) t ON true
+    ), judged AS (
+        SELECT c.*, c.clock IS NULL OR sum(c.files) OVER (
+            ORDER BY c.up_to, c.stream_id, c.clock) - c.files < :most AS taken
+        FROM commits c
+    )
+    SELECT stream_id, coalesce(
+               array_agg(transaction_number) FILTER (WHERE taken AND files > 0), '{{}}')
+               AS numbers, stream_name,
+           CASE WHEN bool_and(taken) AND count(clock) <= :most THEN until
+                ELSE max(clock) FILTER (WHERE taken) END AS until
+    FROM judged GROUP BY stream_id, stream_name, judged.until ORDER BY stream_id"""  # noqa: S608 - constants
+)
+_FILES = text(
+    f"""SELECT f.stream_id, f.stream_name, {COLUMNS}
+    FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS n (name, number)
+    JOIN data_file f ON f.stream_name = n.name AND f.transaction_number = n.number {ITS_SEGMENT}
+    ORDER BY f.stream_id, f.path"""  # noqa: S608 - constants
+)
+
+
+def _record(connection: Connection, seen: Iterable[tuple[tuple[Stream, File], Wrong]]) -> Verified:
+    """Record the damage of files, and return what was looked at."""
+    done = Verified()
+    known = set(connection.execute(text("SELECT DISTINCT stream_id FROM found_damage")).scalars())
+    for (stream_id, name), part in groupby(seen, lambda one: one[0][0]):
+        of_stream = [(file, wrong) for (_, file), wrong in part]
+        found = [damage_of(file, *one) for file, wrong in of_stream for one in wrong]
+        if found or stream_id in known:
+            paths = [file.path for file, _ in of_stream]
+            done.count(damage.record(connection, stream_id, found, looked_at=paths, kinds=OF_FILES))
+        done.streams.append(name)
+        done.files += len(of_stream)
+        done.events += sum(file.events for file, _ in of_stream)
+        done.bytes += sum(file.bytes for file, _ in of_stream)
+    return done
+
+
+def _prove(connection: Connection, taken: dict[int, int | None]) -> list[tuple[str, bool]]:
+    """Record how far files were looked at, and which cuts that proves. Return the streams with
+    others, and whether there is more to look at."""
+    if moved := {stream_id: until for stream_id, until in taken.items() if until is not None}:
+        connection.execute(_MOVE, {"ids": [*moved], "clocks": [*moved.values()]})
+    connection.execute(_PROVE)
+    return [(row.stream_name, row.since < row.until) for row in connection.execute(_LEFT)]
+
+
+_MOVE = text(
+    """INSERT INTO verification (stream_id, begun_at, segment_id, start_offset, proven_clock)
+    SELECT stream_id, clock_timestamp(), -1, -1, clock
+    FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[])) AS m (stream_id, clock)
+    ORDER BY stream_id
+    ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
+        proven_clock = greatest(verification.proven_clock, excluded.proven_clock)"""
+)
+# What was truncated or compacted since it was found is no damage any more, as in weir.damage.
+_PROVE = text(
+    """UPDATE stream_cut c SET proven_at = clock_timestamp() FROM verification v
+    WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.clock
+      AND NOT EXISTS (
+          SELECT FROM found_damage d JOIN data_file f USING (stream_id, segment_id, start_offset)
+          WHERE d.stream_id = c.stream_id AND f.path = d.path)"""
+)
+_LEFT = text(f"SELECT u.* FROM ({_UNPROVEN}) u ORDER BY u.stream_name")  # noqa: S608 - constants

@@ -1,0 +1,115 @@
+"""An erasure finds copies whoever made them, however they spell a key, and leaves no sample."""
+
+import json
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+
+import weir
+from tests.annex.erasure.test_everywhere import ASKED, WHO, filled, where_it_is
+from tests.conftest import TestDatabase
+from tests.world.streams import run
+from weir.controller.rejected import make_rejected_stream
+from weir.model.names import stream_name
+from weir.programs.store import StreamStore
+from weir.settings import Settings
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[StreamStore]:
+    with weir.open(settings=settings) as opened:
+        yield opened
+
+
+def test_copies_are_found_when_their_group_reads_others_and_when_it_is_deleted(
+    store: StreamStore, settings: Settings, test_database: TestDatabase
+) -> None:
+    name = filled(store)
+    group = name.replace("/", "-")
+    store.create_stream("shop/other", "customer")
+    store.update_reader_group(group, streams=["shop/other"])
+    counts = {name: [3, 3], f"{name}-by-n": [3, 1], f"{name}.rejected": [2, 1]}
+    assert store.erase(name, "asked", keys=[WHO])["streams"] == counts
+    store.delete_reader_group(group)
+    store.create_stream("shop/third", "customer")
+    store.create_reader_group(group, ["shop/third"])  # another one of the same name
+    done = store.erase(name, **ASKED)
+    assert (done["events"], done["signed"]) == (8, True)
+    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
+    left = {(one["what"], one["name"]) for one in done["remains"]}
+    assert ("stream", f"{name}-plain") in left
+    assert ("Parquet outputs and tables", f"of reader group {group}") in left
+    assert store.erase("shop/third", "asked", keys=["ann"])["streams"] == {"shop/third": [0, 0]}
+
+
+def test_rejected_rows_are_found_however_they_spell_a_key(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "customer")
+    who = 'M\u00fcller "x"'
+    made = make_rejected_stream(store.database, stream_name("shop/orders"))
+    theirs = (
+        json.dumps({"customer": who}), json.dumps({"CUSTOMER": who}, ensure_ascii=False),
+        '"M\u00fcller ""x""",17', '{"customer": "M\\u00fcller \\"x\\"", "n": ',
+        json.dumps({"row": {"customer": who}}),
+    )  # fmt: skip
+    others = (
+        json.dumps({"customer": "M\u00fcller"}),
+        "M\u00fcller x",
+        json.dumps({"customer": True}),
+    )
+    store.append(str(made), [{"row": row, "source": "a"} for row in (*theirs, *others)])
+    assert store.erase("shop/orders", "asked", keys=[who], dry_run=False)["events"] == len(theirs)
+    assert store.read(str(made))["row"].to_pylist() == list(others)
+    assert store.erase("shop/orders", "asked", keys=["true"], dry_run=False)["events"] == 1
+
+
+def test_a_key_is_meant_with_its_blanks(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "customer")
+    store.append("shop/orders", [{"customer": one} for one in (" C1", "C1 ", "C1")])
+    assert store.erase("shop/orders", "asked", keys=[" C1", ""], dry_run=False)["events"] == 1
+    assert store.read("shop/orders")["customer"].to_pylist() == ["C1 ", "C1"]
+
+
+def test_postgres_keeps_no_sample_of_keys_among_its_statistics(
+    store: StreamStore, test_database: TestDatabase
+) -> None:
+    name = filled(store)
+    run(store.database, """INSERT INTO hot_key (stream_id, key_position, routing_key, share, rate,
+        since, seen_at) SELECT stream_id, n / 4.0, :who, 1, 1, now(), now()
+        FROM stream, generate_series(1, 3) n
+        WHERE stream_name = :name""", who=WHO, name=name)  # fmt: skip
+    run(store.database, """UPDATE job_run SET report = jsonb_build_object('hot_keys', :who),
+        arguments = jsonb_build_object('keys', :who), error = :who,
+        progress = :who""", who=WHO)  # fmt: skip
+    with psycopg2.connect(test_database.owner_dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("ANALYZE")
+        cursor.execute(
+            "SELECT tablename, attname FROM pg_stats s WHERE s::text LIKE %s", (f"%{WHO}%",)
+        )
+        assert cursor.fetchall() == []
+    connection.close()
+
+
+def test_a_store_or_output_of_a_copy_is_searched_by_the_column_that_has_the_keys_or_listed(
+    store: StreamStore,
+) -> None:
+    name = filled(store)
+    stores = {"by-product": f"{name}-by-n", "by-customer": name, "plain": f"{name}-plain"}
+    for one, stream in stores.items():
+        store.define_adjunct_store(f"shop/{one}", stream)
+    store.create_reader_group("plain", [f"{name}-plain"])
+    with store.reader("plain") as reader:
+        for batch in reader:
+            batch.write("parquet:plain", batch.events.select(["n"]))
+            batch.commit()
+    said = store.erase(name, "asked", keys=[WHO])
+    assert set(said["stores"]) == {"shop/by-customer"}, "a product is no customer"
+    left = {one["name"] for one in said["remains"]}
+    assert {"shop/by-product", "shop/plain", "plain of plain"} <= left
+
+
+def test_a_routing_key_in_another_case_than_its_column_is_found(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "Customer")
+    store.append("shop/orders", [{"customer": WHO}, {"customer": "ann"}])
+    assert store.erase("shop/orders", "asked", keys=[WHO], dry_run=False)["events"] == 1
