@@ -19,7 +19,7 @@ GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 CLOCK = "_weir_clock"  # of files of several commits: with the clock of each event (semantics 12.5)
 # Of the same files, with the same: in files whose columns DuckLake finds by name it looks for the
-# number that Iceberg reserves for when a row came about, as if it were a name (decision 89).
+# number that Iceberg reserves for when a row came about, as if it were a name.
 CLOCK_BY_NUMBER = "2147483539"
 # Of files without the events that were erased: with the offset of each that is left (semantics 20).
 OFFSET = "_weir_offset"

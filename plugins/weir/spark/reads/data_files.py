@@ -1,7 +1,9 @@
 """Scan data files natively, with constants per file.
 
 Spark reads the names of a file's folders as partition columns, which index arrays in the plan. If a
-folder has several files, the rank of a row says in which of them it is (docs/decisions/0066).
+folder has several files, the rank of a row says in which of them it is: a
+bisection over longs, where the name of its file would be a regular expression for each row. A scan
+names the fields of `_metadata` that it needs at once, because Spark else makes all of it, per row.
 """
 
 import re
