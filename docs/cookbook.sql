@@ -160,12 +160,6 @@ FROM weir.data_files GROUP BY stream;
 
 SELECT stream, head, tail FROM weir.streams WHERE stream = 'nyc/flights';
 
--- ### Which columns does a stream have?
-
-SELECT c.schema_version, f ->> 'name' AS name, f ->> 'type' AS type
-FROM weir.stream_configuration c CROSS JOIN LATERAL jsonb_array_elements(c.schema) f
-WHERE c.stream = 'nyc/flights';
-
 -- ## Hot segments and keys
 
 -- ### Which segments are hot?
