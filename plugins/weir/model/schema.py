@@ -49,8 +49,8 @@ def stored_name(field: Field) -> str:
 
 
 def field_id(path: Sequence[str]) -> int:
-    """Return the number of a column in files that have such, or of what is in it: by its names in
-    files from the outside in, `element`, `key` and `value` for parts of lists and maps."""
+    """Return the Parquet field id of a column or of a part of it, computed from the path of stored
+    names; `element`, `key` and `value` are the parts of lists and maps."""
     if len(path) == 1 and path[0] in (CLOCK_BY_NUMBER, PLACE_BY_NUMBER):
         return int(path[0])
     return zlib.crc32("\0".join(path).encode()) % (1 << 30) + 1

@@ -42,12 +42,11 @@ def placing(cuts: str) -> str:
 
 
 def placed(cuts: str, cause: str) -> str:
-    """Return SQL that records where a group is put other than by its batches, in the statement that
-    takes its positions away, or before it.
+    """Return SQL that records a move that no batch made (reset, skip). Put it into the statement
+    that deletes the old positions, or before that.
 
-    `cuts`: as in `placing`. `cause`: see the table. Moves that follow one another are one row, as a
-    run may make one for each stream, unless something went in between: a receipt is compared with
-    where the group was then.
+    `cuts`: as in `placing`. `cause`: see the table. Moves that follow one another are one row,
+    unless events went in between: a receipt is compared with where the group was then.
     """
     return f"""INSERT INTO placement AS p (group_id, stream_id, group_name, number, cause, left_at,
                 cut)

@@ -182,8 +182,8 @@ def _skip(
     unknown: list[str] | None,
     request_id: str,
 ) -> dict[str, Any]:
-    """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
-    segment twice. `unknown`: files to make garbage of."""
+    """Advance the stream's counters past every folder number, clock and offset that it may have
+    issued. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]
     forget(connection, stream_id)  # snapshots since the backup, and what they name, are not known
     # Forgotten, not aborted: whoever repeats one must not have its number again, whose folder may
