@@ -15,6 +15,7 @@ from tests.rooms import (
     LIBRARY,
     ORDER,
     PLUGINS,
+    QUERIES,
     REPOSITORY,
     ROOM_OF_TABLE,
     below,
@@ -288,6 +289,7 @@ def test_only_two_modules_open_a_connection() -> None:
 
 def test_no_module_is_longer_than_400_lines_or_named_for_anything() -> None:
     modules = [*PLUGINS.rglob("*.py"), *JOBS.glob("*.py")]
+    modules = [one for one in modules if LIBRARY / QUERIES not in one.parents]  # they are made
     assert len(modules) > 200
     assert [one.name for one in modules if one.read_text().count("\n") > 400] == []
     assert not {one.stem for one in modules} & {"utils", "util", "helpers", "common", "misc"}

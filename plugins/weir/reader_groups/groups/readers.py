@@ -20,6 +20,7 @@ from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import read_text
+from weir.queries.reader_groups.groups import readers as sql
 from weir.reader_groups.locks import LockedGroup, lock_group
 from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.positions import advance, placed
@@ -82,13 +83,8 @@ def join(
 
 def _taken(connection: Connection, group: LockedGroup, reader_id: str) -> Conflict:
     """Return the error for a reader that may not join because of another one."""
-    other = connection.execute(
-        text(
-            """SELECT reader_id, lease_until = 'infinity' AS query, joined_at FROM reader
-            WHERE group_id = :g AND reader_id <> :r ORDER BY lease_until DESC, reader_id LIMIT 1"""
-        ),
-        {"g": group.group_id, "r": reader_id},
-    ).one()
+    other = sql.other_reader(connection, group_id=group.group_id, reader_id=reader_id)
+    assert other is not None  # the statement that took nobody saw it, under the group's lock
     since = f"since {other.joined_at:%Y-%m-%d %H:%M} UTC"
     if not other.query:
         return Conflict(
@@ -109,15 +105,7 @@ def _taken(connection: Connection, group: LockedGroup, reader_id: str) -> Confli
 
 def renew(connection: Connection, group: str, reader_id: str, token: int, lease: float) -> None:
     """Renew a reader's lease by `lease` seconds. Raises Fenced if the token is not the newest."""
-    renewed = connection.execute(
-        text(
-            """UPDATE reader r SET lease_until = clock_timestamp() + :lease * interval '1 second'
-            FROM reader_group g WHERE g.name = :group AND r.group_id = g.group_id
-              AND r.reader_id = :reader_id AND r.token = :token"""
-        ),
-        {"group": group, "reader_id": reader_id, "token": token, "lease": lease},
-    )
-    if renewed.rowcount == 0:
+    if not sql.renew(connection, group=group, reader_id=reader_id, token=token, lease=lease):
         raise replaced(group, reader_id)
 
 
