@@ -18,13 +18,14 @@ from weir.annex.audit.run import ask, audit
 from weir.annex.audit.sentences import SENTENCES, CounterExample
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
+from weir.database.definitions import files
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.retention.run import retain
 from weir.settings import Settings
 
 FUNCTIONS = {
-    name for path in (REPOSITORY / "sql" / "functions").glob("*.sql")
+    name for path in files(REPOSITORY / "sql", "functions")
     for name in re.findall(r"CREATE OR REPLACE FUNCTION \w+\.(\w+)", path.read_text())
 }  # fmt: skip
 

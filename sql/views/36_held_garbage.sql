@@ -1,0 +1,9 @@
+-- Garbage that no sweep deletes. `erased_too`: not even files with erased events, before the grace period is over.
+CREATE OR REPLACE VIEW weir_internal.held_garbage AS
+SELECT NULL::bigint AS stream_id, NULL::text AS path, NULL::boolean AS erased_too WHERE false
+-- each annex: held_garbage.sql
+;
+COMMENT ON VIEW weir_internal.held_garbage IS 'The garbage below the warehouse that no sweep deletes, because an annex needs it or has looked at it.';
+COMMENT ON COLUMN weir_internal.held_garbage.stream_id IS 'As garbage has it, or 0 for none.';
+COMMENT ON COLUMN weir_internal.held_garbage.path IS 'The file or folder.';
+COMMENT ON COLUMN weir_internal.held_garbage.erased_too IS 'Whether files with erased events are kept, too, until the grace period is over.';
