@@ -33,7 +33,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_team, weir_read
 GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs, weir_team;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version, weir_internal.hidden_stream,
-    weir_internal.hidden_group, weir_internal.hidden_store, weir_internal.held_garbage
+    weir_internal.hidden_group, weir_internal.hidden_store, weir_internal.held_garbage, weir_internal.annex_file
 FROM weir_jobs, weir_team;
 GRANT UPDATE (sweep_count, incarnation, warehouse, batches_pruned) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;

@@ -91,7 +91,7 @@ def test_no_room_imports_from_one_above_it(room: str) -> None:
         ("spark.consumers", "from weir.spark import Reader"),
         ("controller", "__import__('weir.adjunct')"),
         ("operations", "from spark_jobs.ingest import ACTION"),
-        ("annex.declarations", "import weir.spark_jobs.apply"),
+        ("annex", "import weir.spark_jobs.apply"),
     ],
 )
 def test_an_upward_import_is_found(room: str, source: str) -> None:
@@ -227,7 +227,8 @@ def test_each_table_is_in_a_room() -> None:
 def test_the_architecture_page_draws_this_order() -> None:
     page = (REPOSITORY / "docs" / "architecture.md").read_text()
     drawn = re.findall(r"^\| `([\w.]+)` \|", page[page.index("## The packages") :], re.MULTILINE)
-    assert drawn[: len(ORDER)] == ORDER[::-1]
+    there = [room for room in drawn if room in ORDER or not room.startswith("annex.")]
+    assert there[: len(ORDER)] == ORDER[::-1]
 
 
 def test_the_model_does_nothing_but_compute() -> None:

@@ -19,8 +19,9 @@ from weir.warehouse.paths import stream_folder
 
 
 @dataclass(frozen=True)
-class Deletion:
-    """A seam: `forget` deletes what an annex has recorded of a locked stream that goes."""
+class Forgotten:
+    """A seam: `forget` ends what an annex has made of a locked stream, which is deleted, or whose
+    files may be others than those that it knows."""
 
     forget: Callable[[Connection, int], None]
 
@@ -114,7 +115,7 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
 
 
 def _delete(connection: Connection, stream_id: int) -> int:
-    for annex in hung(Deletion):
+    for annex in hung(Forgotten):
         annex.forget(connection, stream_id)
     files = connection.execute(
         text(

@@ -201,9 +201,3 @@ def end_all(connection: Connection, stream_id: int) -> None:
 def forget(connection: Connection, stream_id: int) -> None:
     """End the publication of a locked stream, if there is one."""
     connection.execute(text("SELECT forget_publication(:s)"), {"s": stream_id})
-
-
-def delete(connection: Connection, stream_id: int) -> None:
-    """Delete what is recorded of the publication of a stream whose folder is garbage as a whole."""
-    connection.execute(text("DELETE FROM published_file WHERE stream_id = :s"), {"s": stream_id})
-    connection.execute(text("DELETE FROM publication WHERE stream_id = :s"), {"s": stream_id})
