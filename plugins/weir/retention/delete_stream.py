@@ -1,6 +1,8 @@
 """Delete a sealed stream with all its metadata, whichever package wrote it (semantics 5.4)."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -12,7 +14,16 @@ from weir.errors import Conflict, NotFound
 from weir.front_ends import do, give
 from weir.model.names import StreamName
 from weir.reader_groups.locks import lock_stream_and_groups
+from weir.seams import hung
 from weir.warehouse.paths import stream_folder
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A seam: `forget` ends what an annex has made of a locked stream, which is deleted, or whose
+    files may be others than those that it knows."""
+
+    forget: Callable[[Connection, int], None]
 
 
 def delete_stream(
@@ -104,6 +115,8 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
 
 
 def _delete(connection: Connection, stream_id: int) -> int:
+    for annex in hung(Forgotten):
+        annex.forget(connection, stream_id)
     files = connection.execute(
         text(
             """WITH file AS (DELETE FROM data_file WHERE stream_id = :s RETURNING bytes),
@@ -131,8 +144,6 @@ def _delete(connection: Connection, stream_id: int) -> int:
             record AS (DELETE FROM stream_cut WHERE stream_id = :s),
             moved AS (DELETE FROM capture_queue WHERE stream_id = :s),
             due AS (DELETE FROM retention_queue WHERE stream_id = :s),
-            published AS (DELETE FROM published_file WHERE stream_id = :s),
-            publication AS (DELETE FROM publication WHERE stream_id = :s),
             told AS (DELETE FROM announcement WHERE stream_id = :s),
             decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
             placement AS (DELETE FROM placement WHERE stream_id = :s),

@@ -70,12 +70,12 @@ class Known:
 def known_files(connection: Connection, *, written: bool = False) -> Known:
     """Return what the database records. `written`: garbage has what open appends and builds are
     writing, too, and what they wrote: the database was not restored, so they were not committed.
-    Metadata of published tables is beside it: it can be written anew."""
+    What annexes write is beside it: it can be written anew."""
     rows = connection.execute(
         text(
             """SELECT 'file' AS what, path FROM data_file
             UNION ALL SELECT 'file', path FROM adjunct_file
-            UNION ALL SELECT 'garbage', path FROM published_file WHERE manifest IS NULL
+            UNION ALL SELECT 'garbage', path FROM annex_file WHERE NOT open OR :written
             UNION ALL SELECT 'garbage', path FROM garbage WHERE root = ''
                 AND (reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
                      OR starts_with(path, :stores) OR :written)
@@ -83,8 +83,6 @@ def known_files(connection: Connection, *, written: bool = False) -> Known:
                 FROM transaction WHERE state = 'open' AND :written
             UNION ALL SELECT 'garbage', :stores || store_id || '/version=' || version || '/'
                 FROM adjunct_version WHERE state = 'building' AND :written
-            UNION ALL SELECT 'garbage', stream_id || '/_weir_iceberg/' || number || '/'
-                FROM publication WHERE lease_until IS NOT NULL AND :written
             UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
         ),
         {"stores": ADJUNCT, "tx": f"/{TRANSACTION}=", "written": written},
