@@ -30,8 +30,8 @@ def first_cause(error: BaseException) -> str:
     are."""
     if jvm_has_ended(error):
         return (
-            "Spark's JVM has ended: it was killed, or used up its memory (spark.driver.memory); "
-            "the log has its last lines"
+            "Spark's JVM has ended: killed, without memory (spark.driver.memory), or without a disk "
+            "to write to (spark.local.dir); the log has its last lines"
         )
     causes = list(causes_of(error))
     if not causes:
