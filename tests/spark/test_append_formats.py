@@ -17,7 +17,6 @@ from weir.controller.transactions import Committed
 from weir.inputs.files import find_inputs
 from weir.kernel.text_options import TextOptions
 from weir.model.names import StreamName
-from weir.spark.failures.unreadable import naming_files
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
@@ -201,19 +200,6 @@ def test_columns_that_do_not_fit_are_refused_by_name_and_nothing_is_left_open(
         weir.ingest(stream, [parquet(weir, "x.parquet", **columns)])
     assert weir.query("SELECT state FROM transaction ORDER BY 1") == [("aborted",), ("committed",)]
     assert len(weir.check(stream, read=True)) == 1
-
-
-@pytest.mark.release
-def test_a_file_that_is_gone_while_it_is_read_may_be_tried_again(weir: Installation) -> None:
-    name = parquet(weir, "gone.parquet", k=["a"], n=[1])
-    frame = weir.spark.read.parquet(f"{weir.input}/{name}")
-    Path(weir.input, name).unlink()
-    with (
-        raises("file_unreadable 'gone.parquet' try again") as failed,
-        naming_files(weir.input, [name], "parquet"),
-    ):
-        frame.collect()
-    assert failed.value.retryable
 
 
 @pytest.mark.release
