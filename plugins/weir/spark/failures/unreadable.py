@@ -23,7 +23,7 @@ def first_cause(error: BaseException) -> str:
     are."""
     if jvm_has_ended(error):
         return (
-            "Spark's JVM has ended: killed, without memory (spark.driver.memory), or without a disk "
+            "Spark's JVM has ended: killed, out of memory (spark.driver.memory), or has no disk "
             "to write to (spark.local.dir); the log has its last lines"
         )
     causes = list(causes_of(error))
