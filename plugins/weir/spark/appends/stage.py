@@ -161,8 +161,7 @@ def _key(frame: DataFrame, layout: Layout) -> Column:
     """Return the routing keys of rows as texts, which must be those that the kernel makes: within a
     task, the rows of a segment are in the order of their ranks only if all are sorted by it. Null
     for rows that have none, or of which none can be made."""
-    used = {name.lower() for name in layout.key.transform.columns}
-    names = [name for name in layout.schema.names if name.lower() in used]
+    names = [name for name in layout.key.columns if name in layout.schema.names]
     if not names:
         [key] = layout.key.texts(pa.table({"_weir": [None]})).values.to_pylist()
         return F.lit(key).cast("string")
