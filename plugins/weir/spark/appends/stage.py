@@ -5,8 +5,6 @@ with at most a million rows, and says which files these are. Nothing is shuffled
 would write small files. The workers of Spark know no database.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -63,7 +61,8 @@ def stage(
     layout = Layout.of(warehouse, attempt, fields)
     layout.fit.announce(app.say)
     by_segment = False
-    with _computing(app, frame, attempt):
+    spark, where = frame.sparkSession, (warehouse, attempt.folder)
+    with active(spark), watched(spark, f"appending to {attempt.stream}", app.say, where):
         if read is None and not is_connect(frame):
             frame, by_segment = _in_order(frame, layout, size)
         written = write_rows(frame, layout, read=read, by_segment=by_segment)
@@ -102,17 +101,6 @@ def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
 def _makes_small_files(tasks: int, folders: int, size: int) -> bool:
     """Return whether so many tasks would write very many small files."""
     return tasks * folders > MANY_FILES and size < SMALL_FILE * tasks * folders
-
-
-@contextmanager
-def _computing(app: Installation, frame: DataFrame, attempt: Attempt) -> Iterator[None]:
-    """Run a block that computes the rows of a DataFrame, and say how far it is."""
-    if is_connect(frame):
-        yield
-        return
-    spark, where = frame.sparkSession, (app.settings.warehouse, attempt.folder)
-    with active(spark), watched(spark, f"appending to {attempt.stream}", app.say, where):
-        yield
 
 
 def _in_order(frame: DataFrame, layout: Layout, size: int | None) -> tuple[DataFrame, bool]:

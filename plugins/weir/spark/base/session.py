@@ -182,7 +182,11 @@ def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
-    """Make Spark's parser use the settings of a session, in this thread, while the block runs."""
+    """Make Spark's parser use the settings of a session, in this thread, while the block runs. Over
+    Spark Connect, the server does so."""
+    if is_connect(spark):
+        yield
+        return
     sessions = java_class(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
     sessions.setActiveSession(_java(spark))

@@ -17,11 +17,9 @@ from weir.model.names import StreamName, stream_name
 from weir.model.schema import PLACES
 from weir.settings import Settings, load
 from weir.spark.base.exact import quoted
-from weir.spark.base.session import check_session, is_connect
+from weir.spark.base.session import check_session
 from weir.spark.failures.lost_files import saying_why
-from weir.spark.reads.merged import merged_frame
-from weir.spark.reads.native import frame_of
-from weir.spark.reads.over_connect import frame_over_connect, merged_over_connect
+from weir.spark.reads.frames import frame_of, merged_frame
 
 
 def read(
@@ -97,18 +95,10 @@ def read(
     for lacks in missing:
         lacks.warn()
     with saying_why(database, settings):
-        if is_connect(spark) and not one:
-            return merged_over_connect(spark, settings, planned, columns)
         if not one:
-            return merged_frame(spark, settings.warehouse, planned, columns)
+            return merged_frame(spark, settings, planned, columns)
         [read] = planned
-        order = order or "segment"
-        if is_connect(spark):
-            frame = frame_over_connect(spark, settings, read, order=order)
-        else:
-            frame = frame_of(
-                spark, settings.warehouse, read.stream_id, read.slices, read.fields, order=order
-            )
+        frame = frame_of(spark, settings, read, order=order or "segment")
     if columns is None:
         return frame
     if unknown := [name for name in columns if name not in frame.columns]:
