@@ -27,7 +27,7 @@ from weir.spark.base.in_tasks import Rows
 from weir.spark.base.left_over import delete_left_over
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.base.routing import routing_steps, segment_ordinal
+from weir.spark.base.routing import routing_steps, with_ordinals
 from weir.spark.base.session import active, is_connect
 from weir.spark.inputs.from_tasks import FromTasks
 
@@ -141,8 +141,9 @@ def _routed(frame: DataFrame, layout: Layout) -> DataFrame:
         rejected = rejected | F.col(MALFORMED).isNotNull()
     # Without a key the order is not promised: the rank decides.
     steps = F.when(key.isNull(), routing_steps(F.col(SEQ))).otherwise(routing_steps(key))
-    ordinal = F.when(rejected, len(by_range)).otherwise(segment_ordinal(_STEPS, by_range))
-    return frame.withColumn(_STEPS, steps).withColumn(_ORDINAL, ordinal).drop(_STEPS)
+    frame = with_ordinals(frame.withColumn(_STEPS, steps), _ORDINAL, _STEPS, by_range)
+    ordinal = F.when(rejected, len(by_range)).otherwise(F.col(_ORDINAL))
+    return frame.withColumn(_ORDINAL, ordinal).drop(_STEPS)
 
 
 def _key(frame: DataFrame, layout: Layout) -> Column:
