@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from weir.kernel.csv_quotes import BLANKS, NotRegular, regular
+from weir.inputs.csv_quotes import BLANKS, NotRegular, regular
 from weir.kernel.text_options import TextOptions
 
 LONGEST_ROW = 256 << 20  # bytes

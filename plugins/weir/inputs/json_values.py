@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.kernel.json_guess import columns_of
-from weir.kernel.json_reader import Number, written
+from weir.inputs.json_guess import columns_of
+from weir.inputs.json_reader import Number, written
 from weir.kernel.schema import to_arrow
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import INTEGERS, value

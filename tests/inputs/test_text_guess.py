@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weir.kernel import text_guess
-from weir.kernel.text_guess import Guess, Look, guess, look
+from weir.inputs import text_guess
+from weir.inputs.text_guess import Guess, Look, guess, look
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 

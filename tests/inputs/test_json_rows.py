@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from tests.chance import cases, random_for
-from tests.kernel import json_model
+from tests.inputs import json_model
 from tests.kernel.texts import DECLARED
 from tests.raises import raises
 from weir.inputs import json_pieces
 from weir.inputs.files import ROW_MASK, find_inputs
+from weir.inputs.json_reader import read_json, written
 from weir.inputs.json_rows import json_values
 from weir.inputs.values import here
-from weir.kernel.json_reader import read_json, written
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_options import TextOptions
 from weir.model.schema import SEQ, show

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.kernel.json_reader import Number
+from weir.inputs.json_reader import Number
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import matches, value
 from weir.model.schema import DEEPEST, VOID

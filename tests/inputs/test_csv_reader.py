@@ -13,8 +13,8 @@ from weir.errors import InvalidInput
 from weir.inputs import csv_pieces
 from weir.inputs.csv_header import header
 from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
+from weir.inputs.csv_reader import is_utf8
 from weir.inputs.csv_rows import CsvValues
-from weir.kernel.csv_reader import is_utf8
 from weir.kernel.text_options import TextOptions
 
 # What a file has after its header line, its rows, and its malformed rows, with their numbers.
