@@ -91,7 +91,7 @@ def _truncate(
     )  # fmt: skip
     return {
         "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
-        "lost_to_others": others, "already": already, **freed.__dict__,
+        "lost_to_others": others, "already": already, **freed._asdict(),
     }  # fmt: skip
 
 

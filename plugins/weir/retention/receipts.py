@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
-from weir.controller.truncation import Freed, move_head
+from weir.controller.truncation import move_head
 from weir.model.stream_cut import StreamCut
+from weir.queries.controller.truncation import Freed
 
 # Of the batches that read what went, the first and the last, by the first and the last offset of
 # each segment: however many there were, it costs the same.
@@ -94,7 +95,7 @@ def truncate_at(
             "reason": reason,
             "lost": json.dumps(lost),
             "request_id": request_id,
-            **freed.__dict__,
+            **freed._asdict(),
         },
     )
     return freed

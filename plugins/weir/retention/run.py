@@ -15,10 +15,11 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, why_not_active
 from weir.controller.retention_queue import due_streams, queueing, take_due
-from weir.controller.truncation import Freed, files_below
+from weir.controller.truncation import files_below
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.model.names import StreamName
+from weir.queries.controller.truncation import Freed
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 from weir.retention.receipts import truncate_at
@@ -107,7 +108,7 @@ def _retain_one(
         "held_by": decision.held_by,
         "timed_out": decision.timed_out,
         "lost": lost,
-        **freed.__dict__,
+        **freed._asdict(),
     }
 
 
