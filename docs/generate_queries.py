@@ -14,6 +14,9 @@ each statement, without running one. A file of `sql/queries` becomes a module of
     -- type: cut = dict[str, int | str]           a type that the catalogue doesn't know
     SELECT ... WHERE reader_group = :group
 
+After `-- import: from weir.model.segment import Segment` in its first lines, a file can name that
+class for rows with its fields.
+
 Kinds: `one` row, `maybe` one or none, `many` rows, the `count` of rows that were changed, `none`.
 A row of one column is its value. Statements of `pages` give rows that are models of their JSON.
 """
@@ -23,6 +26,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import psycopg
@@ -182,7 +186,7 @@ def module(queries: Queries, server: Server) -> str:
     """Return the module of a file of statements."""
     source = queries.path.relative_to(REPOSITORY)
     body: list[str] = []
-    classes: dict[str, dict[str, str]] = {}
+    classes = dict(map(_imported, queries.imports))
     for one in queries.statements:
         described = server.describe(one, f"{source}: {one.name}")
         body += _of(one, described, classes, queries.models)
@@ -191,6 +195,15 @@ def module(queries: Queries, server: Server) -> str:
     used += ["from sqlalchemy import Connection, text", *queries.imports]
     about = f"{queries.about} Made by `make queries` from {source}."
     return "\n".join([f'"""{about}"""', "", *used, "", *body])
+
+
+def _imported(line: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a class that is imported, and its fields with their types."""
+    _, module, _, name = line.split()
+    annotations = getattr(getattr(import_module(module), name), "__annotations__", {})
+    return name, {
+        field: getattr(kind, "__name__", str(kind)) for field, kind in annotations.items()
+    }
 
 
 def _of(
@@ -211,7 +224,7 @@ def _of(
             yield f'    """A row of `{one.name}`."""\n'
             yield from (f"    {name}: {kind}" for name, kind in columns.items())
             yield "\n"
-        elif classes[row] != columns:
+        elif [*classes[row].items()] != [*columns.items()]:
             raise Wrong(f"{one.name}: its columns are not those of the class {row}")
     returns = {"maybe": f"{row.removesuffix(' | None')} | None", "many": f"list[{row}]"}
     given = "".join(f", {name}: {kind}" for name, kind in described.parameters.items())
