@@ -1,6 +1,6 @@
 """Adjunct stores over streams of invented files: what builders do, without Spark."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tests.world.streams import Lane, rows, run, unique
@@ -58,7 +58,7 @@ class Store:
         keeps one."""
         file = AdjunctFile(f"{build.folder}table/part.parquet", 10, 100, 0, 1 << 52)
         keeps = build.store.configuration.history is not None
-        history = [replace(file, path=f"{build.folder}history/part.parquet")] if keeps else None
+        history = [file._replace(path=f"{build.folder}history/part.parquet")] if keeps else None
         return Built(
             FIELDS, **{
                 "files": [file], "kept": [], "history": history, "events": 1, "upserts": 1,
