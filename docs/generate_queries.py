@@ -103,7 +103,8 @@ def read(path: Path) -> Queries:
         for name, text in fragments.items():
             body = body.replace(f"{{{name}}}", text)
         if what == "fragment":
-            fragments[called.strip()] = body.strip().rstrip(";")
+            said = re.match(r"(--.*\n)*", body)
+            fragments[called.strip()] = body[said.end() if said else 0 :].strip().rstrip(";")
             continue
         if not (match := _NAME.match(called.strip())):
             raise Wrong(f"{path}: {called!r} is not `name -> one|maybe|many|count|none [Class]`")

@@ -7,9 +7,10 @@ from tests.world.streams import Lane, rows, run, unique
 from weir.adjunct.builds import Build, Running, begin_build
 from weir.adjunct.publication import Built, publish_build
 from weir.adjunct.stores import AdjunctStore, define_store, read_store, update_store
-from weir.adjunct.versions import AdjunctFile, AdjunctVersion, History, find_version, history_since
+from weir.adjunct.versions import AdjunctVersion, History, find_version, history_since
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.queries.adjunct.versions import AdjunctFile
 
 LEASE = 60.0
 FIELDS = [{"name": "_weir_key", "type": "string", "nullable": False, "metadata": {}}]

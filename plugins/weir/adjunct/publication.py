@@ -8,13 +8,14 @@ from sqlalchemy import Connection
 
 from weir.adjunct.builds import EXTENDED, REBUILT, Build
 from weir.adjunct.stores import AdjunctStore, lock_store_and_stream
-from weir.adjunct.versions import AdjunctFile, AdjunctVersion, read_version
+from weir.adjunct.versions import AdjunctVersion, read_version
 from weir.controller.cuts import load_cuts
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.errors import Fenced
 from weir.model.schema import Field
 from weir.queries.adjunct import publication as sql
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.reader_groups.positions import place_at
 
 

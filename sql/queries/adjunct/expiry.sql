@@ -31,7 +31,7 @@ ORDER BY version
 
 -- name: pins -> many Pinned
 -- Return the versions that open batches are read with.
--- null: version, since
+-- null: since
 SELECT p.version, p.since, v.definition || '/' || coalesce(v.code, '') AS line
 FROM adjunct_pin p JOIN reader_batch b USING (group_id, batch_id)
 JOIN adjunct_version v ON v.store_id = p.store_id AND v.version = p.version

@@ -91,7 +91,7 @@ WHERE p.store_id = :store_id AND b.state = 'open'"""
 class Pinned(NamedTuple):
     """A row of `pins`."""
 
-    version: int | None
+    version: int
     since: int | None
     line: str
 

@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as F
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.arrow.engine import Pyarrow
 from weir.consumers.engine import Adjuncts, Copy
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput
 from weir.kernel.attempt import Attempt, Staged

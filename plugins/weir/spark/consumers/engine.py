@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.consumers.engine import Copy
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import Folder, FolderFile
