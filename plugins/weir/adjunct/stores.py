@@ -71,18 +71,6 @@ class AdjunctStore(StoreSettings):
     outdated: str | None = None
 
 
-# A reader group has settings of the same names.
-_SETTINGS = ", ".join(f"a.{one}" for one in columns.names(AdjunctConfiguration).split(", "))
-_READ = text(
-    f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation,
-        {_SETTINGS}, a.definition AS definition_number,
-        {columns.names(AdjunctDefinition)}, d.outdated, g.time_out
-    FROM adjunct_store a JOIN stream s USING (stream_id)
-    JOIN reader_group g ON g.group_id = a.group_id
-    JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
-    WHERE a.name = ANY(CAST(:names AS text[]))"""  # noqa: S608 - constants
-)
-
 
 def read_store(connection: Connection, name: str) -> AdjunctStore:
     """Return a store. Raises NotFound."""
@@ -98,11 +86,11 @@ def read_store(connection: Connection, name: str) -> AdjunctStore:
 
 def read_stores(connection: Connection, names: Sequence[str]) -> dict[str, AdjunctStore]:
     """Return those of some stores that exist, by name."""
-    rows = connection.execute(_READ, {"names": list(names)}).mappings()
-    return {row["name"]: _store(dict(row)) for row in rows}
+    return {row.name: _store(row) for row in sql.stores(connection, names=list(names))}
 
 
-def _store(given: dict[str, Any]) -> AdjunctStore:
+def _store(row: sql.StoreRow) -> AdjunctStore:
+    given = row._asdict()
     configuration = AdjunctConfiguration(**columns.taken(AdjunctConfiguration, given))
     definition = AdjunctDefinition(**columns.taken(AdjunctDefinition, given))
     stream = stream_name(given.pop("stream_name"))

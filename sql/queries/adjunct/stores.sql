@@ -1,5 +1,17 @@
 -- Adjunct stores: defined, updated and deleted.
 
+-- name: stores -> many StoreRow
+-- Return those of some stores that exist.
+-- null: history, outdated, time_out
+SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation, a.layout,
+    a.bootstrap, a.missing, a.patience, a.null_key, a.on_error, a.on_gap, a.keep_versions, a.history,
+    a.definition AS definition_number, d.key, d.key_type, d.value, d.value_columns, d.delete_when,
+    d.outdated, g.time_out
+FROM adjunct_store a JOIN stream s USING (stream_id)
+JOIN reader_group g ON g.group_id = a.group_id
+JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
+WHERE a.name = ANY(CAST(:names AS text[]))
+
 -- name: routing_key -> one
 -- Return the routing key of a stream, also of a deleted one.
 SELECT routing_key FROM stream WHERE stream_id = :stream_id

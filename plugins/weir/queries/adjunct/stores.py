@@ -1,8 +1,55 @@
 """Adjunct stores: defined, updated and deleted. Made by `make queries` from sql/queries/adjunct/stores.sql."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
+
+STORES = text(
+    """SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation, a.layout,
+    a.bootstrap, a.missing, a.patience, a.null_key, a.on_error, a.on_gap, a.keep_versions, a.history,
+    a.definition AS definition_number, d.key, d.key_type, d.value, d.value_columns, d.delete_when,
+    d.outdated, g.time_out
+FROM adjunct_store a JOIN stream s USING (stream_id)
+JOIN reader_group g ON g.group_id = a.group_id
+JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
+WHERE a.name = ANY(CAST(:names AS text[]))"""
+)
+
+
+class StoreRow(NamedTuple):
+    """A row of `stores`."""
+
+    store_id: int
+    name: str
+    stream_id: int
+    stream_name: str
+    group_id: int
+    generation: int
+    layout: str
+    bootstrap: str
+    missing: str
+    patience: int
+    null_key: str
+    on_error: str
+    on_gap: str
+    keep_versions: int
+    history: int | None
+    definition_number: int
+    key: str
+    key_type: str
+    value: str
+    value_columns: str
+    delete_when: str
+    outdated: str | None
+    time_out: int | None
+
+
+def stores(connection: Connection, *, names: Sequence[str]) -> list[StoreRow]:
+    """Return those of some stores that exist."""
+    result = connection.execute(STORES, {"names": names})
+    return [StoreRow._make(row) for row in result]
+
 
 ROUTING_KEY = text("""SELECT routing_key FROM stream WHERE stream_id = :stream_id""")
 
