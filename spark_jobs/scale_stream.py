@@ -42,6 +42,7 @@ class ScaleStream:
         2,
         minimum=1,
         maximum=MOST_SEGMENTS,
+        unless="boundaries",
     )
     boundaries: list[float] = argument(
         "Boundaries",

@@ -91,6 +91,7 @@ class UpdateReaderGroup:
         **WRITTEN,
         section="Streams",
         examples=STARTING_POINTS,
+        beside="streams",
     )
     pins: list[str] = argument(
         "Pins",
