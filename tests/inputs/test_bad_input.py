@@ -8,18 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.chance import some
 from tests.crash.jobs import write_config
-from tests.spark.bad_inputs.made import GENERATORS, expand
-from tests.spark.installation import PLACE, Installation
+from tests.inputs.bad_inputs.made import GENERATORS, expand
+from tests.inputs.conftest import Files
 from tests.world.jobs import run_job
+from weir import StreamStore
 from weir.model.names import stream_name
 from weir.operations.jobs import ACTIONS
-from weir.programs.functions import read
+from weir.reader_groups.groups.lifecycle import create_reader_group
 
 UNKNOWN = "there is no stream s/nowhere"
 # The job, its arguments, what the sentence must say.
@@ -126,13 +125,13 @@ CASES = [
 
 
 @pytest.fixture
-def installed(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
+def installed(files: Files, monkeypatch: pytest.MonkeyPatch) -> Files:
     """An installation with a stream, a group and input files, as jobs find it."""
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
-    stream = weir.create("s/events", segments=2)
-    weir.append(stream, [("a", 1), ("b", 2)])
-    weir.group(stream)
-    root = Path(weir.input)
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(files.settings)))
+    stream = files.create(segments=2)
+    program = StreamStore(files.settings, files.database, "test")
+    program.append(str(stream), [{"k": "a", "n": 1}, {"k": "b", "n": 2}])
+    create_reader_group(files.database, "readers", [stream], request_id="readers")
     tables = {
         "good": {"k": ["a"], "n": [1]},
         "types": {"k": ["a"], "n": ["1"]},
@@ -142,19 +141,18 @@ def installed(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installati
         "reserved": {"k": ["a"], "_Offset": [1]},
     }
     for name, columns in tables.items():
-        pq.write_table(pa.table(columns), root / f"{name}.parquet")
-    (root / "good.csv").write_text("k,n\na,1\n")
-    (root / "no.parquet").write_text("not at all")
-    (root / "plain").write_text("k,n\na,1\n")
-    (root / "rows.csv").write_text("k,n\na,1\n")
-    (root / "empty").mkdir()
-    return weir
+        files.put(f"{name}.parquet", columns)
+    for name in ("good.csv", "plain", "rows.csv"):
+        files.put(name, "k,n\na,1\n")
+    files.put("no.parquet", "not at all")
+    (files.root / "empty").mkdir()
+    return files
 
 
-def state(weir: Installation) -> list[Any]:
+def state(files: Files) -> list[Any]:
     """All that a job may have left behind, but aborted appends and their garbage."""
     return [
-        weir.query(f"SELECT * FROM {what}")
+        files.query(f"SELECT * FROM {what}")
         for what in (
             "streams ORDER BY stream",
             "segments ORDER BY segment",
@@ -191,30 +189,30 @@ def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tupl
 
 
 def test_bad_input_fails_each_job_with_one_sentence_and_leaves_nothing_behind(
-    installed: Installation, capsys: pytest.CaptureFixture[str]
+    installed: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    weir = installed
-    before = state(weir)
+    files = installed
+    before = state(files)
     wrong = []
     for job, arguments, says in CASES:
         try:
             status, sentence = failed(job, arguments, capsys)
             assert status == 2, f"exit status {status}: {sentence}"
             assert re.search(says, sentence), sentence
-            assert state(weir) == before, "something was left behind"
+            assert state(files) == before, "something was left behind"
         except AssertionError as error:
             wrong.append(f"{job} {arguments}: {str(error)[:400]}")
     assert not wrong, "\n".join(wrong)
     # What was written before it failed is known to be garbage, and each failure is on record.
-    folders = {row.path for row in weir.query("SELECT path FROM garbage")}
-    for path in Path(weir.settings.warehouse).rglob("_weir_attempt=*"):
-        relative = str(path.relative_to(weir.settings.warehouse)) + "/"
-        assert relative in folders or weir.query(
+    folders = {path for (path,) in files.query("SELECT path FROM garbage")}
+    for path in Path(files.settings.warehouse).rglob("_weir_attempt=*"):
+        relative = str(path.relative_to(files.settings.warehouse)) + "/"
+        assert relative in folders or files.query(
             "SELECT FROM data_file WHERE path LIKE :p", p=relative + "%"
         )
-    recorded = weir.query("SELECT error, retryable FROM job_run WHERE state = 'failed'")
+    recorded = files.query("SELECT error, retryable FROM job_run WHERE state = 'failed'")
     assert len(recorded) > len(CASES) / 2, "those that name what is there are on record"
-    assert all(row.error and row.retryable is False for row in recorded)
+    assert all(error and retryable is False for error, retryable in recorded)
 
 
 KINDS = [
@@ -225,31 +223,29 @@ KINDS = [
 RAW = re.compile(r"Py4J|psycopg2|Exception|Traceback|org\.apache")
 
 
-def made(weir: Installation, file: list[Any]) -> str:
+def made(files: Files, file: list[Any]) -> str:
     """Make a file below the input root; returns its path there."""
     name, generator, arguments = file
-    path = Path(weir.input, name)
+    path = files.root / name
     path.parent.mkdir(exist_ok=True)
     GENERATORS[generator](path, **expand(arguments))
     return str(name)
 
 
-def prepared(weir: Installation, kind: dict[str, Any], number: int) -> dict[str, Any]:
+def prepared(files: Files, kind: dict[str, Any], number: int) -> dict[str, Any]:
     """The arguments of a kind, whose stream and files are made."""
     given: dict[str, Any] = expand(kind.get("arguments", {}))
     if kind["job"] == "create_stream":
         return {"stream": f"s/new{number}", "routing_key": "id", **given}
     if kind["job"] != "ingest" or "stream" in given:
         return given
-    stream = weir.create(
-        f"s/kind{number}", **{"key": "id", "segments": 1, **kind.get("stream", {})}
-    )
+    stream = files.create(f"s/kind{number}", **{"key": "id", **kind.get("stream", {})})
     paths = []
     if "before" in kind:
-        weir.ingest(stream, [made(weir, kind["before"])])
+        files.ingest(stream, made(files, kind["before"]))
     if "beside" in kind:
-        paths.append(made(weir, kind["beside"]))
-    paths.append(made(weir, kind["file"]))
+        paths.append(made(files, kind["beside"]))
+    paths.append(made(files, kind["file"]))
     return {"stream": str(stream), "files": paths, **given}
 
 
@@ -264,17 +260,17 @@ def ran(
 
 
 def check_kind(
-    weir: Installation, kind: dict[str, Any], number: int, printed: pytest.CaptureFixture[str]
+    files: Files, kind: dict[str, Any], number: int, printed: pytest.CaptureFixture[str]
 ) -> None:
     """What must hold of a job that was given this."""
-    given = prepared(weir, kind, number)
-    before = state(weir)
+    given = prepared(files, kind, number)
+    before = state(files)
     status, out = ran(kind, given, printed)
     allowed = kind["status"] if isinstance(kind["status"], list) else [kind["status"]]
     assert status in allowed, f"exit status {status}: {out[-600:]}"
-    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    assert files.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
     if status == 0:
-        check_accepted(weir, kind, given)
+        check_accepted(files, kind, given)
         return
     (line,) = [line for line in out.splitlines() if " failed: " in line]
     said = line.split(" failed: ", 1)[1]
@@ -284,22 +280,20 @@ def check_kind(
     assert len(sentence) < 1500, "the sentence repeats too much of the input"
     assert re.search(kind["says"], said), said
     assert said.endswith(f" [{kind['code']}]"), said
-    assert state(weir) == before, "something was left behind"
+    assert state(files) == before, "something was left behind"
 
 
-def check_accepted(weir: Installation, kind: dict[str, Any], given: dict[str, Any]) -> None:
+def check_accepted(files: Files, kind: dict[str, Any], given: dict[str, Any]) -> None:
     """What was appended is what the file holds."""
     if kind["job"] != "ingest":
         return
     stream = stream_name(given["stream"])
-    frame = weir.frame(stream, "stream").drop(*PLACE)
+    events = files.events(stream)
     if "rows" in kind:
-        kept = [[shown(value) for value in row] for row in frame.collect()]
-        assert kept == kind["rows"]
-        assert read(str(stream), settings=weir.settings).num_rows == len(kept)
+        assert [[shown(value) for value in row] for row in events] == kind["rows"]
     if "events" in kind:
-        assert frame.count() == kind["events"]
-    rejected = weir.value(
+        assert len(events) == kind["events"]
+    rejected = files.value(
         "SELECT coalesce(sum(rejected), 0)::int FROM transactions WHERE stream = :s", s=str(stream)
     )
     assert rejected == kind.get("rejected", 0)
@@ -311,42 +305,43 @@ def shown(value: Any) -> Any:
 
 
 def check_kinds(
-    weir: Installation, kinds: list[dict[str, Any]], printed: pytest.CaptureFixture[str]
+    files: Files, kinds: list[dict[str, Any]], printed: pytest.CaptureFixture[str]
 ) -> None:
     wrong = []
     for number, kind in enumerate(kinds):
         try:
-            check_kind(weir, kind, number, printed)
+            check_kind(files, kind, number, printed)
         except Exception as error:  # all kinds are tried, and all that are wrong are shown
             wrong.append(f"{kind['kind']}: {type(error).__name__}: {str(error)[:700]}")
     assert not wrong, f"{len(wrong)} of {len(kinds)}:\n" + "\n".join(wrong)
     # What was written before it failed is known to be garbage.
-    folders = {row.path for row in weir.query("SELECT path FROM garbage")}
-    for path in Path(weir.settings.warehouse).rglob("_weir_attempt=*"):
-        relative = str(path.relative_to(weir.settings.warehouse)) + "/"
+    folders = {path for (path,) in files.query("SELECT path FROM garbage")}
+    for path in Path(files.settings.warehouse).rglob("_weir_attempt=*"):
+        relative = str(path.relative_to(files.settings.warehouse)) + "/"
         if any(path.rglob("*.parquet")):
-            assert relative in folders or weir.query(
+            assert relative in folders or files.query(
                 "SELECT FROM data_file WHERE path LIKE :p", p=relative + "%"
             )
 
 
 def test_kinds_of_bad_input_of_many_classes_are_answered_with_one_final_sentence(
-    installed: Installation, capsys: pytest.CaptureFixture[str]
+    installed: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of_each_class = [kind for kind in KINDS if kind.get("ci")]
     check_kinds(installed, some(of_each_class, "kinds", least=len(of_each_class) // 8), capsys)
 
 
 @pytest.mark.release
-@pytest.mark.timeout(3600)
+@pytest.mark.jvm  # some kinds are of jobs that start Spark
+@pytest.mark.timeout(600)
 def test_every_kind_of_bad_input_is_answered_with_one_final_sentence(
-    installed: Installation, capsys: pytest.CaptureFixture[str]
+    installed: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check_kinds(installed, KINDS, capsys)
 
 
 def test_unreachable_database_is_named_without_its_password_and_may_be_tried_again(
-    installed: Installation,
+    installed: Files,
 ) -> None:
     database = "host=127.0.0.1 port=9 dbname=weir user=weir_app password=secret"
     config = write_config(installed.settings, database=database, connect_patience=1)
