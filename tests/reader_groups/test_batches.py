@@ -6,12 +6,6 @@ from tests.world.groups import Group, spans
 from tests.world.streams import Lane
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def test_a_batch_has_everything_up_to_the_tail(lane: Lane, group: Group) -> None:
     batch = group.reader().must_open()
     assert spans(batch) == [("0.0", 0, 10), ("1.0", 0, 10)]

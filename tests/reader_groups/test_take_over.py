@@ -11,12 +11,6 @@ from weir.errors import Fenced
 from weir.reader_groups.batch import check_held
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def test_the_batch_of_a_dead_reader_is_taken_over_whole_with_its_bounds(
     lane: Lane, group: Group
 ) -> None:
