@@ -40,7 +40,7 @@ Whatever is not on this page may change with every version. [recipes.md](recipes
 is `weir.Settings`, and a `Cut` is a stream cut, such as `{"0.0": 12, "5.1": "future"}`.
 """
 ABOUT = {
-    "The module": "The functions share one opened installation per settings.",
+    "The module": "",
     "An opened installation": "",
     "Actions": "The methods of `weir.StreamStore` that forms and the command `weir` have, too.",
     "Spark": "What `weir.spark` has. It needs the extra `spark`.",

@@ -58,7 +58,8 @@ with DAG(
         import weir
         from weir.settings import load
 
-        visits = weir.read("example/visits", columns=["visitor", "page", "run", "reader"])
+        with weir.open() as store:
+            visits = store.read("example/visits", columns=["visitor", "page", "run", "reader"])
         folder = Path(load().output_roots[0]) / "example_visits"
         folder.mkdir(parents=True, exist_ok=True)
         pyarrow.csv.write_csv(visits, folder / "visits.csv")

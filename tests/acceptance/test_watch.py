@@ -24,6 +24,7 @@ from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.local.installation import Installation
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.settings import load
 
@@ -84,9 +85,9 @@ class Watched:
         at = [DAY + timedelta(hours=hour) for hour in hours]
         table = pa.table({"key": [str(hour) for hour in hours], "at": at})
         self.batches += 1
-        return weir.append(
+        return shared(self.settings).append(
             str(self.stream), table, writer_id="w", batch_id=str(self.batches),
-            complete_until=complete_until, settings=self.settings,
+            complete_until=complete_until,
         ).transaction_number  # fmt: skip
 
     def returned(self, dag: str, task: str) -> list[Any]:

@@ -19,7 +19,7 @@ from tests.spark.installation import PLACE, Installation
 from tests.world.jobs import run_job
 from weir.model.names import stream_name
 from weir.operations.jobs import ACTIONS
-from weir.programs.functions import read
+from weir.programs.opening import shared
 
 UNKNOWN = "there is no stream s/nowhere"
 # The job, its arguments, what the sentence must say.
@@ -296,7 +296,7 @@ def check_accepted(weir: Installation, kind: dict[str, Any], given: dict[str, An
     if "rows" in kind:
         kept = [[shown(value) for value in row] for row in frame.collect()]
         assert kept == kind["rows"]
-        assert read(str(stream), settings=weir.settings).num_rows == len(kept)
+        assert shared(weir.settings).read(str(stream)).num_rows == len(kept)
     if "events" in kind:
         assert frame.count() == kind["events"]
     rejected = weir.value(

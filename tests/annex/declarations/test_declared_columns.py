@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.annex.declarations.shop import CHECKS, columns, everything, run
 from tests.conftest import TestDatabase
 from tests.raises import raises
@@ -21,6 +20,7 @@ from weir.database.connection import Database
 from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
 from weir.model.schema import Field
+from weir.programs.opening import shared
 
 THERE = [
     column("k", "string"), column("a", "integer"), column("b", "float", "0.1"),
@@ -172,7 +172,7 @@ def test_who_names_a_column_is_listed_first_and_must_be_allowed(
 ) -> None:
     run(database, FIRST)
     table = pa.table({"customer": ["a"], "n": pa.array([1], pa.int32()), "city": ["x"]})
-    weir.append("shop/orders", table, writer_id="w", batch_id="1", settings=settings)
+    shared(settings).append("shop/orders", table, writer_id="w", batch_id="1")
     run(database, "reader_groups: {late: {streams: [shop/orders]}}")
     before = everything(database)
     [shown] = compare(database, read_text(SECOND), CHECKS)
@@ -191,14 +191,13 @@ def test_who_names_a_column_is_listed_first_and_must_be_allowed(
     assert everything(database) == before
     assert run(database, SECOND, allow_named=True) == [shown]
     assert run(database, SECOND) == []
-    table = weir.read("shop/orders", settings=settings)
+    table = shared(settings).read("shop/orders")
     assert table.select(["client", "number", "gate"]).to_pylist() == [
         {"client": "a", "number": 1, "gate": 7}
     ]
     run(database, SECOND.replace("shop/orders", "shop/new"))
-    weir.append("shop/new", [{"client": "a", "number": 1}], writer_id="w", batch_id="1",
-                settings=settings)  # fmt: skip
-    new = weir.read("shop/new", settings=settings)
+    shared(settings).append("shop/new", [{"client": "a", "number": 1}])
+    new = shared(settings).read("shop/new")
     assert new.select(["client", "number", "gate"]) == table.select(["client", "number", "gate"])
     stored = "SELECT stream, name, stored_name FROM weir.stream_columns WHERE newest ORDER BY 1, 2"
     both = rows(database, stored)
