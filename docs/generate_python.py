@@ -208,7 +208,7 @@ def operators() -> str:
 
 
 def _operator_arguments(action: str) -> list[str]:
-    own = [] if "engine" in FORMS[action].__dataclass_fields__ else ["engine: str = 'auto'"]
+    own = [] if "engine" in FORMS[action].__dataclass_fields__ else ["engine: str = 'spark'"]
     taken = [one for one in _stubbed(action) if one not in ("self", "*")]
     for name, keyword in RENAMED.items():
         taken = [re.sub(f"^{name}:", f"{keyword}:", one) for one in taken]

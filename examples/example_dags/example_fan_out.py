@@ -11,7 +11,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-from weir.airflow import ApplyOperator, NothingUnreadSensor
+from weir.airflow import ApplyOperator, GroupSensor
 
 with DAG(
     "example_fan_out",
@@ -48,7 +48,7 @@ with DAG(
         columns = {"visitor": events["visitor"], "page": pages, "run": events["run"]}
         return pa.table(columns | {"reader": pa.repeat(reader, len(events))})
 
-    read = NothingUnreadSensor(task_id="wait", reader_group="example_visits")
+    read = GroupSensor(task_id="wait", reader_group="example_visits", unread_at_most=0)
 
     @task
     def export():

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(600)
 
 DAGS = """
 from airflow.sdk import DAG, PartitionedAssetTimetable, task
-from weir.airflow import NothingUnreadSensor, ProcessOperator, stream_asset, stream_hours
+from weir.airflow import GroupSensor, ProcessOperator, stream_asset, stream_hours
 
 with DAG("watch_events", schedule=[stream_asset("watch/orders")], catchup=False):
 
@@ -55,7 +55,7 @@ with DAG("watch_hours", schedule=PartitionedAssetTimetable(assets=stream_hours("
     hour()
 
 with DAG("watch_group", schedule=None):
-    NothingUnreadSensor(task_id="wait", reader_group="watch-orders")
+    GroupSensor(task_id="wait", reader_group="watch-orders", unread_at_most=0)
 """
 DAY = datetime(2013, 6, 1, tzinfo=UTC)
 
