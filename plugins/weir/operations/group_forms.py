@@ -2,10 +2,10 @@
 declarations."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.asked import AskedGroup
 from weir.operations.form import (
     LONGEST_CUT,
     STARTING_POINT,
@@ -57,9 +57,13 @@ class CreateReaderGroup:
     allow_truncated: bool = truncated_argument("More")
 
     @property
-    def configuration(self) -> GroupConfiguration:
-        """Its configuration. Raises InvalidInput for a wrong setting."""
-        return GroupConfiguration().changed(settings_of(self, GroupConfiguration))
+    def asked(self) -> AskedGroup:
+        """What the group is to be. Raises InvalidInput for a wrong setting."""
+        configuration = GroupConfiguration().changed(settings_of(self, GroupConfiguration))
+        streams = [stream_name(one) for one in self.streams]
+        return AskedGroup(
+            self.reader_group, True, configuration.__dict__, streams, self.start, self.end
+        )
 
 
 @dataclass(frozen=True)
@@ -108,14 +112,12 @@ class UpdateReaderGroup:
     allow_truncated: bool = truncated_argument("Streams")
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """What to change: settings of `GroupConfiguration` by their names, `streams` with the
-        `start` in new ones, `pins`. Raises InvalidInput for a wrong pin or amount."""
-        changes = settings_of(self, GroupConfiguration)
-        if self.streams:
-            changes["streams"] = [stream_name(stream) for stream in self.streams]
-            changes["start"] = self.start
-        if self.pins:
-            pins = [] if self.pins == [REMOVED] else self.pins
-            changes["pins"] = [Pin.parse(pin) for pin in pins]
-        return changes
+    def asked(self) -> AskedGroup:
+        """What is to change. Raises InvalidInput for a wrong pin or amount."""
+        pins = [] if self.pins == [REMOVED] else self.pins
+        return AskedGroup(
+            self.reader_group, False, settings_of(self, GroupConfiguration),
+            [stream_name(one) for one in self.streams] or None, self.start,
+            pins=[Pin.parse(pin) for pin in pins] if self.pins else None,
+            generation=self.generation if self.generation >= 0 else None,
+        )  # fmt: skip

@@ -3,11 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+from weir.errors import InvalidInput
+from weir.front_ends import called
+from weir.model.column_changes import ColumnChanges
+from weir.model.declared_columns import declared_columns
+from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
 from weir.model.stream_configuration import (
     LONGEST_EXPRESSION,
     Configuration,
 )
+from weir.operations.asked import AskedStream
+from weir.operations.column_settings import renames, with_defaults
+from weir.operations.expressions import columns_of
 from weir.operations.form import (
     DEFAULT_PATTERN,
     LONGEST_COLUMNS,
@@ -75,6 +83,13 @@ class CreateStream:
         """Its configuration. Raises InvalidInput for a wrong setting."""
         key = Configuration(self.routing_key.strip())
         return key.changed(settings_of(self, Configuration))
+
+    @property
+    def asked(self) -> AskedStream:
+        """What the stream is to be. Raises InvalidInput for a wrong setting, key or column."""
+        name, wanted = stream_name(self.stream, reserved=False), self.configuration
+        columns = ColumnChanges(add=columns_of(self.schema, wanted.routing_key) or [])
+        return AskedStream(name, wanted.__dict__, self.segments, columns)
 
 
 @dataclass(frozen=True)
@@ -174,3 +189,23 @@ class UpdateStream:
         amount that is too small."""
         fewest = {"min_segments": self.segments} if self.segments else {}
         return settings_of(self, Configuration) | fewest
+
+    @property
+    def asked(self) -> AskedStream:
+        """What is to change. Raises InvalidInput for a wrong setting or column."""
+        if self.defaults and not self.more_columns.strip():
+            raise InvalidInput(
+                "default_without_column",
+                f"{called('defaults')} names {self.defaults[0]!r}, but no column is added; name "
+                f"the columns in {called('more_columns')}.",
+            )
+        add, widen = (declared_columns(one) if one.strip() else []
+                      for one in (self.more_columns, self.widen_columns))  # fmt: skip
+        columns = ColumnChanges(
+            with_defaults(add, self.defaults), renames(self.rename_columns), self.drop_columns,
+            widen,
+        )  # fmt: skip
+        return AskedStream(
+            stream_name(self.stream), self.changes, columns=columns,
+            complete_until=self.complete_until.strip(), dry_run=self.dry_run,
+        )  # fmt: skip
