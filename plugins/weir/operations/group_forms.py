@@ -16,10 +16,11 @@ from weir.operations.form import (
     truncated_argument,
 )
 from weir.operations.group_settings import MOST_STREAMS, SETTINGS, WRITTEN
-from weir.operations.setting import REMOVED, settings_of
+from weir.operations.setting import REMOVED, settings_of, with_settings
 from weir.reader_groups.groups.pins import Pin
 
 
+@with_settings(SETTINGS)
 @dataclass(frozen=True)
 class CreateReaderGroup:
     """Create a reader group."""
@@ -44,15 +45,6 @@ class CreateReaderGroup:
         maxLength=LONGEST_CUT,
         section="More", examples=STARTING_POINTS,
     )  # fmt: skip
-    subscriber: bool = SETTINGS["subscriber"].created("Retention")
-    on_gap: str = SETTINGS["on_gap"].created("More")
-    release: str = SETTINGS["release"].created("Retention")
-    time_out: str = SETTINGS["time_out"].created("Retention")
-    max_outstanding: int = SETTINGS["max_outstanding"].created("More")
-    aligned: bool = SETTINGS["aligned"].created("Order")
-    max_ahead: str = SETTINGS["max_ahead"].created("Order")
-    owner: str = SETTINGS["owner"].created("More")
-    subject: str = SETTINGS["subject"].created("More")
     allow_loss: bool = loss_argument()
     allow_truncated: bool = truncated_argument("More")
 
@@ -66,6 +58,7 @@ class CreateReaderGroup:
         )
 
 
+@with_settings(SETTINGS, changed=())
 @dataclass(frozen=True)
 class UpdateReaderGroup:
     """Change the configuration of a reader group. What is not given, empty or unchanged is not
@@ -73,15 +66,6 @@ class UpdateReaderGroup:
     """
 
     reader_group: str = reader_group_argument()
-    subscriber: str = SETTINGS["subscriber"].changed("Retention")
-    on_gap: str = SETTINGS["on_gap"].changed("Reading")
-    release: str = SETTINGS["release"].changed("Retention")
-    time_out: str = SETTINGS["time_out"].changed("Retention")
-    max_outstanding: int = SETTINGS["max_outstanding"].changed("Reading")
-    aligned: str = SETTINGS["aligned"].changed("Reading")
-    max_ahead: str = SETTINGS["max_ahead"].changed("Reading")
-    owner: str = SETTINGS["owner"].changed("More")
-    subject: str = SETTINGS["subject"].changed("More")
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},

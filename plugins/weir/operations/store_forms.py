@@ -12,10 +12,11 @@ from weir.model.amounts import parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.asked import AskedStore
 from weir.operations.form import stream_argument
-from weir.operations.setting import settings_of
+from weir.operations.setting import settings_of, with_settings
 from weir.operations.store_settings import SETTINGS, store_argument
 
 
+@with_settings(SETTINGS)
 @dataclass(frozen=True)
 class DefineAdjunctStore:
     """Define an adjunct store: a keyed table that is kept from a stream."""
@@ -24,21 +25,6 @@ class DefineAdjunctStore:
     stream: str = stream_argument(
         "The stream of changes, as scope/stream.", READABLE_STREAM_PATTERN
     )
-    key: str = SETTINGS["key"].created()
-    value: str = SETTINGS["value"].created()
-    delete_when: str = SETTINGS["delete_when"].created("Deletions and functions")
-    key_type: str = SETTINGS["key_type"].created("Deletions and functions")
-    value_columns: str = SETTINGS["value_columns"].created("Deletions and functions")
-    layout: str = SETTINGS["layout"].created("Joins")
-    bootstrap: str = SETTINGS["bootstrap"].created("Joins")
-    missing: str = SETTINGS["missing"].created("Joins")
-    patience: int = SETTINGS["patience"].created("Joins")
-    null_key: str = SETTINGS["null_key"].created("What is wrong or missing")
-    on_error: str = SETTINGS["on_error"].created("What is wrong or missing")
-    on_gap: str = SETTINGS["on_gap"].created("What is wrong or missing")
-    keep_versions: str = SETTINGS["keep_versions"].created("Retention")
-    history: str = SETTINGS["history"].created("Retention")
-    time_out: str = SETTINGS["time_out"].created("Retention")
 
     @property
     def asked(self) -> AskedStore:
@@ -46,26 +32,12 @@ class DefineAdjunctStore:
         return AskedStore(self.adjunct_store, store_settings_of(self), stream_name(self.stream))
 
 
+@with_settings(SETTINGS, changed=())
 @dataclass(frozen=True)
 class UpdateAdjunctStore:
     """Change an adjunct store. What is not given, empty or unchanged is not changed."""
 
     adjunct_store: str = store_argument()
-    key: str = SETTINGS["key"].changed()
-    value: str = SETTINGS["value"].changed()
-    delete_when: str = SETTINGS["delete_when"].changed("Deletions and functions")
-    key_type: str = SETTINGS["key_type"].changed("Deletions and functions")
-    value_columns: str = SETTINGS["value_columns"].changed("Deletions and functions")
-    layout: str = SETTINGS["layout"].changed("Joins")
-    bootstrap: str = SETTINGS["bootstrap"].changed("Joins")
-    missing: str = SETTINGS["missing"].changed("Joins")
-    patience: int = SETTINGS["patience"].changed("Joins")
-    null_key: str = SETTINGS["null_key"].changed("What is wrong or missing")
-    on_error: str = SETTINGS["on_error"].changed("What is wrong or missing")
-    on_gap: str = SETTINGS["on_gap"].changed("What is wrong or missing")
-    keep_versions: str = SETTINGS["keep_versions"].changed("Retention")
-    history: str = SETTINGS["history"].changed("Retention")
-    time_out: str = SETTINGS["time_out"].changed("Retention")
 
     @property
     def changes(self) -> dict[str, Any]:
