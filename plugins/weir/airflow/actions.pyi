@@ -159,7 +159,6 @@ class ScaleOperator(ActionOperator):
         stream: str | XComArg,
         segments: list[str] | XComArg,
         parts: int | XComArg = 2,
-        boundaries: list[float] | XComArg = ...,
         reason: str | XComArg = "",
         engine: str = "spark",
         conn_id: str = "",

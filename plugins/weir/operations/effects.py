@@ -29,7 +29,6 @@ COUNTS: Mapping[tuple[str, str], Beside] = {
     ("CheckpointReaderGroup", "patience"): Beside("barrier"),
     ("Erase", "everything"): Beside("condition"),
     ("Erase", "subject"): Beside("keys"),
-    ("ScaleStream", "parts"): Beside("boundaries", ([],)),
     ("UpdateReaderGroup", "start"): Beside("streams"),
     ("Verify", "engine"): Beside("contents"),
 }

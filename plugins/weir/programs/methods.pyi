@@ -93,13 +93,7 @@ class Actions(Acting):
     ) -> dict[str, Any]:
         """Erase events from a stream and from the streams that were made of it, with a certificate."""
     def scale_stream(
-        self,
-        stream: str,
-        segments: list[str],
-        *,
-        parts: int = 2,
-        boundaries: list[float] = ...,
-        reason: str = "",
+        self, stream: str, segments: list[str], *, parts: int = 2, reason: str = ""
     ) -> dict[str, Any]:
         """Seal active segments and create new ones over the same key ranges."""
     def seal_stream(self, stream: str) -> dict[str, Any]:
