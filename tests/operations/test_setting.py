@@ -41,7 +41,7 @@ WRITTEN: dict[str, tuple[Any, Any]] = {
     "retention": ("keep", "keep"), "retain_min_age": ("7 d", 604_800),
     "retain_max_age": ("none", None), "retain_min_bytes": ("2 GB", 2 * 10**9),
     "retain_max_bytes": ("none", None), "cuts_every": ("1 h", 3_600),
-    "retention_every": ("none", None), "scaling": ("byte_rate", "byte_rate"),
+    "scaling": ("byte_rate", "byte_rate"),
     "target_rate": (7, 7), "scale_factor": (3, 3), "max_segments": ("16", 16),
     "scale_cooldown": ("none", 0), "event_time": (" none ", None),
     "event_time_ahead": ("1 d", 86_400), "event_time_back": ("2 d", 172_800), "tags": (["-"], ()),

@@ -44,8 +44,8 @@ def due_streams(
 ) -> list[tuple[int, str]]:
     """Return id and name of each active stream about which retention should decide now.
 
-    `names`: None for the queued streams that are due and whose `retention_every` has passed; else
-    these streams, queued or not; all active streams if empty.
+    `names`: None for the queued streams that are due; else these streams, queued or not; all active
+    streams if empty.
     """
     if names is None:
         rows = connection.execute(_DUE)

@@ -23,7 +23,6 @@ from weir.operations.setting import Setting
 
 ROWS = "Columns, and rows that do not fit"  # a section of the forms
 MOST_RATE = 10**12  # a terabyte a second, for one segment
-_PAUSES = ["30 min", "1 h", "1 d", "none"]
 
 
 def _age(title: str, description: str, if_empty: str, examples: Sequence[str] = ()) -> Setting:
@@ -127,11 +126,7 @@ SETTINGS: dict[str, Setting] = {
         "The shortest time between two recorded cuts; limits of age and size truncate only at "
         "recorded cuts.",
         "every run that records cuts",
-        _PAUSES,
-    ),
-    "retention_every": _age(
-        "Retention every", "The shortest time between two decisions.", "every run of retention",
-        _PAUSES,
+        ["30 min", "1 h", "1 d", "none"],
     ),
     "scaling": Setting(
         "Scaling",
