@@ -9,7 +9,6 @@ from urllib.parse import quote
 import pytest
 
 import weir
-from tests.acceptance.test_operators import settings
 from tests.world.streams import rows
 from weir.airflow import operator_name
 from weir.local.airflow_api import AirflowApi
@@ -19,7 +18,6 @@ from weir.programs.store import StreamStore
 from weir.settings import Settings
 
 pytestmark = [pytest.mark.timeout(2400), pytest.mark.release]
-__all__ = ["settings"]
 WORK = """
 from datetime import UTC, datetime, timedelta
 

@@ -345,35 +345,6 @@ def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str)
         parse(FORMS[job], given)
 
 
-@pytest.mark.parametrize(
-    ("job", "name", "value"),
-    [
-        ("create_stream", "stream", "nyc/\nflights"),
-        ("create_stream", "stream", "../flights"),
-        ("create_stream", "stream", 'nyc/"flights"'),
-        ("create_stream", "segments", True),
-        ("create_stream", "segments", 0),
-        ("create_stream", "segments", "4"),
-        ("create_stream", "on_missing_key", "ignore"),
-        ("create_reader_group", "streams", []),
-        ("create_reader_group", "reader_group", "a" * 64),
-        ("create_reader_group", "subscriber", "yes"),
-        ("process", "function", "os:system('id')"),
-        ("process", "outputs", ["jdbc:postgres"]),
-        ("scale_stream", "segments", ["1.\n0"]),
-        ("ingest", "files", "january.parquet"),
-        ("checkpoint_reader_group", "name", "../escape"),
-    ],
-)
-def test_a_refusal_names_the_argument_and_the_value(job: str, name: str, value: Any) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        parse(FORMS[job], {**GOOD[job], name: value})
-    said = str(refused.value)
-    part = value[0] if isinstance(value, list) and value else None
-    assert said.startswith((f"{name} is {value!r}, which is not ", f"{name} holds {part!r}, "))
-    assert "\n" not in said
-
-
 def test_a_long_key_is_a_key_of_every_front_end() -> None:
     for front_end in ("form", "terminal", "program"):
         with speaking(front_end, FORMS, "erase"):
