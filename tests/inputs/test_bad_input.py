@@ -98,7 +98,6 @@ OTHERS = [
     ("scale_stream", {"stream": "s/nowhere", "segments": ["0.0"]}, UNKNOWN),
     ("scale_stream", {"stream": "s/events", "segments": ["7.7"]}, r"7\.7"),
     ("scale_stream", {"stream": "s/events", "segments": ["first"]}, r"segments holds 'first'"),
-    ("scale_stream", {"stream": "s/events", "segments": ["0.0"], "boundaries": [0.9]}, r"0\.9"),
     ("update_stream", {"stream": "s/nowhere", "tags": ["x"]}, UNKNOWN),
     ("update_stream", {"stream": "s/events"}, r"no setting is given"),
     ("update_stream", {"stream": "s/events", "target_rate": 5}, r"when scaling is 'fixed'"),

@@ -21,7 +21,6 @@ from weir.history.lineage import Step, lineage_of
 from weir.history.pictures import picture_of
 from weir.operations.engines import CONNECT, engine_of
 from weir.programs.appending import append_rows
-from weir.programs.checkpoints import checkpoint
 from weir.programs.methods import Actions
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.reading import Options, Reading
@@ -134,11 +133,6 @@ class StreamStore(Actions):
     def picture(self, of: str, *, since: Moment | None = None, until: Moment | None = None) -> str:
         return picture_of(self.database, of, since, until)
 
-    def checkpoint(
-        self, reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
-    ) -> dict[str, Any]:
-        return checkpoint(self.database, reader_group, name, barrier=barrier, patience=patience)
-
     def look_up(self, adjunct_store: str, key: Any, version: int | None = None) -> Any:
         """Return what a key has in a version of an adjunct store (None: the newest): its value
         columns, and in `_clock` the clock of the event that they come from. None if the key is not
@@ -182,6 +176,6 @@ class StreamStore(Actions):
 for _method, _function in (
     (StreamStore.read, read_table), (StreamStore.count, count_events),
     (StreamStore.tail, tail_table), (StreamStore.lineage, lineage_of),
-    (StreamStore.picture, picture_of), (StreamStore.checkpoint, checkpoint),
+    (StreamStore.picture, picture_of),
 ):  # fmt: skip
     _method.__doc__ = _function.__doc__
