@@ -10,8 +10,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from weir.errors import NotFound
-from weir.history.pictures import unread_over_time
-from weir.model.clock import clock_time
+from weir.history.over_time import Unread, unread_over_time
 from weir.pages.answering import Asked, Tagged, rows
 
 router = APIRouter(route_class=Tagged, tags=["reader groups"])
@@ -78,14 +77,6 @@ class Folder(BaseModel):
     path: str
 
 
-class Unread(BaseModel):
-    """How many events of a stream were unread: `events[i]` from `at[i]` on."""
-
-    stream: str
-    at: list[datetime]
-    events: list[int]
-
-
 class Work(BaseModel):
     """What was unread over time, as far as batches are recorded and not very many, of the streams
     with most; the newest batches that have ended, the oldest first; completeness; the newest
@@ -126,16 +117,8 @@ def show_work(asked: Asked, name: str) -> Work:
 
     def read(connection: Connection, of: _Query) -> Work:
         [(since,)] = rows(connection, _SINCE, group=name)
-        _, end, found = unread_over_time(connection, name, since)
         return Work(
-            unread=[
-                Unread(
-                    stream=one.stream,
-                    at=[*(clock_time(clock) for clock, _ in one.points), clock_time(end)],
-                    events=[*(round(events) for _, events in one.points), one.now],
-                )
-                for one in found
-            ],
+            unread=unread_over_time(connection, name, since),
             batches=[Ended(**row) for row in reversed(of(_BATCHES))],
             completeness=[Complete(**row) for row in of(_COMPLETE)],
             folders=[Folder(**row) for row in of(_OUTPUTS)],
