@@ -190,13 +190,14 @@ def test_markup_in_what_people_wrote_is_data(client: TestClient, database: Datab
 
 def lag(unread: int = 0, since: datetime | None = None, name: str = "g") -> Lag:
     return Lag(
+        stream="a/b",
         reader_group=name, unread_events=unread, unread_bytes=unread, lost_events=0,
         behind_since=since,
     )  # fmt: skip
 
 
 def alert(kind: str, name: str = "g") -> Alert:
-    return Alert(reader_group=name, alert=kind, at=NOW, message=kind)
+    return Alert(stream="a/b", reader_group=name, alert=kind, at=NOW, message=kind)
 
 
 @pytest.mark.parametrize(
