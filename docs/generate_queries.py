@@ -95,16 +95,16 @@ def read(path: Path) -> Queries:
     for line in about:
         if line.startswith("fragments: "):
             fragments |= read(SOURCES / line.removeprefix("fragments: ")).fragments
-    said = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
-    found = Queries(path, said, imports, [], fragments)
+    own = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
+    found = Queries(path, own, imports, [], fragments)
     for part in parts:
         first, _, body = part.partition("\n")
         what, _, called = first.partition(": ")
         for name, text in fragments.items():
             body = body.replace(f"{{{name}}}", text)
         if what == "fragment":
-            said = re.match(r"(--.*\n)*", body)
-            fragments[called.strip()] = body[said.end() if said else 0 :].strip().rstrip(";")
+            text = re.sub(r"\A(--.*\n)+", "", body)  # without what is said of it
+            fragments[called.strip()] = text.strip().rstrip(";")
             continue
         if not (match := _NAME.match(called.strip())):
             raise Wrong(f"{path}: {called!r} is not `name -> one|maybe|many|count|none [Class]`")

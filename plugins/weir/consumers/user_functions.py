@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from weir.consumers.own_frames import place_of
 from weir.errors import InvalidInput, exited
@@ -41,7 +41,7 @@ def check_function_name(name: str, packages: Sequence[str]) -> str:
 
 def load_function(
     name: str, packages: Sequence[str], folders: Sequence[str] = ()
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Import a function and return it.
 
     `packages`: packages and modules that it may come from. `folders`: where users keep their
@@ -192,5 +192,5 @@ def _check_loaded(name: str, module: str, file: str) -> None:
         )
 
 
-def _file_of(module: Any) -> str:
+def _file_of(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or f"module {module.__name__!r}"
