@@ -11,9 +11,13 @@ each statement, without running one. A file of `sql/queries` becomes a module of
 
     -- name: waiting -> many Waiting              Waiting: the class of a row; else the name's
     -- Return who waits, for whom.                the function's docstring
+    -- row: Who waits, and for whom.              the class's docstring
     -- null: since, :after                        columns and parameters that may be null
     -- type: cut = dict[str, int | str]           a type that the catalogue doesn't know
     SELECT ... WHERE reader_group = :group
+
+After `-- import: from weir.model.segment import Segment` in its first lines, a file can name that
+class for rows with its fields.
 
 Kinds: `one` row, `maybe` one or none, `many` rows, the `count` of rows that were changed, `none`.
 A row of one column is its value. Statements of `pages` give rows that are models of their JSON.
@@ -24,6 +28,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import psycopg
@@ -66,6 +71,7 @@ class Statement:
     row: str
     text: str
     about: list[str] = field(default_factory=list)
+    row_about: list[str] = field(default_factory=list)
     null: set[str] = field(default_factory=set)
     types: dict[str, str] = field(default_factory=dict)
 
@@ -95,16 +101,15 @@ def read(path: Path) -> Queries:
     for line in about:
         if line.startswith("fragments: "):
             fragments |= read(SOURCES / line.removeprefix("fragments: ")).fragments
-    own = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
-    found = Queries(path, own, imports, [], fragments)
+    said = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
+    found = Queries(path, said, imports, [], fragments)
     for part in parts:
         first, _, body = part.partition("\n")
         what, _, called = first.partition(": ")
         for name, text in fragments.items():
             body = body.replace(f"{{{name}}}", text)
         if what == "fragment":
-            text = re.sub(r"\A(--.*\n)+", "", body)  # without what is said of it
-            fragments[called.strip()] = text.strip().rstrip(";")
+            fragments[called.strip()] = re.sub(r"\A(--.*\n)*", "", body).strip().rstrip(";")
             continue
         if not (match := _NAME.match(called.strip())):
             raise Wrong(f"{path}: {called!r} is not `name -> one|maybe|many|count|none [Class]`")
@@ -115,6 +120,8 @@ def read(path: Path) -> Queries:
             said = lines.pop(0).removeprefix("--").strip()
             if said.startswith("null: "):
                 one.null |= {n.strip() for n in said.removeprefix("null: ").split(",")}
+            elif said.startswith("row: "):
+                one.row_about.append(said.removeprefix("row: ").strip())
             elif said.startswith("type: "):
                 name, _, hint = said.removeprefix("type: ").partition(" = ")
                 one.types[name.strip()] = hint.strip()
@@ -189,7 +196,7 @@ def module(queries: Queries, server: Server) -> str:
     """Return the module of a file of statements."""
     source = queries.path.relative_to(REPOSITORY)
     body: list[str] = []
-    classes: dict[str, dict[str, str]] = {}
+    classes = dict(map(_imported, queries.imports))
     for one in queries.statements:
         described = server.describe(one, f"{source}: {one.name}")
         body += _of(one, described, classes, queries.models)
@@ -198,6 +205,15 @@ def module(queries: Queries, server: Server) -> str:
     used += ["from sqlalchemy import Connection, text", *queries.imports]
     about = f"{queries.about} Made by `make queries` from {source}."
     return "\n".join([f'"""{about}"""', "", *used, "", *body])
+
+
+def _imported(line: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a class that is imported, and its fields with their types."""
+    _, module, _, name = line.split()
+    annotations = getattr(getattr(import_module(module), name), "__annotations__", {})
+    return name, {
+        field: getattr(kind, "__name__", str(kind)) for field, kind in annotations.items()
+    }
 
 
 def _of(
@@ -215,10 +231,10 @@ def _of(
         row = one.row
         if classes.setdefault(row, columns) is columns:
             yield f"class {row}({'BaseModel' if models else 'NamedTuple'}):"
-            yield f'    """A row of `{one.name}`."""\n'
+            yield f'    """{" ".join(one.row_about) or f"A row of `{one.name}`."}"""\n'
             yield from (f"    {name}: {kind}" for name, kind in columns.items())
             yield "\n"
-        elif classes[row] != columns:
+        elif [*classes[row].items()] != [*columns.items()]:
             raise Wrong(f"{one.name}: its columns are not those of the class {row}")
     returns = {"maybe": f"{row.removesuffix(' | None')} | None", "many": f"list[{row}]"}
     given = "".join(f", {name}: {kind}" for name, kind in described.parameters.items())

@@ -189,11 +189,11 @@ def do_everything(watch: Watch, folder: Path) -> None:
     [told] = [
         one
         for one in watch(announcements.to_announce, "airflow", [])
-        if one["stream"] == str(lane.name)
+        if one.stream == str(lane.name)
     ]
-    watch(announcements.announced, "airflow", [(str(lane.name), told["transactions"][0])])
+    watch(announcements.announced, "airflow", [(str(lane.name), told.transactions[0])])
     [due] = watch(announcements.due_partitions, "airflow", [("hours", str(timed.name))])
-    watch(announcements.announced_partitions, "airflow", [due])
+    watch(announcements.announced_partitions, "airflow", [due._asdict()])
     watch(announcements.watched_partitions, "airflow")
     watch(announcements.forget, 0.0)
     watch(progress.progress_of, [("stream", str(lane.name)), ("group", "none")])
@@ -230,7 +230,6 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(lag.read_lag, ["one"])
     watch(release.read_alerts, [str(lane.name)])
     watch(capture.capture)
-    watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
     watch(queries.count_between, lane.name, None, datetime.now(UTC))
     watch(times.close_span, [lane.name], times.Span(None, datetime.now(UTC)))
     watch(times.close_now, [lane.name])

@@ -14,6 +14,7 @@ from weir.adjunct.versions import AdjunctVersion
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.rejected import staged_rejected
 from weir.arrow.stores import Stores
+from weir.arrow.tables import as_table, canonical, in_types
 from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
@@ -27,7 +28,6 @@ from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import Folder, FolderFile
 from weir.kernel.schema import from_arrow, to_read
-from weir.kernel.tables import as_table, canonical, in_types
 from weir.kernel.texts import copied_texts, rows_as_json
 from weir.kernel.writer import stage_table
 from weir.model.schema import PLACES, SEQ, STREAM, Field, stored_name

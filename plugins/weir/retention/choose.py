@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.controller.update import Choosing
 from weir.errors import counted
 from weir.model.stream_configuration import Configuration
 from weir.queries.reader_groups.groups.releases import Released
+from weir.queries.retention import choose as sql
 from weir.reader_groups.groups.releases import more_lost, released, said_of_groups, would_lose
 
 
@@ -54,13 +55,7 @@ def _would_delete(connection: Connection, stream: LockedStream) -> Released:
     one = released(connection, [stream])[stream.stream_id]
     if not policy.has_maximum:
         return one
-    row = connection.execute(
-        text(
-            """SELECT d.events, d.lost || unread_events_lost(:s, d.cut, false) AS lost
-            FROM retention_dry_run(:stream) d WHERE d.cut IS NOT NULL"""
-        ),
-        {"s": stream.stream_id, "stream": str(stream.name)},
-    ).one_or_none()
+    row = sql.would_truncate(connection, stream_id=stream.stream_id, stream=str(stream.name))
     if row is None:
         return one
     lost = {
