@@ -12,7 +12,6 @@ from weir.model.names import StreamName
 from weir.queries.controller import retention_queue as sql
 
 
-
 def mark_retention_due(connection: Connection, stream_ids: Iterable[int]) -> None:
     """Queue those of the streams that are active for a decision."""
     sql.queue(connection, ids=sorted(set(stream_ids)))
