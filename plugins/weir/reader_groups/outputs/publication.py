@@ -8,7 +8,6 @@ row says itself which is newer. MERGE does not exclude concurrent inserts of one
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -57,7 +56,7 @@ class Publication:
         """Whether the order of the rows decides which of them count."""
         return self.mode == "upsert"
 
-    def statement(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def statement(self, batch: dict[str, object]) -> dict[str, object]:
         """Return the settings as the argument `in_how` of the SQL function `publish_staging`.
         `batch`: what the function `call` is told."""
         return {"mode": self.mode, "key": self.key, "newest": self.newest,
