@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.rejected import staged_rejected
 from weir.arrow.stores import Stores
@@ -19,6 +19,7 @@ from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
 from weir.controller.merged_columns import merged_columns, own_columns
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError, is_mistake
 from weir.front_ends import do

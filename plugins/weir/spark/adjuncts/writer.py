@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from weir.adjunct.builds import CONVERTED, Build
 from weir.adjunct.publication import Built
 from weir.adjunct.stores import routing_key_of
-from weir.adjunct.versions import AdjunctFile, AdjunctVersion
+from weir.adjunct.versions import AdjunctVersion
 from weir.consumers.store_parts import KEY, Parts, parts_of
 from weir.controller.read_plan import FileSlice, Slices, plan
 from weir.errors import BadRows, Conflict, InvalidInput, InvariantViolation
@@ -29,6 +29,7 @@ from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.spark.adjuncts.changes import (
     CLOCK,
     FAILED,

@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as F
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.arrow.engine import Pyarrow
 from weir.consumers.engine import Adjuncts, Copy
+from weir.controller.queries import Cut
 from weir.errors import InvalidInput
 from weir.model.schema import Field
 from weir.spark.consumers.engine import Spark

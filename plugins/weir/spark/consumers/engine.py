@@ -8,8 +8,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.consumers.engine import Adjuncts, Copy
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError
 from weir.installation.opened import Installation
