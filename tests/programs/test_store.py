@@ -205,7 +205,7 @@ def test_an_action_refuses_what_its_form_refuses_with_the_same_words(
                 by_form.value.code, by_form.value.sentence,
             )  # fmt: skip
     with raises("argument_unknown create_stream 3"):
-        store.create_stream("a/b", "k", "c")  # type: ignore[call-arg]
+        store.create_stream("a/b", "k", "c")  # type: ignore[call-arg,arg-type]
     with raises("arguments_conflict seal_stream stream"):
         store.seal_stream("a/b", stream="a/b")  # type: ignore[misc]  # it is wrong on purpose
 

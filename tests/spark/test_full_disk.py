@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import weir as program
 from tests.small_disk import fill, mounted
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 pytestmark = pytest.mark.release
@@ -36,9 +36,7 @@ def full(
 
 def by_pyarrow(weir: Installation) -> Callable[[], Any]:
     rows = pa.table({"k": [k for k, _ in ROWS], "n": [n for _, n in ROWS]})
-    return lambda: program.append(
-        "s/events", rows, writer_id="w", batch_id="b", settings=weir.settings
-    )
+    return lambda: shared(weir.settings).append("s/events", rows, writer_id="w", batch_id="b")
 
 
 def by_frame(weir: Installation) -> Callable[[], Any]:
