@@ -19,7 +19,7 @@ from weir.annex.erasure.restored import certificates_in, erased_since
 from weir.annex.recovery.recover import recover
 from weir.annex.verification.new_files import checking
 from weir.errors import counted
-from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.action import UPKEEP, Action, Job, Report
 from weir.operations.form import (
     argument,
 )
@@ -54,7 +54,7 @@ class Recover:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Recover) -> dict[str, Any]:
+def run(job: Job, arguments: Recover) -> Report:
     """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
     that jobs may run again."""
     certificates = certificates_in(arguments.erased)

@@ -15,9 +15,9 @@ class Beside(NamedTuple):
     but nothing)."""
 
     other: str
-    values: tuple[Any, ...] = ()
+    values: tuple[object, ...] = ()
 
-    def holds(self, given: Any) -> bool:
+    def holds(self, given: object) -> bool:
         """Return whether the other argument is so that this one counts."""
         return given in self.values if self.values else bool(given)
 
