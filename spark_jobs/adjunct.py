@@ -17,7 +17,7 @@ from weir.adjunct.expiry import expire_versions
 from weir.adjunct.stores import read_store
 from weir.errors import counted
 from weir.model.names import ADJUNCT_STORE_PATTERN
-from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.operations.action import UPKEEP, Action, Job, Report, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
 
@@ -33,7 +33,7 @@ class Adjunct:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
+def run(job: Job, arguments: Adjunct) -> Report:
     """Build each store by itself: one that fails does not stop the others. Spark is started only
     if there are events to read."""
     wanted = arguments.adjunct_stores

@@ -35,7 +35,7 @@ class LocalExecutor(local_executor.LocalExecutor):
         super()._process_workloads(workload_list)
 
     def change_state(
-        self, key: Any, state: Any, info: Any = None, remove_running: bool = True
+        self, key: object, state: object, info: object = None, remove_running: bool = True
     ) -> None:
         """Report what became of a process, unless its try has another.
 
