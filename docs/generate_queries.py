@@ -4,6 +4,7 @@
 each statement, without running one. A file of `sql/queries` becomes a module of the same path:
 
     -- How readers wait.                          first lines: the module's docstring
+    -- fragments: reader_groups/moves.sql         takes the fragments of another file
 
     -- fragment: expired                          a text for the `{expired}` of statements below
     clock_timestamp() > lease_until
@@ -81,6 +82,7 @@ class Queries:
     about: str
     imports: list[str]
     statements: list[Statement]
+    fragments: dict[str, str]
 
     @property
     def models(self) -> bool:
@@ -93,15 +95,19 @@ def read(path: Path) -> Queries:
     head, *parts = re.split(r"^-- (?=name: |fragment: )", path.read_text(), flags=re.M)
     about = [line.removeprefix("--").strip() for line in head.strip().splitlines()]
     imports = [line.removeprefix("import: ") for line in about if line.startswith("import: ")]
-    found = Queries(path, " ".join(a for a in about if not a.startswith("import: ")), imports, [])
     fragments: dict[str, str] = {}
+    for line in about:
+        if line.startswith("fragments: "):
+            fragments |= read(SOURCES / line.removeprefix("fragments: ")).fragments
+    said = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
+    found = Queries(path, said, imports, [], fragments)
     for part in parts:
         first, _, body = part.partition("\n")
         what, _, called = first.partition(": ")
         for name, text in fragments.items():
             body = body.replace(f"{{{name}}}", text)
         if what == "fragment":
-            fragments[called.strip()] = body.strip().rstrip(";")
+            fragments[called.strip()] = re.sub(r"\A(--.*\n)*", "", body).strip().rstrip(";")
             continue
         if not (match := _NAME.match(called.strip())):
             raise Wrong(f"{path}: {called!r} is not `name -> one|maybe|many|count|none [Class]`")
@@ -258,8 +264,10 @@ def modules(dsn: str) -> dict[Path, str]:
     server = Server(dsn)
     made: dict[Path, str] = {}
     for path in sorted(SOURCES.rglob("*.sql")):
+        if not (queries := read(path)).statements:
+            continue  # others have its fragments
         target = TARGET / path.relative_to(SOURCES).with_suffix(".py")
-        made[target] = _formatted(module(read(path), server))
+        made[target] = _formatted(module(queries, server))
         for folder in target.relative_to(TARGET).parents:
             made.setdefault(
                 TARGET / folder / "__init__.py",

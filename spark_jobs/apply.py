@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.annex.declarations.apply import Checks, Planned, apply, compare
-from weir.annex.declarations.declared import Declared, is_declaring
+from weir.annex.declarations.declared import Declared
 from weir.annex.declarations.reading import read_object, read_text
 from weir.consumers.column_users import allowing
+from weir.consumers.user_functions import is_declaring
 from weir.controller.update import Allowing
 from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition

@@ -109,7 +109,8 @@ def _each(job: Job) -> Each:
             from weir.annex.erasure.places_in_tasks import in_tasks
 
             try:
-                where = in_tasks(job.spark)
+                spark = job.spark
+                where = in_tasks(lambda: spark)
             except InvalidInput as error:
                 if error.code not in ("spark_not_given", "session_unsupported"):
                     raise

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weir.annex.declarations.declared import declares as declares
+    from weir.consumers.user_functions import declares as declares
     from weir.errors import TruncatedWarning as TruncatedWarning
     from weir.programs.functions import append as append
     from weir.programs.functions import checkpoint as checkpoint
@@ -33,7 +33,7 @@ _OFFERED = {
     "count": "weir.programs.functions",
     "create_reader_group": "weir.programs.functions",
     "create_stream": "weir.programs.functions",
-    "declares": "weir.annex.declarations.declared",
+    "declares": "weir.consumers.user_functions",
     "lineage": "weir.programs.functions",
     "open": "weir.programs.opening",
     "read": "weir.programs.functions",

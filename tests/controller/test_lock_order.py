@@ -66,6 +66,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
+from weir.queries.reader_groups.outputs.tables import Column
 from weir.reader_groups import progress
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import alignment, halves_by_rank, splits
@@ -282,7 +283,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
 
 
 def publish_rows(watch: Watch, batch: Batch) -> table_outputs.StagedTable:
-    column = table_outputs.Column("n", "int8", "bigint", None, 20, -1, False, False, False)
+    column = Column("n", "int8", "bigint", None, 20, -1, False, False, False)
     staging, _ = watch(table_outputs.make_staging, batch, 0, [column])
     watch(table_outputs.drop_staging, staging)
     staging, _ = watch(table_outputs.make_staging, batch, 0, [column])

@@ -18,9 +18,9 @@ from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.queries.controller.cuts import AROUND
 from weir.queries.controller.read_plan import SLICES_OF_BOUNDS
+from weir.queries.reader_groups.outputs.records import NEWEST
 from weir.queries.scaling.evaluate import RECORD_NOTHING
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
-from weir.reader_groups.outputs.records import NEWEST
 
 EPOCHS = 4000
 
@@ -53,8 +53,8 @@ def test_where_manifests_are_is_found_at_the_same_cost_however_many_folders_they
             first=first, last=last,
         )  # fmt: skip
         analyze(test_database)
-        reads.append(lane.database.transaction(lambda c: cost(c, NEWEST)))
-        found = [tuple(row) for row in rows(lane.database, NEWEST)]
+        reads.append(lane.database.transaction(lambda c: cost(c, NEWEST.text)))
+        found = [tuple(row) for row in rows(lane.database, NEWEST.text)]
         assert found == sorted(("/r", f"{o}/group={g.name}") for o in ("a", "b/c") for g in groups)
     assert reads[1] <= 4 * reads[0] < 5000
 

@@ -4,6 +4,9 @@ They hold no data, so no migration has them: each upgrade replaces them all. Wha
 on them is kept: an object that can be replaced in place keeps its grants and the views that use it.
 One that can't is dropped and created again with its grants, unless an object that is not Weir's
 uses it; then the upgrade is refused.
+
+An annex has its files below `annex/<name>`, in folders as the core has them. Where one of the core
+has a line `-- each annex: some.sql`, the files of that name of all annexes are put in.
 """
 
 import re
@@ -23,6 +26,7 @@ _IN_USE = "2BP01"  # dependent objects still exist
 _BEGIN = re.compile(r"^(?=(?:ALTER|COMMENT|CREATE|DO) )", re.MULTILINE)
 _VIEW = re.compile(r"CREATE OR REPLACE VIEW (\S+) AS")
 _FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION ")
+_EACH_ANNEX = re.compile(r"^-- each annex: (\w+\.sql)\n", re.MULTILINE)
 _COMMENT = re.compile(r"COMMENT ON FUNCTION (.*?) IS '")
 
 
@@ -39,6 +43,29 @@ class _Object:
         return next(iter(_numbers(connection, [self])), None)
 
 
+def files(folder: Path, kind: str) -> list[Path]:
+    """Return the files of a kind (schema, functions or views), in the order of their names."""
+    found = [*folder.glob(f"{kind}/*.sql"), *folder.glob(f"annex/*/{kind}/*.sql")]
+    return sorted(found, key=lambda path: path.name)
+
+
+def grants(folder: Path) -> str:
+    """Return the statements that say who may do what."""
+    return "\n".join(
+        path.read_text()
+        for path in (folder / "roles.sql", *sorted(folder.glob("annex/*/roles.sql")))
+    )
+
+
+def _with_annexes(folder: Path, sql: str) -> str:
+    """Return the text of a file with what annexes put into it."""
+
+    def parts(line: re.Match[str]) -> str:
+        return "".join(path.read_text() for path in sorted(folder.glob(f"annex/*/{line[1]}")))
+
+    return _EACH_ANNEX.sub(parts, sql)
+
+
 def replace_definitions(connection: Connection, folder: Path) -> None:
     """Create or replace the functions and views of `folder`, and set all comments anew.
 
@@ -46,12 +73,12 @@ def replace_definitions(connection: Connection, folder: Path) -> None:
     """
     statements = [
         statement
-        for path in [*sorted(folder.glob("functions/*.sql")), *sorted(folder.glob("views/*.sql"))]
-        for statement in split(path.read_text())
+        for path in [*files(folder, "functions"), *files(folder, "views")]
+        for statement in split(_with_annexes(folder, path.read_text()))
     ]
     objects = list(_objects(statements))
     _clear_column_comments(connection, objects)
-    for path in sorted(folder.glob("schema/*.sql")):
+    for path in files(folder, "schema"):
         _run(connection, (one for one in split(path.read_text()) if one.startswith("COMMENT ")))
     grants: list[str] = []
     by_statement = {one.statement: one for one in objects}

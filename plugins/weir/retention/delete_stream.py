@@ -1,5 +1,7 @@
 """Delete a sealed stream with all its metadata, whichever package wrote it (semantics 5.4)."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,7 +14,16 @@ from weir.front_ends import do, give
 from weir.model.names import StreamName
 from weir.queries.retention import delete_stream as sql
 from weir.reader_groups.locks import lock_stream_and_groups
+from weir.seams import hung
 from weir.warehouse.paths import stream_folder
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A seam: `forget` ends what an annex has made of a locked stream, which is deleted, or whose
+    files may be others than those that it knows."""
+
+    forget: Callable[[Connection, int], None]
 
 
 def delete_stream(
@@ -52,6 +63,8 @@ def delete_stream(
         if dry_run:
             content = sql.content(connection, stream_id=stream.stream_id)
             return {"stream": str(name), "unread": unread, **content._asdict()}
+        for annex in hung(Forgotten):
+            annex.forget(connection, stream.stream_id)
         files = sql.delete(
             connection, stream_id=stream.stream_id, folder=stream_folder(stream.stream_id)
         )

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection, text
 
-from weir.annex.recovery.inventory import Found, Known, unknown_in
 from weir.compaction import records
 from weir.compaction.description import Description, description_in
 from weir.compaction.records import Written
@@ -32,6 +31,7 @@ from weir.database.once import commit_once
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
+from weir.retention.inventory import Found, Known, unknown_in
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.footer import ranks_of, read_footer
 from weir.warehouse.paths import ATTEMPT, SEGMENT, TRANSACTION
