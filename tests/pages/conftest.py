@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -102,15 +103,28 @@ def page(started: Browser, served: Served) -> Iterator[Page]:
     assert served.said == []
 
 
-def picture(page: Page, name: str) -> None:
-    """Take pictures, wide and narrow, for people who want to look at them."""
-    if folder := os.environ.get("WEIR_TEST_PICTURES"):
-        wide = page.viewport_size
-        assert wide is not None
-        for kind, width in (("light", 1280), ("dark", 1280), ("narrow", 400)):
-            page.emulate_media(color_scheme="light" if kind == "light" else "dark")
-            page.set_viewport_size({**wide, "width": width})
+# How a page is shown, how wide its content is, and whether it is white.
+_SEEN = """() => [document.documentElement.dataset.mode, document.documentElement.scrollWidth,
+    getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"]"""
+
+
+def look(page: Page, name: str) -> None:
+    """Look at a page as a wide and light screen shows it and as a narrow and dark one: it fits, and
+    axe finds nothing serious. Take pictures for people who want to look, too."""
+    folder = os.environ.get("WEIR_TEST_PICTURES")
+    for width, mode in ((360, "dark"), (1280, "light")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=mode)  # type: ignore[arg-type]  # light or dark
+        expect(page.locator("html")).to_have_attribute("data-mode", mode)
+        shown, wide, white = page.evaluate(_SEEN)
+        assert (shown, white) == (mode, mode == "light"), name
+        assert wide <= width, name
+        found = [
+            (one["id"], [node["html"][:200] for node in one["nodes"]])
+            for one in Axe().run(page).response["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert found == [], (name, mode)
+        if folder:
             page.wait_for_timeout(300)
-            page.screenshot(path=f"{folder}/{name}-{kind}.png", full_page=True)
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(wide)
+            page.screenshot(path=f"{folder}/{name}-{mode}.png", full_page=True)

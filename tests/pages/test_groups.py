@@ -19,12 +19,6 @@ from weir.reader_groups.checkpoints.lifecycle import checkpoint
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def test_an_empty_database_has_no_groups_and_says_so(client: TestClient) -> None:
-    assert client.get("/api/groups").json() == {"groups": [], "total": 0, "next": None}
-    answer = client.get("/api/groups/nobody")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "group_not_found")
-
-
 def test_groups_come_in_pages_and_are_found_by_name(client: TestClient, database: Database) -> None:
     lane = Lane.made(database)
     made = sorted(Group.made(lane).name for _ in range(5))

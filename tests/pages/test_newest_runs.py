@@ -1,11 +1,13 @@
-"""The runs of Weir's jobs, the newest first, as JSON."""
+"""The runs of Weir's jobs, the newest first, as JSON and in a browser."""
 
 import json
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import Page, expect
 
+from tests.pages.conftest import EVIL, Served, look
 from tests.pages.serving import anybody
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
@@ -34,12 +36,6 @@ def told(client: TestClient, **given: Any) -> Any:
 
 def tasks(found: Any) -> list[str]:
     return [one["task_id"] for one in found["runs"]]
-
-
-def test_before_the_first_job_there_is_none(client: TestClient) -> None:
-    found = told(client)
-    assert (found["runs"], found["next"]) == ([], None)
-    assert "process" in found["jobs"]
 
 
 def test_a_run_says_what_it_read_wrote_and_said(client: TestClient, database: Database) -> None:
@@ -128,14 +124,6 @@ def test_what_is_rare_is_looked_for_so_far_and_then_further_on(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "after",
-    ["x", "[]", "1", '["x", "d", "r", "t", "1", "1"]', '["2026-01-01", "", "", "", "x", 1]'],
-)
-def test_a_page_after_nonsense_is_refused(client: TestClient, after: str) -> None:
-    assert client.get("/api/runs", params={"after": after}).status_code == 400
-
-
 def test_a_list_has_the_dags_that_somebody_may_see(settings: Settings, database: Database) -> None:
     for dag in ("mine", "others"):
         record(database, RunId(dag, "r", dag))
@@ -147,3 +135,47 @@ def test_a_list_has_the_dags_that_somebody_may_see(settings: Settings, database:
     assert seen("mine") == ["mine"]
     assert seen("mine", "others") == ["others", "mine"]
     assert seen() == []
+
+
+@pytest.mark.server
+def test_the_list_of_runs_is_filtered_and_leads_to_what_a_run_did(
+    page: Page, served: Served, database: Database
+) -> None:
+    page.goto(f"{served.address}/streams")
+    page.get_by_role("link", name="Runs").click()
+    expect(page.locator("main")).to_contain_text("No job of Weir has run yet.")
+    lane = Lane.made(database, name="shop/orders")
+    lane.append({"0.0": 40, "1.0": 2})
+    group = Group.made(lane)
+    reading = RunId("shop_totals", "scheduled__2026-11-27T01:00:00+00:00", "process", 1)
+    record(database, reading, report={"reader_group": group.name})
+    reader = group.reader(str(reading))
+    reader.commit(reader.must_open())
+    given = {"stream": "shop/orders", "events": 42}
+    record(database, RunId("shop_load", "manual__1", "ingest"), "ingest", report=given)
+    record(database, RunId("weir_upkeep", "scheduled__1", "upkeep"), "upkeep")
+    broken = RunId("shop_load", EVIL, "ingest", try_number=2)
+    record(database, broken, "ingest", "failed", error=f"no file {EVIL}", arguments=given)
+    page.keyboard.press("r")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.first).to_contain_text(f"no file {EVIL}")
+    expect(rows.nth(3)).to_contain_text("read 42 events in 1 batch")
+    assert page.locator("main img").count() == 0
+    look(page, "runs")
+    page.get_by_label("Action").select_option("but upkeep")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Action").select_option("ingest")
+    page.get_by_label("State").select_option("failed")
+    expect(rows).to_have_count(1)
+    page.reload()  # the address has the filters
+    expect(rows).to_have_count(1)
+    page.get_by_label("State").select_option("")
+    page.get_by_label("Action").select_option("")
+    page.get_by_role("searchbox", name="Reader group").fill(group.name)
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(1)
+    rows.get_by_role("link", name="process").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop_totals · process")
+    expect(page.locator("main")).to_contain_text("Read: 42 events")
+    look(page, "run")

@@ -18,14 +18,6 @@ def told(client: TestClient, **given: Any) -> Any:
     return answer.json()
 
 
-def test_a_run_that_has_not_begun_is_said_to_be_unknown(client: TestClient) -> None:
-    answer = client.get("/api/runs/dag", params={"run_id": "r", "task_id": "<b>"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "run_not_found")
-    assert "Weir has no record of dag/r/<b>" in answer.json()["error"]["sentence"]
-    assert client.get("/api/runs/dag").status_code == 400
-    assert client.get("/api/runs/dag", params={"run_id": "r"}).status_code == 404
-
-
 def test_a_task_says_what_it_read_by_offsets(client: TestClient, database: Database) -> None:
     lane = Lane.made(database)
     lane.append({"0.0": 5, "1.0": 5})
