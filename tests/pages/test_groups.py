@@ -10,7 +10,8 @@ from sqlalchemy import event
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.database.connection import Database
-from weir.pages.health import Alert, Lag, health_of_group
+from weir.pages.health import health_of_group
+from weir.queries.pages.health import Alert, Lag
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.batches.streaming_query import StreamingQuery

@@ -87,7 +87,13 @@ def test_a_picture_shows_a_part_of_the_time(database: Database) -> None:
 
 
 def test_markup_in_a_picture_stays_text(page: Page, served: Served, tmp_path: Path) -> None:
-    none = {"of": EVIL, "at": "2026-01-01", "map": None, "kept": None, "unread": []}
+    none: dict[str, object] = {
+        "of": EVIL,
+        "at": "2026-01-01",
+        "map": None,
+        "kept": None,
+        "unread": [],
+    }
     opened(page, in_one_file("picture", json.dumps(none)), tmp_path)
     expect(page.get_by_role("heading", level=1)).to_have_text(EVIL)
     assert page.title() != "evil"

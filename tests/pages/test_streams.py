@@ -13,7 +13,8 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.model.retention_policy import Policy
 from weir.pages.activity import MOST, activity_of
-from weir.pages.health import Alert, Lag, health_of
+from weir.pages.health import health_of
+from weir.queries.pages.health import Alert, Lag
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

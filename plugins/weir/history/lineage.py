@@ -6,7 +6,7 @@ The rule is the SQL function weir.lineage (sql/functions/lineage.sql); this asks
 from sqlalchemy import Connection
 
 from weir.queries.history import lineage as sql
-from weir.queries.history.lineage import Step
+from weir.queries.history.lineage import Step as Step
 
 
 def lineage_of(
