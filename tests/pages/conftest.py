@@ -1,18 +1,21 @@
 """The app of the pages over a real database, as somebody who may see all; in a browser, too."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from sqlalchemy import event
 
 from tests.acceptance.browser import FLAGS, PATIENCE, chromium
 from tests.conftest import TestDatabase
 from tests.pages.serving import anybody, serving
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.pages import files, lineage
 from weir.pages.app import Access, create_app
@@ -61,6 +64,43 @@ def client(shown: Shown, viewing: Settings) -> Iterator[TestClient]:
     shown.settings = viewing
     with TestClient(shown.app) as client:
         yield client
+
+
+def told(client: TestClient, path: str, **given: Any) -> Any:
+    """Return what an address answers."""
+    answer = client.get(f"/api/{path}", params=given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def pages(client: TestClient, path: str, **given: Any) -> Iterator[Any]:
+    """Yield the answers of an address, each after the `next` of the one before."""
+    answer = told(client, path, **given)
+    yield answer
+    while answer["next"] is not None:
+        answer = told(client, path, **given, after=answer["next"])
+        yield answer
+
+
+@pytest.fixture
+def statements(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+    """Return `statements(path)`: by how many statements an address is answered."""
+    sent: list[str] = []
+    made = Database.of
+
+    def counted(settings: Settings) -> Database:
+        opened = made(settings)
+        event.listen(opened.engine, "before_cursor_execute", lambda *s: sent.append(s[2]))
+        return opened
+
+    monkeypatch.setattr(Database, "of", counted)
+
+    def count(path: str) -> int:
+        sent.clear()
+        told(client, path)
+        return len(sent)
+
+    return count
 
 
 @dataclass

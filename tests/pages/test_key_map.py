@@ -3,23 +3,16 @@ tests/history/test_key_map.py."""
 
 import json
 import re
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import Served
+from tests.pages.conftest import Served, told
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
-
-
-def asked(client: TestClient, lane: Lane, **given: Any) -> Any:
-    answer = client.get(f"/api/streams/{lane.name}/map", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_a_group_that_has_read_all_stands_at_the_end(
@@ -29,15 +22,15 @@ def test_a_group_that_has_read_all_stands_at_the_end(
     group = Group.made(lane)
     lane.append({"0.0": 3, "1.0": 3})
     group.reader().read_all()
-    told = asked(client, lane)
-    [point] = told["lines"][1]["points"]
-    assert (point["key_low"], point["key_high"], point["at"]) == (0, 1, told["ends"])
+    found = told(client, f"streams/{lane.name}/map")
+    [point] = found["lines"][1]["points"]
+    assert (point["key_low"], point["key_high"], point["at"]) == (0, 1, found["ends"])
 
 
 def test_an_unchanged_map_is_not_sent_again(client: TestClient, database: Database) -> None:
     lane = Lane.made(database)
     path = f"/api/streams/{lane.name}/map"
-    until = asked(client, lane)["until"]
+    until = told(client, f"streams/{lane.name}/map")["until"]
     tag = client.get(path, params={"until": until}).headers["etag"]
     again = client.get(path, params={"until": until}, headers={"If-None-Match": tag})
     assert again.status_code == 304

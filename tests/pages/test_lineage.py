@@ -7,18 +7,12 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import EVIL, Served, look
+from tests.pages.conftest import EVIL, Served, look, told
 from tests.world.adjunct import Store
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
 from weir.pages import lineage
-
-
-def told(client: TestClient, **given: Any) -> Any:
-    answer = client.get("/api/lineage", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def levels(graph: Any) -> dict[tuple[str, str], int]:
@@ -56,7 +50,7 @@ def test_a_stream_shows_who_appends_reads_and_writes_both_ways(
     client: TestClient, database: Database
 ) -> None:
     first, group, second, store = chain(database)
-    graph = told(client, stream=str(first.name))
+    graph = told(client, "lineage", stream=str(first.name))
     assert levels(graph) == {
         ("stream", "shop/orders"): 0, ("writer", "load · ingest"): -1, ("group", group.name): 1,
         ("store", store.name): 1, ("stream", "shop/totals"): 2, ("table", "reports.totals"): 2,
@@ -66,21 +60,21 @@ def test_a_stream_shows_who_appends_reads_and_writes_both_ways(
         (group.name, "shop/totals"), (group.name, "reports.totals"),
     }  # fmt: skip
     assert (graph["exact"], graph["left_out"]) == (False, 0)
-    up = told(client, stream=str(second.name))
+    up = told(client, "lineage", stream=str(second.name))
     assert levels(up)["stream", "shop/orders"] == -2
     assert levels(up)["writer", "load · ingest"] == -3
-    assert set(levels(told(client, stream=str(second.name), depth=1))) == {
+    assert set(levels(told(client, "lineage", stream=str(second.name), depth=1))) == {
         ("stream", "shop/totals"), ("group", group.name),
     }  # fmt: skip
-    assert levels(told(client, group=group.name))["stream", "shop/orders"] == -1
-    assert levels(told(client, store=store.name))["stream", "shop/orders"] == -1
+    assert levels(told(client, "lineage", group=group.name))["stream", "shop/orders"] == -1
+    assert levels(told(client, "lineage", store=store.name))["stream", "shop/orders"] == -1
 
 
 def test_a_row_and_a_run_show_the_commits_that_made_them(
     client: TestClient, database: Database
 ) -> None:
     first, group, second, _ = chain(database)
-    graph = told(client, stream=str(second.name), segment="0.0", offset=1)
+    graph = told(client, "lineage", stream=str(second.name), segment="0.0", offset=1)
     assert graph["exact"] is True
     found = levels(graph)
     assert found["group", group.name] == -1
@@ -91,10 +85,10 @@ def test_a_row_and_a_run_show_the_commits_that_made_them(
         if graph["nodes"][one["source"]]["name"] == "shop/orders"
     ]  # fmt: skip
     assert read["events"] == 10
-    of_row = told(client, stream=str(first.name), segment="0.0", offset=2)
+    of_row = told(client, "lineage", stream=str(first.name), segment="0.0", offset=2)
     assert ("writer", "load/r1/ingest") in levels(of_row)
     assert ("writer", "load/r2/ingest") not in levels(of_row)  # it wrote another row
-    of_run = told(client, run="work/r/process/0")
+    of_run = told(client, "lineage", run="work/r/process/0")
     assert of_run["nodes"][0] == {"kind": "writer", "name": "work/r/process/0", "level": 0}
     assert levels(of_run)["stream", "shop/orders"] == -1
     assert levels(of_run)["stream", "shop/totals"] == 1
@@ -107,7 +101,7 @@ def test_a_graph_is_bounded_and_says_what_it_left_out(
     for _ in range(5):
         Group.made(lane)
     monkeypatch.setattr(lineage, "MOST", 3)
-    graph = told(client, stream=str(lane.name))
+    graph = told(client, "lineage", stream=str(lane.name))
     assert (len(graph["nodes"]), len(graph["edges"]), graph["left_out"]) == (3, 2, 3)
 
 

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import EVIL, Served, look
+from tests.pages.conftest import EVIL, Served, look, pages, told
 from tests.pages.serving import anybody
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
@@ -28,12 +28,6 @@ def record(
         database.transaction(lambda c: record_end(c, of, state, **given))
 
 
-def told(client: TestClient, **given: Any) -> Any:
-    answer = client.get("/api/runs", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
 def tasks(found: Any) -> list[str]:
     return [one["task_id"] for one in found["runs"]]
 
@@ -50,7 +44,7 @@ def test_a_run_says_what_it_read_wrote_and_said(client: TestClient, database: Da
     given = {"stream": str(lane.name), "events": 10}
     record(database, RunId("dag", "r", "append"), "ingest", report=given)
     record(database, RunId("dag", "r", "bad"), "ingest", "failed", error="it broke")
-    bad, append, read = told(client)["runs"]
+    bad, append, read = told(client, "runs")["runs"]
     assert (bad["state"], bad["says"]) == ("failed", "it broke")
     assert (append["stream"], append["events"], append["says"]) == (
         str(lane.name), 10, "a line",
@@ -62,7 +56,7 @@ def test_a_run_says_what_it_read_wrote_and_said(client: TestClient, database: Da
     run(
         database, "UPDATE reader_batch SET outputs = CAST(:o AS jsonb)", o=json.dumps(outputs)
     )  # fmt: skip
-    assert told(client)["runs"][2]["wrote"] == [
+    assert told(client, "runs")["runs"][2]["wrote"] == [
         {"kind": "stream", "name": str(out.name)}, {"kind": "table", "name": "a.b"},
     ]  # fmt: skip
 
@@ -74,13 +68,13 @@ def test_runs_are_found_by_action_state_stream_and_group(
     record(database, RunId("d", "r", "b"), "ingest", "failed", arguments={"stream": "shop/b"})
     record(database, RunId("d", "r", "c"), "process", arguments={"reader_group": "g"})
     record(database, RunId("d", "r", "u"), "upkeep")
-    assert tasks(told(client)) == ["u", "c", "b", "a"]
-    assert tasks(told(client, upkeep=False)) == ["c", "b", "a"]
-    assert tasks(told(client, job="ingest")) == ["b", "a"]
-    assert tasks(told(client, state="failed")) == ["b"]
-    assert tasks(told(client, stream="shop/a")) == ["a"]
-    assert tasks(told(client, reader_group="g")) == ["c"]
-    assert tasks(told(client, job="ingest", reader_group="g")) == []
+    assert tasks(told(client, "runs")) == ["u", "c", "b", "a"]
+    assert tasks(told(client, "runs", upkeep=False)) == ["c", "b", "a"]
+    assert tasks(told(client, "runs", job="ingest")) == ["b", "a"]
+    assert tasks(told(client, "runs", state="failed")) == ["b"]
+    assert tasks(told(client, "runs", stream="shop/a")) == ["a"]
+    assert tasks(told(client, "runs", reader_group="g")) == ["c"]
+    assert tasks(told(client, "runs", job="ingest", reader_group="g")) == []
     assert client.get("/api/runs", params={"state": "x"}).status_code == 400
 
 
@@ -92,7 +86,7 @@ def test_runs_of_a_stream_include_those_of_groups_that_read_it(
     record(database, RunId("d", "r", "a"), arguments={"reader_group": reads.name})
     record(database, RunId("d", "r", "b"), arguments={"reader_group": elsewhere.name})
     record(database, RunId("d", "r", "c"), "ingest", arguments={"stream": str(lane.name)})
-    assert tasks(told(client, stream=str(lane.name))) == ["c", "a"]
+    assert tasks(told(client, "runs", stream=str(lane.name))) == ["c", "a"]
 
 
 def test_pages_have_each_run_and_each_try_once(client: TestClient, database: Database) -> None:
@@ -100,12 +94,8 @@ def test_pages_have_each_run_and_each_try_once(client: TestClient, database: Dat
         for task in "abc":
             record(database, RunId("d", "r", task, try_number=number))
     run(database, "UPDATE job_run SET started_at = 'epoch' WHERE task_id <> 'a'")
-    found, after = [], ""
-    while True:
-        answer = told(client, limit=2, after=after)
-        found += [(one["task_id"], one["try_number"]) for one in answer["runs"]]
-        if not (after := answer["next"] or ""):
-            break
+    answers = pages(client, "runs", limit=2)
+    found = [(row["task_id"], row["try_number"]) for one in answers for row in one["runs"]]
     assert found == [("a", 2), ("a", 1), ("c", 2), ("c", 1), ("b", 2), ("b", 1)]
 
 
@@ -115,11 +105,11 @@ def test_what_is_rare_is_looked_for_so_far_and_then_further_on(
     monkeypatch.setattr(newest_runs, "LOOKED_AT", 3)
     for number in range(7):
         record(database, RunId("d", "r", str(number)), "ingest" if number == 1 else "upkeep")
-    first = told(client, job="ingest")
+    first = told(client, "runs", job="ingest")
     assert (first["runs"], first["looked_at"]) == ([], 3)
-    second = told(client, job="ingest", after=first["next"])
+    second = told(client, "runs", job="ingest", after=first["next"])
     assert tasks(second) == ["1"]
-    assert told(client, job="ingest", after=second["next"]) == {
+    assert told(client, "runs", job="ingest", after=second["next"]) == {
         **second, "runs": [], "next": None,
     }  # fmt: skip
 
@@ -130,7 +120,7 @@ def test_a_list_has_the_dags_that_somebody_may_see(settings: Settings, database:
 
     def seen(*dags: str) -> list[str]:
         access = Access(lambda _: settings, anybody, anybody, anybody, dags=lambda: set(dags))
-        return tasks(told(TestClient(create_app(access))))
+        return tasks(told(TestClient(create_app(access)), "runs"))
 
     assert seen("mine") == ["mine"]
     assert seen("mine", "others") == ["others", "mine"]

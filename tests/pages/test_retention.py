@@ -1,24 +1,16 @@
 """What the next run of retention would do, as JSON and in a browser."""
 
-from typing import Any
-
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import Served, look
+from tests.pages.conftest import Served, look, pages, told
 from tests.world.groups import Group
 from tests.world.retention import consume
 from tests.world.streams import Lane, rows
 from weir.database.connection import Database
 from weir.retention.capture import capture
 from weir.retention.run import retain
-
-
-def told(client: TestClient, **given: Any) -> Any:
-    answer = client.get("/api/retention", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def limited(database: Database, name: str, events: int) -> tuple[Lane, Group]:
@@ -34,7 +26,7 @@ def limited(database: Database, name: str, events: int) -> tuple[Lane, Group]:
 
 def test_it_says_what_the_run_then_does(client: TestClient, database: Database) -> None:
     lane, group = limited(database, "shop/orders", 5)
-    found = told(client)
+    found = told(client, "retention")
     [decision] = found["decisions"]
     assert (found["due"], found["limited"], found["next"]) == (1, 1, None)
     assert (decision["stream"], decision["rule"]) == (str(lane.name), "max_bytes")
@@ -54,14 +46,9 @@ def test_pages_have_each_stream_once_those_with_a_maximum_first(
         consume(Group.made(lane))
     for i in range(3):
         limited(database, f"b/s{i}", 2)
-    found, after = [], ""
-    while True:
-        answer = told(client, limit=2, after=after)
-        assert (answer["due"], answer["limited"]) == (7, 3)
-        assert len(answer["decisions"]) <= 2
-        found += [one["stream"] for one in answer["decisions"]]
-        if not (after := answer["next"] or ""):
-            break
+    answers = list(pages(client, "retention", limit=2))
+    assert [(one["due"], one["limited"]) for one in answers] == [(7, 3)] * 4
+    found = [row["stream"] for one in answers for row in one["decisions"]]
     assert found == [f"b/s{i}" for i in range(3)] + [f"a/s{i}" for i in range(4)]
 
 

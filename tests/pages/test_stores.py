@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import EVIL, Served, look
+from tests.pages.conftest import EVIL, Served, look, pages, told
 from tests.pages.serving import anybody
 from tests.world.adjunct import FIELDS, Store
 from tests.world.groups import Group
@@ -23,12 +23,6 @@ from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
 COLUMNS = [*FIELDS, {"name": "city", "type": "string", "nullable": True, "metadata": {}}]
-
-
-def told(client: TestClient, path: str, **given: Any) -> Any:
-    answer = client.get(f"/api/{path}", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def written(settings: Settings, store: Store, cities: dict[str, str | None]) -> None:
@@ -59,13 +53,9 @@ def test_stores_come_in_pages_and_say_how_far_they_are(
     stores = [Store.made(lane) for _ in range(3)]
     stores[0].build()
     lane.append({"0.0": 2})
-    found, after = [], ""
-    while True:
-        answer = told(client, "stores", limit=2, after=after)
-        assert answer["total"] == 3
-        found += answer["stores"]
-        if not (after := answer["next"] or ""):
-            break
+    answers = list(pages(client, "stores", limit=2))
+    assert [one["total"] for one in answers] == [3, 3]
+    found = [row for one in answers for row in one["stores"]]
     assert [one["store"] for one in found] == sorted(one.name for one in stores)
     [built] = [one for one in found if one["store"] == stores[0].name]
     assert (built["version"], built["row_count"], built["events_behind"]) == (1, 10, 2)
