@@ -7,7 +7,7 @@ A unit is what one commit published: which row became which is known to the func
 from sqlalchemy import Connection
 
 from weir.queries.history import lineage as sql
-from weir.queries.history.lineage import Step
+from weir.queries.history.lineage import Step as Step
 
 
 def lineage_of(
