@@ -11,6 +11,7 @@ from tests.controller.statements import WRITE, inlined, read_by
 REPOSITORY = Path(__file__).parents[1]
 PLUGINS = REPOSITORY / "plugins"
 LIBRARY = PLUGINS / "weir"
+QUERIES = "queries"  # of the library: a folder of typed statements for each room, made from SQL
 JOBS = REPOSITORY / "spark_jobs"  # a room beside the library: what spark-submit runs
 
 # The rooms from bottom to top, with the tables of each: a room reads and writes its own, and those
@@ -85,8 +86,9 @@ def folder_of(room: str) -> Path:
 
 
 def files_of(room: str) -> list[Path]:
-    """The files of a room, without those of the rooms in it."""
-    return sorted(folder_of(room).glob("*.py"))
+    """The files of a room, without those of the rooms in it, and the statements made for it."""
+    statements = LIBRARY / QUERIES / room.replace(".", "/")
+    return [*sorted(folder_of(room).glob("*.py")), *sorted(statements.glob("*.py"))]
 
 
 def room_of(module: str) -> str | None:
@@ -94,6 +96,7 @@ def room_of(module: str) -> str | None:
     if below(module, {JOBS.name, f"weir.{JOBS.name}"}):
         return JOBS.name
     parts = module.split(".")[1:] if module.startswith("weir.") else []
+    parts = parts[1:] if parts[:1] == [QUERIES] else parts
     names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
     return next((name for name in names if name in ROOMS), None)
 

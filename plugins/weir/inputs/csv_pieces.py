@@ -14,11 +14,11 @@ import pyarrow as pa
 from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, check_encoding, finding_of, not_closed
+from weir.inputs.csv_quotes import Crossing, NotRegular, crossing, end_of_rows, may_be_regular
+from weir.inputs.csv_reader import LONGEST_ROW, CsvRows, NotClosed, read_csv, read_fields
 from weir.inputs.rows import Run
+from weir.inputs.text_guess import Facts, Look, look
 from weir.inputs.unreadable import text_of, unreadable_now
-from weir.kernel.csv_quotes import Crossing, NotRegular, crossing, end_of_rows, may_be_regular
-from weir.kernel.csv_reader import LONGEST_ROW, CsvRows, NotClosed, read_csv, read_fields
-from weir.kernel.text_guess import Facts, Look, look
 from weir.kernel.text_options import TextOptions
 
 CHUNK = 16 << 20  # bytes that are parsed at once

@@ -10,10 +10,10 @@ from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, finding_of
 from weir.inputs.csv_pieces import Piece, numbered
+from weir.inputs.json_guess import Shape, shape_of
+from weir.inputs.json_reader import Objects, read_json
 from weir.inputs.rows import Run
 from weir.inputs.unreadable import text_of, unreadable_now
-from weir.kernel.json_guess import Shape, shape_of
-from weir.kernel.json_reader import Objects, read_json
 
 CHUNK = 2 << 20  # bytes that are parsed at once: as Python's values they take fifteen of memory
 LONGEST = 256 << 20  # bytes of a line that a process takes into memory

@@ -10,6 +10,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.installation.opened import StartSpark
+from weir.queries.retention import garbage as sql
 from weir.seams import hung
 from weir.warehouse.file_deletion import Delete, delete_here
 from weir.warehouse.filesystem import filesystem
@@ -76,7 +77,7 @@ def sweep(
     """
     installation_id = check_warehouse_ownership(database, warehouse)
     # From now on the marker shows that a backup from before this sweep is older than the warehouse.
-    write_marker(warehouse, Marker(installation_id, commit_once(database, _count_sweep)))
+    write_marker(warehouse, Marker(installation_id, commit_once(database, sql.count_sweep)))
     delete_leftovers(*filesystem(warehouse), MARKER)
     files = bytes_ = kept = 0
     failed: list[str] = []
@@ -115,14 +116,6 @@ def _kept(
         unopened += away
     kept += [f"{row.path} is kept ({NEEDED})" for row in rows if row.live]
     return Kept([row for row in rows if not row.live], kept, unopened)
-
-
-def _count_sweep(connection: Connection) -> int:
-    return int(
-        connection.execute(
-            text("UPDATE installation SET sweep_count = sweep_count + 1 RETURNING sweep_count")
-        ).scalar_one()
-    )
 
 
 # What follows `WITH due AS (...)`, rows of garbage: `judged`, the same rows with whether they name
@@ -193,20 +186,10 @@ def _delete_rows(connection: Connection, gone: Sequence[Any], again_after: float
     paths = [row.path for row in gone if not row.root]
     for guard in hung(Guard):
         guard.forget(connection, paths)
-    connection.execute(
-        text(
-            """WITH gone AS MATERIALIZED (
-                SELECT d.root, d.path,
-                       :again > 0 AND d.path LIKE '%/' AND d.reason <> :swept AS again
-                FROM unnest(CAST(:roots AS text[]), CAST(:paths AS text[]),
-                            CAST(:reasons AS text[])) AS d (root, path, reason)
-            ), kept AS (
-                UPDATE garbage g SET reason = :swept, garbage_since = clock_timestamp(), bytes = 0
-                FROM gone d WHERE d.again AND g.root = d.root AND g.path = d.path
-            )
-            DELETE FROM garbage g USING gone d
-            WHERE NOT d.again AND g.root = d.root AND g.path = d.path"""
-        ),
-        {"roots": [row.root for row in gone], "paths": [row.path for row in gone],
-         "reasons": [row.reason for row in gone], "again": again_after, "swept": SWEPT},
-    )  # fmt: skip
+    sql.forget(
+        connection,
+        again=again_after,
+        roots=[row.root for row in gone],
+        paths=[row.path for row in gone],
+        reasons=[row.reason for row in gone],
+    )

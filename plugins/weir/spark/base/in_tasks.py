@@ -26,6 +26,9 @@ from weir.warehouse.filesystem import filesystem, make_folder, only_by_jvm
 # What a task answers: the paths and contents of files that it hands over, then what it wrote.
 _ANSWER = pa.schema([("path", pa.string()), ("content", pa.binary()), ("written", pa.string())])
 _TYPES = "path string, content binary, written string"
+_APART = (
+    100  # columns; more come as one struct, which costs a fifth, as PySpark asks the JVM for each
+)
 _PIECE = 8 << 20  # bytes of a file that are handed over at once
 
 Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -48,11 +51,12 @@ def write_in_tasks(
     """Give the rows of a DataFrame to a function in its tasks, which writes them below a root, or
     those that `read` makes of them there. Raises what the function raises, if it is an error of
     Weir."""
-    rows = frame
-    if read is None:
-        # As one column: PySpark asks the JVM for each, and takes a dot in a name for one of a
-        # field.
-        rows, read = frame.selectExpr("struct(*) AS row"), partial(_named, frame.columns)
+    rows, names = frame, frame.columns
+    if read is None and len(names) <= _APART:
+        # PySpark takes a dot in a name for one of a field.
+        rows, read = frame.toDF(*(f"c{i}" for i in range(len(names)))), partial(_named, names)
+    elif read is None:
+        rows, read = frame.selectExpr("struct(*) AS row"), partial(_taken_apart, names)
     with with_own_code(frame.sparkSession):
         answers = rows.mapInArrow(_task(root, read, write), _TYPES)
     with raising_own():
@@ -104,6 +108,11 @@ def _new_file(root: str, path: str) -> pa.NativeFile:
 
 
 def _named(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for one in batches:
+        yield pa.RecordBatch.from_arrays(one.columns, names)
+
+
+def _taken_apart(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for one in batches:
         yield pa.RecordBatch.from_arrays(one.column(0).flatten(), names)
 
