@@ -24,9 +24,9 @@ NEEDED = {
     "to": "tail", "segments": ["0.0"], "files": ["x.csv"],
 }  # fmt: skip
 GIVEN: dict[str, Any] = {
-    "barrier": True, "patience": 5, "everything": True, "subject": "k", "parts": 3,
+    "barrier": True, "patience": 5, "everything": True, "subject": "k",
     "start": "tail", "engine": "pyarrow", "condition": "n = 1", "keys": ["a"], "cancel": True,
-    "boundaries": [0.5], "streams": ["s/a"], "contents": True,
+    "streams": ["s/a"], "contents": True,
 }  # fmt: skip
 # What lets an action do more, or only look, changes nothing where there is nothing of that kind.
 PERMITS = {
@@ -60,7 +60,7 @@ ALONE = {
     "Publish": {"streams"}, "PutBack": {"function", "outputs", "parameters"},
     "ReaderOffline": {"position"}, "Recover": {"unknown_files", "erased"},
     "ReleaseReaderGroup": {"at", "generation"}, "Retention": {"streams"}, "Scale": {"streams"},
-    "ScaleStream": {"boundaries", "reason"},
+    "ScaleStream": {"parts", "reason"},
     "Verify": {"stream", "contents", "repair", "since", "until", "at_most"},
 }  # fmt: skip
 

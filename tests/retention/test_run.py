@@ -105,17 +105,18 @@ def test_a_group_behind_the_head_does_not_hold_it_back_any_further(lane: Lane) -
     assert lane.head() == {"0.0": 4, "1.0": 0}
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(lane: Lane) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    consume(group)
-    before = rows(lane.database, "SELECT * FROM stream")
-    report = decide(lane, dry_run=True)
-    assert (report["rule"], report["cut"]) == ("consumed", {"0.0": 3, "1.0": 0})
-    assert (report["events"], report["bytes"], report["files"]) == (3, 30, 1)
-    assert rows(lane.database, "SELECT * FROM stream") == before
-    assert rows(lane.database, "SELECT * FROM garbage") == []
-    assert decisions(lane) == []
+def test_what_the_slowest_subscriber_has_not_released_stays(lane: Lane) -> None:
+    fast, slow = Group.made(lane), Group.made(lane)
+    lane.append({"0.0": 3, "1.0": 4})
+    consume(fast)
+    (report,) = retain(lane.database)
+    assert report["rule"] == "nothing_consumed"
+    assert slow.name in report["reason"]
+    assert fast.name not in report["reason"]
+    consume(slow)
+    (report,) = retain(lane.database)
+    assert (report["rule"], report["events"], report["files"]) == ("consumed", 7, 2)
+    assert lane.head() == {"0.0": 3, "1.0": 4}
 
 
 def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(

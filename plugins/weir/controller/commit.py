@@ -24,7 +24,7 @@ from weir.controller.epochs import active_segments, next_epoch, segments_at, tic
 from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import announce, waiting
 from weir.controller.streams import dropped_columns, next_schema, schema_of
-from weir.controller.transactions import Committed, held_by_another
+from weir.controller.transactions import Committed, held_by_another, result_of
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
 from weir.kernel.attempt import Staged
@@ -320,7 +320,7 @@ def _committed(staged: Staged, found: sql.CommitAppend, *, ready: bool, rolled: 
                     events, number, name, where,
                 )  # fmt: skip
         return replace(
-            Committed.of(name, number, found), rolled=ready if repeated else rolled,
+            result_of(name, number, found), rolled=ready if repeated else rolled,
             repeated=repeated and not ready, returned_writer=found.returned_writer,
             added_columns=staged.added, missing_columns=staged.missing,
             ahead=found.ahead or 0, behind=found.behind or 0,

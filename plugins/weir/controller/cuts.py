@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Set
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -12,7 +11,9 @@ from weir.model.stream_cut import StreamCut, check_valid, read_entries
 from weir.queries.controller import cuts as sql
 
 
-def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:
+def load_cuts(
+    connection: Connection, stream_id: int, *cuts: Mapping[str, int | str]
+) -> list[StreamCut]:
     """Return cuts in their JSON form as values, with one statement for all.
 
     Raises InvalidInput for what is no cut, and for a segment that does not exist, and Truncated for

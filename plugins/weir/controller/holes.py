@@ -1,9 +1,10 @@
 """Record holes: offsets of a segment whose events were erased (semantics 20)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from sqlalchemy import Connection
 
 from weir.queries.controller import holes as sql
@@ -19,7 +20,7 @@ class Chunk(NamedTuple):
     offsets: str
 
 
-def chunks_of(segment_id: int, offsets: "np.ndarray[Any, np.dtype[np.int64]]") -> Iterator[Chunk]:
+def chunks_of(segment_id: int, offsets: npt.NDArray[np.int64]) -> Iterator[Chunk]:
     """Yield offsets of a segment, ascending, by chunks."""
     bounds = np.flatnonzero(np.diff(offsets // CHUNK, prepend=-1))
     for first, past in zip(bounds, [*bounds[1:], len(offsets)], strict=True):

@@ -75,17 +75,6 @@ class Committed:
     ahead: int = 0
     behind: int = 0
 
-    @classmethod
-    def of(
-        cls, stream: StreamName, number: int, found: sql.BeginAppend | CommitAppend
-    ) -> "Committed":
-        """Return what the database says of a committed transaction."""
-        return cls(
-            str(stream), number, found.clock, found.events, found.rejected, found.bytes,
-            found.files, min_event_time=found.min_event_time, max_event_time=found.max_event_time,
-            untimed=found.untimed, late=found.late, complete_until=found.complete_until,
-        )  # fmt: skip
-
     def report(self) -> dict[str, Any]:
         """Return the fields by name for the job's report, and in `committed_at` the time of the
         clock. Event times are texts there, and what is None of them is left out, as are columns
@@ -103,6 +92,15 @@ class Committed:
             if names := found.pop(name):
                 found[name] = list(names)
         return found
+
+
+def result_of(stream: StreamName, number: int, found: sql.BeginAppend | CommitAppend) -> Committed:
+    """Return what the database says of a committed transaction."""
+    return Committed(
+        str(stream), number, found.clock, found.events, found.rejected, found.bytes, found.files,
+        min_event_time=found.min_event_time, max_event_time=found.max_event_time,
+        untimed=found.untimed, late=found.late, complete_until=found.complete_until,
+    )  # fmt: skip
 
 
 def begin(
@@ -173,8 +171,7 @@ def begin(
                 state_completeness(database, name, writer_id, stated)
             except (Conflict, InvalidInput, NotFound) as error:
                 log.warning("%s", error.sentence)
-        done = Committed.of(name, found.transaction_number, found)
-        return replace(done, repeated=True)
+        return replace(result_of(name, found.transaction_number, found), repeated=True)
     if found.outcome == "no stream":
         raise no_such_stream(name)
     if found.outcome == "other input":

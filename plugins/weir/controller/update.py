@@ -146,7 +146,7 @@ def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
 
 def _recreate(
     connection: Connection, stream: LockedStream, count: int | None, exact: bool, request_id: str
-) -> list[list[Any]]:
+) -> list[list[str | float]]:
     """Replace all segments by `count` equal ones if there are fewer or, if `exact`, more; return
     the new ones."""
     if count is None:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -159,7 +158,7 @@ def record_nothing(
     )
 
 
-def recorded(loads: Iterable[SegmentLoad]) -> list[dict[str, Any]]:
+def recorded(loads: Iterable[SegmentLoad]) -> list[dict[str, object]]:
     """Return loads as they are recorded with a decision; times in seconds."""
     return [
         {
