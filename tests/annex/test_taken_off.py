@@ -116,7 +116,7 @@ def test_the_core_is_whole_without_an_annex_and_what_stands_on_it(
 
 
 # Pages of streams show the damage and the erasures that views of these annexes have.
-SHOWN = {"weir/pages/stream.py", "weir/pages/streams.py"}
+SHOWN = {"weir/queries/pages/stream.py", "weir/queries/pages/streams.py"}
 
 
 @pytest.mark.parametrize("room", [one for one in ORDER if not one.startswith("annex.")])
