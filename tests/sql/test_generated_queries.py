@@ -64,5 +64,6 @@ def test_a_statement_that_fits_nothing_is_refused(
     (sources / "a.sql").write_text(f"-- About.\n\n{statement}\n")
     monkeypatch.setattr(generate_queries, "REPOSITORY", tmp_path)
     monkeypatch.setattr(generate_queries, "SOURCES", sources)
+    monkeypatch.setattr(generate_queries, "ANNEXES", tmp_path / "annex")
     with pytest.raises(Wrong, match=said):
         modules(test_database.dsn)

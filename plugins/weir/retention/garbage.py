@@ -12,6 +12,7 @@ from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.installation.opened import StartSpark
 from weir.queries.retention import garbage as sql
+from weir.queries.retention.garbage import Sweepable
 from weir.seams import hung
 from weir.warehouse.file_deletion import Delete, delete_here
 from weir.warehouse.filesystem import filesystem
@@ -26,7 +27,7 @@ NEEDED = "it is no garbage: a stream or an adjunct store needs it"
 class Kept(NamedTuple):
     """The rows of garbage that may be deleted, and sentences about the others."""
 
-    rows: list[sql.Garbage]
+    rows: list[Sweepable]
     kept: list[str]
     unopened: list[str]
 
@@ -40,7 +41,7 @@ class Guard:
     held_garbage.
     """
 
-    keep: Callable[[Database, str, Sequence[sql.Garbage], StartSpark | None], Kept]
+    keep: Callable[[Database, str, Sequence[Sweepable], StartSpark | None], Kept]
     forget: Callable[[Connection, Sequence[str]], None]
 
 
@@ -85,11 +86,11 @@ def sweep(
     failed: list[str] = []
     last = ("", "")
     while True:
-        sweepable = partial(
+        look = partial(
             sql.sweepable, grace=grace_period, again=again_after,
             compacted=max(grace_period, compacted_grace), root=last[0], path=last[1], most=AT_ONCE,
         )  # fmt: skip
-        every = database.transaction(sweepable)
+        every = database.transaction(look)
         rows, not_garbage, unopened = _kept(database, warehouse, every, start_spark)
         failed += not_garbage + unopened
         kept += len(not_garbage)
@@ -107,19 +108,20 @@ def sweep(
 
 
 def _kept(
-    database: Database, warehouse: str, rows: Sequence[sql.Garbage], start_spark: StartSpark | None
+    database: Database, warehouse: str, rows: Sequence[Sweepable], start_spark: StartSpark | None
 ) -> Kept:
     """Return which rows no annex keeps, and nothing needs."""
     kept, unopened = list[str](), list[str]()
+    left = list(rows)
     for guard in hung(Guard):
-        rows, held, away = guard.keep(database, warehouse, rows, start_spark)
+        left, held, away = guard.keep(database, warehouse, left, start_spark)
         kept += held
         unopened += away
-    kept += [f"{row.path} is kept ({NEEDED})" for row in rows if row.live]
-    return Kept([row for row in rows if not row.live], kept, unopened)
+    kept += [f"{row.path} is kept ({NEEDED})" for row in left if row.live]
+    return Kept([row for row in left if not row.live], kept, unopened)
 
 
-def _delete_rows(connection: Connection, gone: Sequence[sql.Garbage], again_after: float) -> None:
+def _delete_rows(connection: Connection, gone: Sequence[Sweepable], again_after: float) -> None:
     """Delete the rows of what was deleted, but for folders that are to be deleted once more.
 
     What each row says now does not count: another sweep at the same time may have changed it.

@@ -8,7 +8,7 @@ from typing import Any
 
 from weir.annex.publication import plan as planning
 from weir.annex.publication import records
-from weir.annex.publication.plan import Due, Plan
+from weir.annex.publication.plan import Plan
 from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
@@ -16,6 +16,7 @@ from weir.errors import InvalidInput, NotFound, Unavailable
 from weir.front_ends import do
 from weir.installation.extras import naming_extras
 from weir.model.names import StreamName
+from weir.queries.annex.publication.plan import Due
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, not_writable
 

@@ -35,9 +35,10 @@ from pyiceberg.typedef import Record
 
 from weir.annex.publication.columns import Ids, columns_of
 from weir.annex.publication.place import Files, Place
-from weir.annex.publication.plan import File, Plan
+from weir.annex.publication.plan import Plan
 from weir.annex.publication.records import Written
 from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ
+from weir.queries.annex.publication.plan import File
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.paths import publication_folder, table_folder
 

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.compaction import records
 from weir.compaction.description import Description, description_in
@@ -33,6 +34,8 @@ from weir.database.once import commit_once
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
+from weir.queries.annex.recovery import substitutes as sql
+from weir.queries.annex.recovery.substitutes import Commits
 from weir.retention.inventory import Found, Known, unknown_in
 from weir.seams import hung
 from weir.warehouse.filesystem import filesystem, not_writable
@@ -97,8 +100,7 @@ def find_substitutes(
     """Return what can take the place of missing files of a stream, by what the footers and the
     clocks of rows say. No missing file is in two of them. `found`: what lies in the stream's
     folder; `known`: what the database knows of it."""
-    given = {"s": stream_id, "paths": list(missing)}
-    recorded = database.snapshot(lambda c: [Small(*row) for row in c.execute(_RECORDED, given)])
+    recorded = database.snapshot(partial(sql.recorded, stream_id=stream_id, paths=list(missing)))
     # What was erased is in the files that were replaced: these do not come back.
     recorded = [file for file in recorded if not file.erased]
     segments = {file.segment_id for file in recorded}
@@ -200,13 +202,13 @@ def _swap(
     if holes and (events := add_holes(connection, stream_id, holes)):  # 0: the answer was lost
         for annex in hung(ErasedAgain):
             annex.record(connection, stream_id, number, events, sparse)
-        given = {
-            "s": stream_id, "segments": [one.old[0].segment_id for one in sparse],
-            "firsts": [one.old[0].start_offset for one in sparse],
-            "pasts": [one.old[-1].start_offset + one.old[-1].events for one in sparse],
-        }  # fmt: skip
-        for statement in (_UNKNOWN, _UNKNOWN_PACKED):
-            connection.execute(statement, given)
+        for forget in (sql.forget_digests, sql.forget_packed_digests):
+            forget(
+                connection, stream_id=stream_id,
+                segments=[one.old[0].segment_id for one in sparse],
+                firsts=[one.old[0].start_offset for one in sparse],
+                pasts=[one.old[-1].start_offset + one.old[-1].events for one in sparse],
+            )  # fmt: skip
 
 
 def _others(found: Found, known: Known, segments: set[int]) -> list[tuple[str, int]]:
@@ -289,9 +291,11 @@ class _Commits:
         self._database, self._stream_id = database, stream_id
         self._system, self._base = filesystem(warehouse)
 
-    def _of(self, segment_id: int, first: int, past: int) -> list[Any]:
-        given = {"s": self._stream_id, "segment": segment_id, "first": first, "past": past}
-        return list(self._database.snapshot(lambda c: c.execute(_COMMITS, given).all()))
+    def _of(self, segment_id: int, first: int, past: int) -> list[Commits]:
+        asked = partial(
+            sql.commits, stream_id=self._stream_id, segment_id=segment_id, first=first, past=past
+        )
+        return self._database.snapshot(asked)
 
     def are_those_of(self, files: Sequence[Small]) -> bool:
         """Return whether each row of files with the clocks of their rows has that of the commit at
@@ -322,7 +326,7 @@ class _Commits:
         segment_id, at = missing.segment_id, missing.start_offset
         past = at + missing.events
         described: dict[int, list[_Seen]] = defaultdict(list)
-        attempts: dict[int, dict[int, list[_Seen]]] = defaultdict(lambda: defaultdict(list))
+        attempts: dict[int | None, dict[int, list[_Seen]]] = defaultdict(lambda: defaultdict(list))
         for one in seen:
             if one.segment_id == segment_id and one.described is not None:
                 described[one.described.start_offset].append(one)
@@ -347,7 +351,9 @@ class _Commits:
         return chain if at == past else []
 
 
-def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_Seen]]) -> list[Small]:
+def _of_commit(
+    missing: Small, commit: Commits, attempts: Mapping[int, Sequence[_Seen]]
+) -> list[Small]:
     """Return the files of the attempt at an append that has as many rows as were committed."""
     for _, files in sorted(attempts.items(), reverse=True):
         if sum(file.rows for file in files) == commit.past - commit.start_offset:
@@ -357,34 +363,3 @@ def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_See
                 at += one.rows
             return found
     return []
-
-
-_WRITTEN = """unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
-    CAST(:pasts AS bigint[])) AS w (segment_id, first, past)"""
-_UNKNOWN = text(
-    f"""UPDATE time_index i SET digest = NULL FROM {_WRITTEN}
-    WHERE i.stream_id = :s AND i.segment_id = w.segment_id
-        AND i.start_offset < w.past AND i.start_offset + i.events > w.first"""  # noqa: S608 - constants
-)
-_UNKNOWN_PACKED = text(
-    f"""UPDATE packed_commits p SET digests = (
-        SELECT array_agg(CASE WHEN NOT EXISTS (
-            SELECT FROM {_WRITTEN} WHERE w.segment_id = p.segment_id AND p.offsets[d.i] < w.past
-                AND coalesce(p.offsets[d.i + 1], p.past) > w.first) THEN d.digest END ORDER BY d.i)
-        FROM unnest(p.digests) WITH ORDINALITY AS d (digest, i))
-    WHERE p.stream_id = :s AND EXISTS (
-        SELECT FROM {_WRITTEN} WHERE w.segment_id = p.segment_id
-            AND p.start_offset < w.past AND p.past > w.first)"""  # noqa: S608 - constants
-)
-_RECORDED = text(
-    """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
-        f.transaction_number, t.clock, f.path, f.erased
-    FROM data_file f LEFT JOIN transaction t USING (stream_id, transaction_number)
-    WHERE f.stream_id = :s AND f.segment_id IN (
-        SELECT m.segment_id FROM data_file m WHERE m.stream_id = :s AND m.path = ANY (:paths))
-    ORDER BY f.segment_id, f.start_offset"""
-)
-_COMMITS = text(
-    """SELECT c.start_offset, c.start_offset + c.events AS past, c.clock, c.transaction_number
-    FROM commits_in(:s, :segment, :first, :past) c ORDER BY c.start_offset"""
-)

@@ -12,7 +12,7 @@ from weir.annex.verification.recorded import Recorded
 from weir.database.connection import Database
 from weir.installation.opened import StartSpark
 from weir.queries.annex.verification import kept as sql
-from weir.queries.retention.garbage import Garbage
+from weir.queries.retention.garbage import Sweepable
 from weir.retention.garbage import NEEDED, Kept
 
 GARBAGE = "garbage"  # the kind of damage
@@ -20,7 +20,7 @@ FEW = 5_000  # files: looking at so many here takes no longer than starting exec
 
 
 def keep(
-    database: Database, warehouse: str, rows: Sequence[Garbage], start_spark: StartSpark | None
+    database: Database, warehouse: str, rows: Sequence[Sweepable], start_spark: StartSpark | None
 ) -> Kept:
     """Return which of some rows of garbage a sweep may delete, and record as damage what is not
     what was recorded, and what streams or stores still need. `start_spark`: in whose tasks many
@@ -37,7 +37,7 @@ def keep(
     look = looker(start_spark, few=FEW) if start_spark is not None else look_here
     seen = look(warehouse, recorded) if recorded else []
     wrong = {row.path: one[0] for row, one in zip(compared, seen, strict=True) if one}
-    may: list[Garbage] = []
+    may: list[Sweepable] = []
     found: list[tuple[int | None, Damage]] = []
     unopened: list[str] = []
     for row in rows:
@@ -66,4 +66,4 @@ def let_go(connection: Connection, stream_id: int | None) -> int:
 
 def forget_kept(connection: Connection, paths: Sequence[str]) -> None:
     """Forget the damage of garbage that was deleted."""
-    sql.forget(connection, paths=list(paths))
+    sql.forget_garbage(connection, paths=paths)

@@ -1,17 +1,8 @@
-"""What sweeps have kept as damage. Made by `make queries` from sql/queries/annex/verification/kept.sql."""
+"""What sweeps keep. Made by `make queries` from sql/annex/verification/queries/kept.sql."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
-
-FORGET = text("""DELETE FROM found_damage WHERE kind = 'garbage' AND path = ANY(:paths)""")
-
-
-def forget(connection: Connection, *, paths: Sequence[str]) -> None:
-    """Forget the damage of garbage that was deleted."""
-    result = connection.execute(FORGET, {"paths": paths})
-    result.close()
-
 
 LET_GO = text(
     """WITH forgotten AS (
@@ -49,12 +40,23 @@ LET_GO = text(
     UPDATE garbage g SET rows = NULL, end_hash = NULL
     FROM judged j WHERE NOT j.live AND g.root = '' AND g.path = j.path
 )
-SELECT count(*) FROM forgotten"""
+SELECT count(*) AS files FROM forgotten"""
 )
 
 
 def let_go(connection: Connection, *, stream_id: int | None) -> int:
-    """Let sweeps delete what was kept of a stream (null: of all), whatever it is; forget that what streams or stores need is garbage. Return how many files these were."""
+    """Let sweeps delete what was kept of a stream (null: of all); forget that what is needed is garbage."""
     result = connection.execute(LET_GO, {"stream_id": stream_id})
     value: int = result.scalar_one()
     return value
+
+
+FORGET_GARBAGE = text(
+    """DELETE FROM found_damage WHERE kind = 'garbage' AND path = ANY(CAST(:paths AS text[]))"""
+)
+
+
+def forget_garbage(connection: Connection, *, paths: Sequence[str]) -> None:
+    """Forget the damage of garbage that was deleted."""
+    result = connection.execute(FORGET_GARBAGE, {"paths": paths})
+    result.close()

@@ -1,13 +1,8 @@
--- What sweeps have kept as damage.
+-- What sweeps keep.
 -- fragments: retention/judged.sql
 
--- name: forget -> none
--- Forget the damage of garbage that was deleted.
-DELETE FROM found_damage WHERE kind = 'garbage' AND path = ANY(:paths)
-
 -- name: let_go -> one
--- Let sweeps delete what was kept of a stream (null: of all), whatever it is; forget that what
--- streams or stores need is garbage. Return how many files these were.
+-- Let sweeps delete what was kept of a stream (null: of all); forget that what is needed is garbage.
 -- null: :stream_id
 WITH forgotten AS (
     DELETE FROM found_damage d
@@ -21,4 +16,8 @@ WITH forgotten AS (
     UPDATE garbage g SET rows = NULL, end_hash = NULL
     FROM judged j WHERE NOT j.live AND g.root = '' AND g.path = j.path
 )
-SELECT count(*) FROM forgotten
+SELECT count(*) AS files FROM forgotten
+
+-- name: forget_garbage -> none
+-- Forget the damage of garbage that was deleted.
+DELETE FROM found_damage WHERE kind = 'garbage' AND path = ANY(CAST(:paths AS text[]))

@@ -1,0 +1,225 @@
+"""How streams differ from what is published of them. Made by `make queries` from sql/annex/publication/queries/plan.sql."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+DUE = text(
+    """SELECT s.stream_id, s.stream_name AS stream, s.publish <> 'none' AS wanted
+FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+UNION ALL
+SELECT s.stream_id, s.stream_name, false
+FROM publication p JOIN stream s USING (stream_id) WHERE s.publish = 'none'
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+ORDER BY 2"""
+)
+
+
+class Due(NamedTuple):
+    """A row of `due`."""
+
+    stream_id: int
+    stream: str
+    wanted: bool
+
+
+def due(connection: Connection, *, names: Sequence[str] | None) -> list[Due]:
+    """Return the streams to publish, and those whose publication is to end (not `wanted`), of these."""
+    result = connection.execute(DUE, {"names": names})
+    return [Due._make(row) for row in result]
+
+
+STATE = text(
+    """SELECT coalesce(p.number, 0) AS number, coalesce(p.sequence, 0) AS sequence, p.root,
+    p.metadata, tail_cut(s.stream_id) AS cut, s.last_clock AS clock, s.head,
+    p.cut AS published_cut, p.head AS published_head, coalesce(p.files, 0)::integer AS files,
+    t.events::bigint, (t.events - h.events)::bigint AS rows,
+    coalesce(p.compacted, 0) AS published_compacted,
+    coalesce((SELECT max(c.number) FROM compaction c
+              WHERE c.stream_id = s.stream_id AND c.state = 'done'), 0) AS compacted,
+    s.schema_version, p.schema_version AS published_version, s.stream_name,
+    coalesce(p.masked, '{}') AS published_masked
+FROM stream s LEFT JOIN publication p USING (stream_id)
+CROSS JOIN LATERAL size_till(s.stream_id, tail_cut(s.stream_id)) t
+CROSS JOIN LATERAL size_till(s.stream_id, s.head) h WHERE s.stream_id = :stream_id"""
+)
+
+
+class State(NamedTuple):
+    """A row of `state`."""
+
+    number: int
+    sequence: int
+    root: str | None
+    metadata: str | None
+    cut: dict[str, int | str]
+    clock: int
+    head: dict[str, int | str]
+    published_cut: Any | None
+    published_head: Any | None
+    files: int
+    events: int
+    rows: int
+    published_compacted: int
+    compacted: int
+    schema_version: int
+    published_version: int | None
+    stream_name: str
+    published_masked: dict[str, int]
+
+
+def state(connection: Connection, *, stream_id: int) -> State:
+    """Return a stream as it is, beside the newest snapshot."""
+    result = connection.execute(STATE, {"stream_id": stream_id})
+    row = result.one()
+    return State._make(row)
+
+
+APPENDED = text(
+    """SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased AS events, f.bytes
+FROM segments_between(CAST(:stream_id AS bigint), CAST(:since AS jsonb), CAST(:until AS jsonb)) b
+CROSS JOIN LATERAL (
+    SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = b.segment_id
+    AND d.start_offset >= b.from_offset AND d.start_offset < b.to_offset OFFSET 0) f
+ORDER BY f.segment_id, f.start_offset"""
+)
+
+
+class File(NamedTuple):
+    """A row of `appended`."""
+
+    segment_id: int
+    start_offset: int
+    path: str
+    events: int
+    bytes: int
+
+
+def appended(connection: Connection, *, stream_id: int, since: str, until: str) -> list[File]:
+    """Return the files of a stream between two cuts."""
+    result = connection.execute(APPENDED, {"stream_id": stream_id, "since": since, "until": until})
+    return [File._make(row) for row in result]
+
+
+UNPUBLISHED = text(
+    """SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased AS events, f.bytes
+FROM data_file f
+LEFT JOIN published_file p ON p.stream_id = f.stream_id AND p.path = f.path
+WHERE f.stream_id = :stream_id AND p.path IS NULL ORDER BY f.segment_id, f.start_offset"""
+)
+
+
+def unpublished(connection: Connection, *, stream_id: int) -> list[File]:
+    """Return the files that are not published."""
+    result = connection.execute(UNPUBLISHED, {"stream_id": stream_id})
+    return [File._make(row) for row in result]
+
+
+GONE = text(
+    """SELECT p.manifest, p.path FROM published_file p
+LEFT JOIN data_file f ON f.stream_id = p.stream_id AND f.path = p.path
+WHERE p.stream_id = :stream_id AND p.manifest IS NOT NULL AND p.until IS NULL
+    AND f.path IS NULL ORDER BY p.manifest, p.path"""
+)
+
+
+class Gone(NamedTuple):
+    """A row of `gone`."""
+
+    manifest: str
+    path: str
+
+
+def gone(connection: Connection, *, stream_id: int) -> list[Gone]:
+    """Return the files that are published and not the stream's any more."""
+    result = connection.execute(GONE, {"stream_id": stream_id})
+    return [Gone._make(row) for row in result]
+
+
+MASKED = text(
+    """SELECT f.path, h.event_offset - f.start_offset - CASE WHEN f.erased = 0 THEN 0
+    ELSE holes_in(:stream_id, f.segment_id, f.start_offset, h.event_offset) END AS rows
+FROM stream s CROSS JOIN LATERAL cut_entries(s.head) h
+CROSS JOIN LATERAL (
+    SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = h.segment_id
+    AND d.start_offset < h.event_offset ORDER BY d.start_offset DESC LIMIT 1) f
+WHERE s.stream_id = :stream_id AND f.start_offset + f.events > h.event_offset"""
+)
+
+
+class Masked(NamedTuple):
+    """A row of `masked`."""
+
+    path: str
+    rows: int
+
+
+def masked(connection: Connection, *, stream_id: int) -> list[Masked]:
+    """Return how many rows of each file that straddles the head lie below it."""
+    result = connection.execute(MASKED, {"stream_id": stream_id})
+    return [Masked._make(row) for row in result]
+
+
+VERSIONS = text(
+    """SELECT version, fields FROM stream_schema WHERE stream_id = :stream_id ORDER BY version"""
+)
+
+
+class Versions(NamedTuple):
+    """A row of `versions`."""
+
+    version: int
+    fields: list[Any]
+
+
+def versions(connection: Connection, *, stream_id: int) -> list[Versions]:
+    """Return the versions of a stream's columns, the newest last."""
+    result = connection.execute(VERSIONS, {"stream_id": stream_id})
+    return [Versions._make(row) for row in result]
+
+
+OLDEST_USED = text(
+    """SELECT min(schema_version) AS oldest FROM data_file
+WHERE stream_id = :stream_id AND schema_version = ANY (:versions)"""
+)
+
+
+def oldest_used(connection: Connection, *, stream_id: int, versions: Sequence[int]) -> int | None:
+    """Return the oldest of some versions of columns that files have."""
+    result = connection.execute(OLDEST_USED, {"stream_id": stream_id, "versions": versions})
+    value: int | None = result.scalar_one()
+    return value
+
+
+EXPIRES = text(
+    """SELECT coalesce(max(p.until), 0) AS expires FROM published_file p
+LEFT JOIN garbage g ON g.root = '' AND g.path = p.path
+WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NULL
+    AND (g.reason IS DISTINCT FROM 'compacted' OR g.garbage_since < clock_timestamp()
+         - greatest(CAST(:compacted AS double precision) - :grace, 0) * interval '1 second')"""
+)
+
+
+def expires(connection: Connection, *, stream_id: int, compacted: float, grace: float) -> int:
+    """Return the sequence number below which snapshots name what a sweep is to delete; 0: there is none."""
+    result = connection.execute(
+        EXPIRES, {"stream_id": stream_id, "compacted": compacted, "grace": grace}
+    )
+    value: int = result.scalar_one()
+    return value
+
+
+TRUNCATED = text(
+    """SELECT EXISTS (SELECT FROM unnest(CAST(:paths AS text[])) AS r (path)
+LEFT JOIN garbage g ON g.root = '' AND g.path = r.path
+WHERE g.reason IS DISTINCT FROM 'compacted') AS truncated"""
+)
+
+
+def truncated(connection: Connection, *, paths: Sequence[str]) -> bool:
+    """Return whether one of some files that are not the stream's any more was not compacted."""
+    result = connection.execute(TRUNCATED, {"paths": paths})
+    value: bool = result.scalar_one()
+    return value

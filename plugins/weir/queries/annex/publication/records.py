@@ -1,0 +1,234 @@
+"""Who publishes a stream, and the transaction that makes a new snapshot the table. Made by `make queries` from sql/annex/publication/queries/records.sql."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+PUBLICATION = text(
+    """SELECT number, lease_until, token, metadata,
+    greatest(lease_until, pg_postmaster_start_time()) > clock_timestamp() AS busy
+FROM publication WHERE stream_id = :stream_id"""
+)
+
+
+class Publication(NamedTuple):
+    """A row of `publication`."""
+
+    number: int
+    lease_until: datetime | None
+    token: str | None
+    metadata: str | None
+    busy: bool | None
+
+
+def publication(connection: Connection, *, stream_id: int) -> Publication | None:
+    """Return the publication of a stream."""
+    result = connection.execute(PUBLICATION, {"stream_id": stream_id})
+    row = result.one_or_none()
+    return None if row is None else Publication._make(row)
+
+
+BEGIN = text(
+    """WITH given AS (
+    UPDATE stream SET next_transaction_number = next_transaction_number + 1
+    WHERE stream_id = :stream_id RETURNING next_transaction_number - 1 AS number
+)
+INSERT INTO publication (stream_id, number, lease_until, token)
+SELECT :stream_id, number, clock_timestamp() + CAST(:lease AS double precision) * interval '1 second', :token
+FROM given
+ON CONFLICT (stream_id) DO UPDATE SET number = excluded.number,
+    lease_until = excluded.lease_until, token = excluded.token
+RETURNING number"""
+)
+
+
+def begin(connection: Connection, *, stream_id: int, lease: float, token: str | None) -> int:
+    """Begin a publication of a stream, and return its number."""
+    result = connection.execute(BEGIN, {"stream_id": stream_id, "lease": lease, "token": token})
+    value: int = result.scalar_one()
+    return value
+
+
+DISCARD = text(
+    """INSERT INTO garbage (root, path, stream_id, reason)
+VALUES ('', :folder, :stream_id, 'aborted') ON CONFLICT (root, path) DO NOTHING"""
+)
+
+
+def discard(connection: Connection, *, folder: str, stream_id: int) -> None:
+    """Make garbage of what a publication wrote."""
+    result = connection.execute(DISCARD, {"folder": folder, "stream_id": stream_id})
+    result.close()
+
+
+END = text(
+    """UPDATE publication SET lease_until = NULL, problem = :problem
+WHERE stream_id = :stream_id AND number = :number AND lease_until IS NOT NULL"""
+)
+
+
+def end(connection: Connection, *, problem: str | None, stream_id: int, number: int) -> int:
+    """End a publication that is at work."""
+    result = connection.execute(END, {"problem": problem, "stream_id": stream_id, "number": number})
+    return result.rowcount
+
+
+IS_OVERTAKEN = text(
+    """SELECT EXISTS (SELECT FROM unnest(CAST(:segments AS bigint[]),
+    CAST(:starts AS bigint[]), CAST(:paths AS text[])) AS n (segment, start, path)
+LEFT JOIN data_file f ON f.stream_id = :stream_id AND f.segment_id = n.segment
+    AND f.start_offset = n.start AND f.path = n.path WHERE f.path IS NULL) AS is_overtaken"""
+)
+
+
+def is_overtaken(
+    connection: Connection,
+    *,
+    segments: Sequence[int],
+    starts: Sequence[int],
+    paths: Sequence[str],
+    stream_id: int,
+) -> bool:
+    """Return whether one of some files is not the stream's any more."""
+    result = connection.execute(
+        IS_OVERTAKEN,
+        {"segments": segments, "starts": starts, "paths": paths, "stream_id": stream_id},
+    )
+    value: bool = result.scalar_one()
+    return value
+
+
+DROP_FILES = text(
+    """UPDATE published_file SET until = :sequence
+WHERE stream_id = :stream_id AND until IS NULL AND path = ANY (CAST(:ended AS text[]))"""
+)
+
+
+def drop_files(
+    connection: Connection, *, sequence: int, stream_id: int, ended: Sequence[str]
+) -> None:
+    """Record that the new snapshot names some files no more."""
+    result = connection.execute(
+        DROP_FILES, {"sequence": sequence, "stream_id": stream_id, "ended": ended}
+    )
+    result.close()
+
+
+MOVE_FILES = text(
+    """UPDATE published_file p SET manifest = m.new
+FROM unnest(CAST(:old AS text[]), CAST(:new AS text[])) AS m (old, new)
+WHERE p.stream_id = :stream_id AND p.manifest = m.old AND p.until IS NULL"""
+)
+
+
+def move_files(
+    connection: Connection, *, old: Sequence[str], new: Sequence[str], stream_id: int
+) -> None:
+    """Record the manifests that list files now, by those that did."""
+    result = connection.execute(MOVE_FILES, {"old": old, "new": new, "stream_id": stream_id})
+    result.close()
+
+
+ADD_FILES = text(
+    """INSERT INTO published_file (stream_id, path, manifest, since, until)
+SELECT :stream_id, n.path, n.manifest, :sequence,
+    CASE WHEN n.once THEN CAST(:sequence AS bigint) + 1 END
+FROM unnest(CAST(:paths AS text[]), CAST(:manifests AS text[]),
+            CAST(:only AS boolean[])) AS n (path, manifest, once)"""
+)
+
+
+def add_files(
+    connection: Connection,
+    *,
+    stream_id: int,
+    sequence: int,
+    paths: Sequence[str],
+    manifests: Sequence[str | None],
+    only: Sequence[bool],
+) -> None:
+    """Record files that the new snapshot names, or names alone (`only`)."""
+    result = connection.execute(
+        ADD_FILES,
+        {
+            "stream_id": stream_id,
+            "sequence": sequence,
+            "paths": paths,
+            "manifests": manifests,
+            "only": only,
+        },
+    )
+    result.close()
+
+
+EXPIRE = text("""SELECT expire_published(:stream_id, :below, :grace, :compacted) AS files""")
+
+
+def expire(
+    connection: Connection, *, stream_id: int, below: int, grace: float, compacted: float
+) -> int:
+    """Forget what only snapshots below a sequence number named, and return how many files that were."""
+    result = connection.execute(
+        EXPIRE, {"stream_id": stream_id, "below": below, "grace": grace, "compacted": compacted}
+    )
+    value: int = result.scalar_one()
+    return value
+
+
+COMMIT = text(
+    """UPDATE publication SET lease_until = NULL, sequence = :sequence, root = :root,
+    previous_metadata = metadata, metadata = :metadata, cut = CAST(:cut AS jsonb),
+    clock = :clock, head = CAST(:head AS jsonb), events = :events, files = :files,
+    compacted = :compacted, masked = CAST(:masked AS jsonb),
+    schema_version = :version, published_at = clock_timestamp(), problem = NULL
+WHERE stream_id = :stream_id"""
+)
+
+
+def commit(
+    connection: Connection,
+    *,
+    sequence: int,
+    root: str,
+    metadata: str,
+    cut: str,
+    clock: int,
+    head: str,
+    events: int,
+    files: int,
+    compacted: int,
+    masked: str,
+    version: int,
+    stream_id: int,
+) -> None:
+    """Make what was written the table."""
+    result = connection.execute(
+        COMMIT,
+        {
+            "sequence": sequence,
+            "root": root,
+            "metadata": metadata,
+            "cut": cut,
+            "clock": clock,
+            "head": head,
+            "events": events,
+            "files": files,
+            "compacted": compacted,
+            "masked": masked,
+            "version": version,
+            "stream_id": stream_id,
+        },
+    )
+    result.close()
+
+
+FORGET = text("""SELECT forget_publication(:stream_id) AS ended""")
+
+
+def forget(connection: Connection, *, stream_id: int) -> bool:
+    """End the publication of a locked stream, if there is one."""
+    result = connection.execute(FORGET, {"stream_id": stream_id})
+    value: bool = result.scalar_one()
+    return value

@@ -1,0 +1,91 @@
+-- How streams differ from what is published of them.
+
+-- name: due -> many Due
+-- Return the streams to publish, and those whose publication is to end (not `wanted`), of these.
+-- null: :names
+SELECT s.stream_id, s.stream_name AS stream, s.publish <> 'none' AS wanted
+FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+UNION ALL
+SELECT s.stream_id, s.stream_name, false
+FROM publication p JOIN stream s USING (stream_id) WHERE s.publish = 'none'
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+ORDER BY 2
+
+-- name: state -> one
+-- Return a stream as it is, beside the newest snapshot.
+-- null: root, metadata, published_cut, published_head, published_version
+-- type: cut = dict[str, int | str]
+-- type: head = dict[str, int | str]
+-- type: published_masked = dict[str, int]
+SELECT coalesce(p.number, 0) AS number, coalesce(p.sequence, 0) AS sequence, p.root,
+    p.metadata, tail_cut(s.stream_id) AS cut, s.last_clock AS clock, s.head,
+    p.cut AS published_cut, p.head AS published_head, coalesce(p.files, 0)::integer AS files,
+    t.events::bigint, (t.events - h.events)::bigint AS rows,
+    coalesce(p.compacted, 0) AS published_compacted,
+    coalesce((SELECT max(c.number) FROM compaction c
+              WHERE c.stream_id = s.stream_id AND c.state = 'done'), 0) AS compacted,
+    s.schema_version, p.schema_version AS published_version, s.stream_name,
+    coalesce(p.masked, '{}') AS published_masked
+FROM stream s LEFT JOIN publication p USING (stream_id)
+CROSS JOIN LATERAL size_till(s.stream_id, tail_cut(s.stream_id)) t
+CROSS JOIN LATERAL size_till(s.stream_id, s.head) h WHERE s.stream_id = :stream_id
+
+-- name: appended -> many File
+-- Return the files of a stream between two cuts.
+SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased AS events, f.bytes
+FROM segments_between(CAST(:stream_id AS bigint), CAST(:since AS jsonb), CAST(:until AS jsonb)) b
+CROSS JOIN LATERAL (
+    SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = b.segment_id
+    AND d.start_offset >= b.from_offset AND d.start_offset < b.to_offset OFFSET 0) f
+ORDER BY f.segment_id, f.start_offset
+
+-- name: unpublished -> many File
+-- Return the files that are not published.
+SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased AS events, f.bytes
+FROM data_file f
+LEFT JOIN published_file p ON p.stream_id = f.stream_id AND p.path = f.path
+WHERE f.stream_id = :stream_id AND p.path IS NULL ORDER BY f.segment_id, f.start_offset
+
+-- name: gone -> many
+-- Return the files that are published and not the stream's any more.
+SELECT p.manifest, p.path FROM published_file p
+LEFT JOIN data_file f ON f.stream_id = p.stream_id AND f.path = p.path
+WHERE p.stream_id = :stream_id AND p.manifest IS NOT NULL AND p.until IS NULL
+    AND f.path IS NULL ORDER BY p.manifest, p.path
+
+-- name: masked -> many
+-- Return how many rows of each file that straddles the head lie below it.
+SELECT f.path, h.event_offset - f.start_offset - CASE WHEN f.erased = 0 THEN 0
+    ELSE holes_in(:stream_id, f.segment_id, f.start_offset, h.event_offset) END AS rows
+FROM stream s CROSS JOIN LATERAL cut_entries(s.head) h
+CROSS JOIN LATERAL (
+    SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = h.segment_id
+    AND d.start_offset < h.event_offset ORDER BY d.start_offset DESC LIMIT 1) f
+WHERE s.stream_id = :stream_id AND f.start_offset + f.events > h.event_offset
+
+-- name: versions -> many
+-- Return the versions of a stream's columns, the newest last.
+-- type: fields = list[Any]
+SELECT version, fields FROM stream_schema WHERE stream_id = :stream_id ORDER BY version
+
+-- name: oldest_used -> one
+-- Return the oldest of some versions of columns that files have.
+-- null: oldest
+SELECT min(schema_version) AS oldest FROM data_file
+WHERE stream_id = :stream_id AND schema_version = ANY (:versions)
+
+-- name: expires -> one
+-- Return the sequence number below which snapshots name what a sweep is to delete; 0: there is
+-- none.
+SELECT coalesce(max(p.until), 0) AS expires FROM published_file p
+LEFT JOIN garbage g ON g.root = '' AND g.path = p.path
+WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NULL
+    AND (g.reason IS DISTINCT FROM 'compacted' OR g.garbage_since < clock_timestamp()
+         - greatest(CAST(:compacted AS double precision) - :grace, 0) * interval '1 second')
+
+-- name: truncated -> one
+-- Return whether one of some files that are not the stream's any more was not compacted.
+SELECT EXISTS (SELECT FROM unnest(CAST(:paths AS text[])) AS r (path)
+LEFT JOIN garbage g ON g.root = '' AND g.path = r.path
+WHERE g.reason IS DISTINCT FROM 'compacted') AS truncated

@@ -1,0 +1,56 @@
+-- Which cuts are not proven, and which files are to be looked at for that.
+
+-- fragment: unproven
+SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
+    coalesce(min(v.proven_clock), -1) AS since
+FROM stream_cut c LEFT JOIN verification v USING (stream_id)
+WHERE c.proven_at IS NULL GROUP BY c.stream_id
+
+-- name: taken -> many
+-- Return the streams with cuts that are not proven, up to which clock each can be looked at in a run
+-- that looks at so many files, and the transactions that wrote these. clock_time: of that there is
+-- an index. No join of what was found: Postgres can't know how many.
+-- null: until
+WITH behind AS MATERIALIZED (
+    SELECT * FROM ({unproven}) u WHERE u.since < u.until
+), commits AS (
+    SELECT b.*, t.transaction_number, t.clock, t.files,
+           sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
+    FROM behind b LEFT JOIN LATERAL (
+        SELECT t.transaction_number, t.clock, t.files FROM transaction t
+        WHERE t.stream_name = b.stream_name AND clock_time(t.clock) > clock_time(b.since)
+          AND clock_time(t.clock) <= clock_time(b.until)
+        ORDER BY clock_time(t.clock) LIMIT CAST(:most AS bigint) + 1) t ON true
+), judged AS (
+    SELECT c.*, c.clock IS NULL OR sum(c.files) OVER (
+        ORDER BY c.up_to, c.stream_id, c.clock) - c.files < :most AS taken
+    FROM commits c
+)
+SELECT stream_id, coalesce(
+           array_agg(transaction_number) FILTER (WHERE taken AND files > 0), '{}')
+           AS numbers, stream_name,
+       CASE WHEN bool_and(taken) AND count(clock) <= :most THEN until
+            ELSE max(clock) FILTER (WHERE taken) END AS until
+FROM judged GROUP BY stream_id, stream_name, judged.until ORDER BY stream_id
+
+-- name: move -> none
+-- Record up to which clock of streams all files were looked at.
+INSERT INTO verification (stream_id, begun_at, segment_id, start_offset, proven_clock)
+SELECT stream_id, clock_timestamp(), -1, -1, clock
+FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[])) AS m (stream_id, clock)
+ORDER BY stream_id
+ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
+    proven_clock = greatest(verification.proven_clock, excluded.proven_clock)
+
+-- name: prove -> none
+-- Record which cuts are proven. What was truncated or compacted since it was found is no damage any
+-- more, as in weir.damage.
+UPDATE stream_cut c SET proven_at = clock_timestamp() FROM verification v
+WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.clock
+  AND NOT EXISTS (
+      SELECT FROM found_damage d JOIN data_file f USING (stream_id, segment_id, start_offset)
+      WHERE d.stream_id = c.stream_id AND f.path = d.path)
+
+-- name: left_over -> many
+-- Return the streams with cuts that are not proven.
+SELECT u.* FROM ({unproven}) u ORDER BY u.stream_name
