@@ -341,35 +341,6 @@ def test_what_events_hold_does_not_change_the_terminal(
     assert "\x1b" not in weir("tail", "shop/orders", "--columns", "\x1b[2J").err
 
 
-def test_what_retention_would_truncate_is_said_before_it_does(
-    weir: Weir, lane: Lane, settings: Settings
-) -> None:
-    append(settings, "one", ["a", "b", "c"])
-    done = weir("create-reader-group", "late", "--streams", "shop/orders")
-    assert done.status == 0, done.err
-    done = weir(
-        "update-stream", "shop/orders", "--retention", "size", "--retain-max-bytes", "1 B",
-        "--allow-loss",
-    )  # fmt: skip
-    assert done.status == 0, done.err
-    assert weir("stream-cuts").status == 0
-    append(settings, "two", ["a"])
-    assert weir("stream-cuts").status == 0
-    [row] = weir("next-retention", "--json").json
-    assert (row["stream"], row["rule"]) == ("shop/orders", "max_bytes")
-    assert row["lost"] == {"late": row["events"]}
-    told = weir("next-retention", "shop/orders")
-    assert "shop/orders" in told.out
-    assert f"{row['events']} events with" in told.err
-    assert "groups would lose unread events of 1 stream" in told.err
-    done = weir("retention", "--json")
-    assert done.json["decisions"][0]["events"] == row["events"], done.json
-    while weir("next-retention", "--json").json:
-        assert weir("retention").status == 0
-    assert "nothing has changed about any stream" in weir("next-retention").err
-    assert weir("next-retention", "shop/none").status == 2
-
-
 def test_lists_in_events_are_shown_as_they_are(weir: Weir, lane: Lane, settings: Settings) -> None:
     rows = pa.table({"key": ["a", "b", "c", "d"], "list": [[], ["x, y"], ["x", "y"], None]})
     shared(settings).append("shop/orders", rows, writer_id="w", batch_id="lists")
