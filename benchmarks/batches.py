@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-import weir
 from benchmarks.data_path import appended
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
@@ -26,6 +25,7 @@ from weir.controller.transactions import begin
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
+from weir.programs.opening import shared
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.lifecycle import commit_batch, open_in
@@ -229,9 +229,8 @@ def since_checkpoint(setting: Setting) -> Figure:
         def run() -> float:
             seconds = 0.0
             for _ in range(reads):
-                weir.append(
+                shared(setting.settings).append(
                     str(stream.name), rows, writer_id="bench", batch_id=str(setting.number()),
-                    settings=setting.settings,
                 )  # fmt: skip
                 start = time.perf_counter()
                 batch = group.open()

@@ -11,6 +11,7 @@ each statement, without running one. A file of `sql/queries` becomes a module of
 
     -- name: waiting -> many Waiting              Waiting: the class of a row; else the name's
     -- Return who waits, for whom.                the function's docstring
+    -- row: Who waits, and for whom.              the class's docstring
     -- null: since, :after                        columns and parameters that may be null
     -- type: cut = dict[str, int | str]           a type that the catalogue doesn't know
     SELECT ... WHERE reader_group = :group
@@ -70,6 +71,7 @@ class Statement:
     row: str
     text: str
     about: list[str] = field(default_factory=list)
+    row_about: list[str] = field(default_factory=list)
     null: set[str] = field(default_factory=set)
     types: dict[str, str] = field(default_factory=dict)
 
@@ -118,6 +120,8 @@ def read(path: Path) -> Queries:
             said = lines.pop(0).removeprefix("--").strip()
             if said.startswith("null: "):
                 one.null |= {n.strip() for n in said.removeprefix("null: ").split(",")}
+            elif said.startswith("row: "):
+                one.row_about.append(said.removeprefix("row: ").strip())
             elif said.startswith("type: "):
                 name, _, hint = said.removeprefix("type: ").partition(" = ")
                 one.types[name.strip()] = hint.strip()
@@ -227,7 +231,7 @@ def _of(
         row = one.row
         if classes.setdefault(row, columns) is columns:
             yield f"class {row}({'BaseModel' if models else 'NamedTuple'}):"
-            yield f'    """A row of `{one.name}`."""\n'
+            yield f'    """{" ".join(one.row_about) or f"A row of `{one.name}`."}"""\n'
             yield from (f"    {name}: {kind}" for name, kind in columns.items())
             yield "\n"
         elif [*classes[row].items()] != [*columns.items()]:

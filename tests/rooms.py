@@ -25,7 +25,7 @@ ROOMS = {
     "kernel": "",
     "installation": "",
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
-        time_index hole erasure erased_keys packed_commits transaction transaction_input
+        time_index hole erased_keys packed_commits transaction transaction_input
         stream_writer stream_cut capture_queue retention_queue retention_decision truncation
         truncated_range watch announcement""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
@@ -57,13 +57,13 @@ ROOMS = {
     "annex.publication": "publication published_file",
     "annex.recovery": "",
     "annex.verification": "found_damage verification",
-    "annex.erasure": "erasure_request signing_key",
+    "annex.erasure": "erasure erasure_request signing_key",
     "annex.audit": "audit counter_example audited_stream",
     "annex.declarations": "",
     "annex.back_test": "",
     "spark_jobs": "",
-    "programs": "",
     "pages": "",
+    "programs": "",
     "airflow": "",
     "local": "",
     "terminal": "",

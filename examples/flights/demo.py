@@ -20,7 +20,7 @@ from typing import Any
 
 from flights import checks, reference
 from flights.checks import Check
-from flights.hours import HOURS, LAST_BUSY, QUIET, TARGET, Replay
+from flights.hours import HOURS, LAST_BUSY, QUIET, Replay
 from flights.input import DECLARED, Input, write_input
 from flights.report import Views, draw_stream, report
 from flights.runs import Run, Runs
@@ -48,10 +48,8 @@ class Told:
 class Story:
     """The story, chapter by chapter. Airflow and Postgres are running, with the demo's settings."""
 
-    def __init__(
-        self, installation: Installation, *, every: int = 1, runs: Runs | None = None
-    ) -> None:
-        """`every`: take only every n-th flight. `runs`: runs that need no Airflow."""
+    def __init__(self, installation: Installation, *, every: int = 1) -> None:
+        """`every`: take only every n-th flight."""
         settings = load(dict(os.environ) | installation.environment())
         self.warehouse = Path(settings.warehouse)
         self.output = Path(settings.output_roots[0])
@@ -66,9 +64,8 @@ class Story:
         self.jobs_login = Database(login, patience=30.0, connect_patience=30.0)
         self.settings = replace(settings, database=login)
         self.replay = Replay(self.jobs_login, self.settings, self.input.hours)
-        self.runs = runs or Runs(installation.airflow.api(), self.database, _say)
+        self.runs = Runs(installation.airflow.api(), self.database, _say)
         self.checks: list[Check] = []
-        self.back_tests: list[str] = []  # their pictures
 
     def tell(self) -> Told:
         """Tell the story. Raises WeirError if a run ends in another way than it should."""
@@ -88,8 +85,7 @@ class Story:
             self.checks.append(checks.proven(self.settings, HOURS))
             pictures = [
                 draw_stream(self.jobs_login, FLIGHTS, self.pictures),
-                draw_stream(self.jobs_login, HOURS, self.pictures, TARGET),
-                *map(Path, self.back_tests),
+                draw_stream(self.jobs_login, HOURS, self.pictures),
             ]
             text = report(self.views, FLIGHTS, self.warehouse)
         self.database.dispose()
@@ -198,13 +194,12 @@ class Story:
         with self.runs.unpaused("weir_scale"):
             self.runs.together(self._ingest(8, 12, "August to December"), scale)
         self.consume("the second half of the year")
-        *_, tried = self.runs.together(
+        self.runs.together(
             Run("weir_stream_cuts", {}, "record the tails", _captured),
             Run("weir_checkpoints", {}, "release what delays has consumed", _checkpointed),
             Run("weir_back_test", {"stream": HOURS, "target_rate": 2, "read_files": False},
                 f"twice the target rate, on what {HOURS} has recorded", _tried),
         )  # fmt: skip
-        self.back_tests.append(str(tried.report["picture"]))
 
     def check_flights(self) -> None:
         """Check that every flight is accounted for: counts, order, results."""

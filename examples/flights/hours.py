@@ -8,7 +8,7 @@ back, as if they had passed. All else is as it always is.
 import pyarrow as pa
 from sqlalchemy import Connection, text
 
-from weir import append
+import weir
 from weir.database.connection import Database
 from weir.settings import Settings
 
@@ -16,7 +16,6 @@ HOURS = "nyc/hours"
 SECONDS = 15
 LAST_BUSY = 46  # the hour, from the first midnight on, after which the first scale is due
 QUIET = 1800  # seconds without a flight, after which the last segments are merged
-TARGET = 1  # events per second of a segment, by the policy in declared.yaml
 _SET_BACK = (
     # A digest is of the clock, too; without one, nobody compares it.
     "UPDATE weir_internal.time_index t SET clock = clock - :by, digest = NULL "
@@ -43,15 +42,13 @@ class Replay:
     def until(self, hour: int) -> str:
         """Append the flights of the hours up to `hour`; return in words what was appended."""
         events = commits = 0
-        for number in range(self._next, min(hour, len(self._hours))):
-            self.pass_time(SECONDS)
-            flights = self._hours[number]
-            if flights.num_rows:
-                append(
-                    HOURS, flights, writer_id="demo", batch_id=f"hour {number}",
-                    settings=self._settings,
-                )  # fmt: skip
-                events, commits = events + flights.num_rows, commits + 1
+        with weir.open(settings=self._settings) as store:
+            for number in range(self._next, min(hour, len(self._hours))):
+                self.pass_time(SECONDS)
+                flights = self._hours[number]
+                if flights.num_rows:
+                    store.append(HOURS, flights, writer_id="demo", batch_id=f"hour {number}")
+                    events, commits = events + flights.num_rows, commits + 1
         self._next = hour
         return f"{events:,} flights in {commits} hours with flights"
 

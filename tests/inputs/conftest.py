@@ -48,6 +48,11 @@ class Files:
         rows = self.database.transaction(lambda c: c.execute(text(sql), given).all())
         return [tuple(row) for row in rows]
 
+    def value(self, sql: str, **given: Any) -> Any:
+        """The one value of a query."""
+        [(value,)] = self.query(sql, **given)
+        return value
+
     def create(self, name: str = "s/events", key: str = "k", **options: Any) -> StreamName:
         """A new stream of one segment."""
         stream, given = stream_name(name), {"segments": 1, **options}

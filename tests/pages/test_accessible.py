@@ -37,7 +37,7 @@ def make_world(database: Database, settings: Settings) -> None:
         for batch in store.reader(GROUP):
             batch.commit({})
         store.append(STREAM, [{"n": n, "name": "later"} for n in range(20)])
-        store.scale_stream(STREAM, segments=["0.0"], boundaries=[0.25])
+        store.scale_stream(STREAM, segments=["0.0"])
     define_store(
         database, "shop/newest", stream_name(STREAM), AdjunctConfiguration(),
         AdjunctDefinition(), request_id="define",

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 from tests.pages.serving import anybody
 from tests.world.streams import Lane
 from weir.database.connection import Database
-from weir.pages.app import PAGES, STATIC, Access, create_app
+from weir.pages.app import PAGES, Access, create_app
+from weir.pages.shells import STATIC
 from weir.settings import Settings
 
 

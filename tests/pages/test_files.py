@@ -3,6 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
+from sqlalchemy import text
 
 from tests.pages.conftest import Served, picture
 from tests.world.groups import Group
@@ -103,8 +104,7 @@ def test_why_all_files_are_here_is_not_told_if_it_takes_long(
 ) -> None:
     lane = Lane.made(database, 1, name="shop/orders")
     lane.append({"0.0": 3})
-    slow = "SELECT NULL AS why, 1 AS files, 1 AS events, 1 AS bytes FROM pg_sleep(9)"
-    monkeypatch.setattr(files, "_WHY", slow)
+    monkeypatch.setattr("weir.queries.pages.files.WHY", text("SELECT pg_sleep(9)"))
     monkeypatch.setattr(files, "PATIENCE", 0.1)
     answer = client.get("/api/streams/shop/orders/why")
     assert answer.status_code == 400

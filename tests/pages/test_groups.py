@@ -10,7 +10,8 @@ from sqlalchemy import event
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.database.connection import Database
-from weir.pages.health import Alert, Lag, health_of_group
+from weir.pages.health import health_of_group
+from weir.queries.pages.health import Alert, Lag
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.batches.streaming_query import StreamingQuery
@@ -121,8 +122,12 @@ def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(
     assert (statements("/api/groups"), statements(f"/api/groups/{group.name}")) == one
 
 
+LOST = Alert(stream="a/b", reader_group="g", alert="lost", at=NOW, message="")
+
+
 def lag(unread: int, since: datetime | None) -> Lag:
     return Lag(
+        stream="a/b",
         reader_group="g", unread_events=unread, unread_bytes=unread, lost_events=0,
         behind_since=since,
     )  # fmt: skip
@@ -135,10 +140,7 @@ def lag(unread: int, since: datetime | None) -> Lag:
         ((0, True, [lag(0, None)], []), "rest", "at its end"),
         ((1, False, [lag(2, NOW), lag(3, NOW)], []), "good", "5 events to read"),
         ((0, False, [lag(1, NOW)], []), "good", "1 event to read, no reader"),
-        (
-            (0, False, [lag(1, NOW)], [Alert(reader_group="g", alert="lost", at=NOW, message="")]),
-            "bad", "lost unread events",
-        ),
+        ((0, False, [lag(1, NOW)], [LOST]), "bad", "lost unread events"),
     ],
 )  # fmt: skip
 def test_the_health_of_a_group_says_the_worst_first(given: Any, level: str, words: str) -> None:

@@ -13,7 +13,8 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.model.retention_policy import Policy
 from weir.pages.activity import MOST, activity_of
-from weir.pages.health import Alert, Lag, health_of
+from weir.pages.health import health_of
+from weir.queries.pages.health import Alert, Lag
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -190,13 +191,14 @@ def test_markup_in_what_people_wrote_is_data(client: TestClient, database: Datab
 
 def lag(unread: int = 0, since: datetime | None = None, name: str = "g") -> Lag:
     return Lag(
+        stream="a/b",
         reader_group=name, unread_events=unread, unread_bytes=unread, lost_events=0,
         behind_since=since,
     )  # fmt: skip
 
 
 def alert(kind: str, name: str = "g") -> Alert:
-    return Alert(reader_group=name, alert=kind, at=NOW, message=kind)
+    return Alert(stream="a/b", reader_group=name, alert=kind, at=NOW, message=kind)
 
 
 @pytest.mark.parametrize(

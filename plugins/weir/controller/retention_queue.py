@@ -20,8 +20,8 @@ def mark_retention_due(connection: Connection, stream_ids: Iterable[int]) -> Non
 def due_streams(connection: Connection, names: Sequence[StreamName] | None) -> list[sql.DueStream]:
     """Return id and name of each active stream about which retention should decide now.
 
-    `names`: None for the queued streams that are due and whose `retention_every` has passed; else
-    these streams, queued or not; all active streams if empty.
+    `names`: None for the queued streams that are due; else these streams, queued or not; all active
+    streams if empty.
     """
     if names is None:
         return sql.due(connection)

@@ -45,20 +45,6 @@ class Shape:
         digits = max(self.digits, other.digits)
         return Shape(self.kinds | other.kinds, digits, fields, element)
 
-    def as_data(self) -> dict[str, Any]:
-        """Return this as data that json can hold."""
-        fields = {name: one.as_data() for name, one in self.fields.items()}
-        element = self.element and self.element.as_data()
-        return {"kinds": sorted(self.kinds), "digits": self.digits, "fields": fields,
-                "element": element}  # fmt: skip
-
-    @classmethod
-    def of_data(cls, data: Mapping[str, Any]) -> "Shape":
-        """Return the shape of such data."""
-        fields = {name: cls.of_data(one) for name, one in data["fields"].items()}
-        element = cls.of_data(data["element"]) if data["element"] else None
-        return cls(frozenset(data["kinds"]), data["digits"], fields, element)
-
 
 def shape_of(values: Sequence[Any], depth: int = 0) -> Shape:
     """Return what values show."""

@@ -14,19 +14,14 @@ from weir.model.transforms import value_of
 KEY = "routing key"
 
 
-def key_columns(text: str) -> list[str]:
-    """Return the columns that a routing key uses. Raises InvalidInput for one that is not
-    allowed."""
-    return list(value_of(text, KEY).columns)
-
-
-def checked_columns(text: str, key: str | None) -> list[Field]:
-    """Return declared columns, among which are those of a routing key, if one is given. Raises
-    InvalidInput if they can't be read, or do not fit the key."""
-    transform = None if key is None else value_of(key, KEY)
+def columns_of(text: str, key: str) -> list[Field] | None:
+    """Return the columns that are declared for a new stream, among which are those of its routing
+    key; None if none are. Raises InvalidInput for a key that is not allowed, and for columns that
+    can't be read, or do not fit it."""
+    transform = value_of(key, KEY)
+    if not text.strip():
+        return None
     fields = declared_columns(text)
-    if transform is None:
-        return fields
     names = {field["name"].lower() for field in fields}
     for name in transform.columns:
         if name.lower() not in names:

@@ -108,7 +108,7 @@ def parser(only: str = "") -> Parser:
     one.add_argument("--to", dest="past", help="only up to this offset, exclusive")
     one = add("picture", picture)
     one.add_argument("of", help="a stream, or a reader group")
-    one.add_argument("--out", metavar="FILE", help="the file to write (the standard output)")
+    one.add_argument("-o", "--out", metavar="FILE", help="the file to write (the standard output)")
     one.add_argument("--since", help="what was after this time, in UTC")
     one.add_argument("--until", help="what was up to this time, in UTC")
     add("ui", ui)

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir
 from tests.world.streams import Lane, rows, run
 from weir.annex.verification.verify import verify
 from weir.compaction.run import Budget, compact
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.installation.opened import Installation
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 
@@ -31,7 +31,7 @@ def lane(app: Installation) -> Lane:
     """A stream of a segment, with three files."""
     lane = Lane.made(app.database, name=STREAM, segments=1)
     for batch in range(3):
-        weir.append(STREAM, table(batch), writer_id="w", batch_id=str(batch), settings=app.settings)
+        shared(app.settings).append(STREAM, table(batch), writer_id="w", batch_id=str(batch))
     return lane
 
 
@@ -61,7 +61,7 @@ def relative(app: Installation, file: Path) -> str:
 
 
 def read(app: Installation) -> int:
-    return int(weir.read(STREAM, settings=app.settings).num_rows)
+    return int(shared(app.settings).read(STREAM).num_rows)
 
 
 @pytest.mark.parametrize("how", ["cut short", "written anew", "emptied of rows"])

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from weir.adjunct.stores import StoreSettings
 from weir.annex.declarations.columns import DeclaredColumns
-from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.groups.pins import Pin
+from weir.operations.asked import AskedGroup, AskedStore
 
 
 @dataclass(frozen=True)
@@ -21,22 +19,11 @@ class DeclaredStream:
 
 
 @dataclass(frozen=True)
-class DeclaredGroup:
-    """A reader group as it is to be. It begins at `start` in streams that it does not read yet."""
-
-    configuration: GroupConfiguration
-    streams: tuple[str, ...]
-    start: str
-    end: str
-    pins: tuple[Pin, ...]
-
-
-@dataclass(frozen=True)
 class Declared:
     """What a file declares, by name. A consumer has the name of its group, and the arguments of
     `weir_process` that it sets."""
 
     streams: Mapping[str, DeclaredStream] = field(default_factory=dict)
-    stores: Mapping[str, StoreSettings] = field(default_factory=dict)
-    groups: Mapping[str, DeclaredGroup] = field(default_factory=dict)
+    stores: Mapping[str, AskedStore] = field(default_factory=dict)
+    groups: Mapping[str, AskedGroup] = field(default_factory=dict)
     consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)

@@ -15,7 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.annex.recovery.lost_events import lost_in
-from weir.annex.recovery.substitutes import Check, Substitute, find_substitutes, substitute
+from weir.annex.recovery.substitutes import Substitute, find_substitutes, substitute
+from weir.compaction.run import Check
 from weir.controller.locks import lock_streams
 from weir.controller.ownership import check_owner, read_installation
 from weir.controller.scale import scale_in
