@@ -1,4 +1,8 @@
-"""Create streams, and read their schema (semantics 5.1)."""
+"""Create streams, and read their schema (semantics 5.1).
+
+A scope is the first half of a name and has no row, so nobody can forget to create one or leave one
+over.
+"""
 
 import json
 from collections.abc import Sequence

@@ -58,7 +58,8 @@ def sweep(
     need, and that no annex holds.
 
     A batch stops protecting files `grace_period` seconds after its reader's lease expired: the
-    reader that takes it over plans it again without the truncated events (docs/decisions/0014).
+    reader that takes it over plans it again without the truncated events. Else a reader
+    that was killed and has no successor would keep all garbage of its streams for ever.
     A folder belongs to one writer: it is deleted once more `again_after` seconds later, with what a
     writer that was frozen has written there since; 0: never.
     Files whose events a compaction has put into others are kept `compacted_grace` seconds, if that

@@ -192,8 +192,8 @@ def _skip(
     unknown: list[str] | None,
     request_id: str,
 ) -> dict[str, Any]:
-    """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
-    segment twice. `unknown`: files to make garbage of."""
+    """Advance the stream's counters past every folder number, clock and offset that it may have
+    issued. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]
     for annex in hung(Forgotten):  # what they made since the backup is not known
         annex.forget(connection, stream_id)
