@@ -1,18 +1,18 @@
 """Update a stream: its configuration, its columns, its number of segments (semantics 5.2)."""
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.completeness import take_back
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
 from weir.controller.streams import dropped_columns, next_schema, schema_of
-from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.model.column_changes import NOTHING, ColumnChanges, followed
@@ -88,7 +88,8 @@ def update_stream(
         if choosing and configuration.retention_policy != stream.configuration.retention_policy:
             deletes = choosing(connection, stream, configuration)
         with deletes as said:
-            _store(connection, stream.stream_id, configuration)
+            settings = json.dumps(asdict(configuration))
+            sql.store(connection, settings=settings, stream_id=stream.stream_id)
         back = take_back(connection, stream, complete_until) if complete_until else []
         if again:
             _begin_event_time(connection, stream)
@@ -126,15 +127,6 @@ def _change_columns(
     return (
         {"columns": shown, "added": shown[kept:]},
         {field["name"]: field["type"] for field in schema or []},
-    )
-
-
-def _store(connection: Connection, stream_id: int, configuration: Configuration) -> None:
-    connection.execute(
-        text(
-            f"UPDATE stream SET {columns.assignments(Configuration)} WHERE stream_id = :s"  # noqa: S608 - constants
-        ),
-        {**columns.parameters(configuration), "s": stream_id},
     )
 
 
