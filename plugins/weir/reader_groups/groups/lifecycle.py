@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, lock_streams
@@ -126,17 +126,10 @@ def create_in(
 def _enter(
     connection: Connection, name: str, starts: Cuts, ends: Cuts, configuration: GroupConfiguration
 ) -> None:
-    made = connection.execute(
-        text(
-            f"""INSERT INTO reader_group (name, {columns.names(GroupConfiguration)})
-            VALUES (:name, {columns.values(GroupConfiguration)})
-            ON CONFLICT (name) DO NOTHING RETURNING group_id"""  # noqa: S608 - constants
-        ),
-        {"name": name, **columns.parameters(configuration)},
-    ).one_or_none()
-    if made is None:
+    group_id = sql.insert(connection, name=name, **columns.parameters(configuration))
+    if group_id is None:
         raise Conflict("group_exists", f"reader group {name} already exists; choose another name.")
-    enter_streams(connection, made.group_id, configuration.subscriber, starts, ends)
+    enter_streams(connection, group_id, configuration.subscriber, starts, ends)
 
 
 def enter_streams(
