@@ -3,6 +3,10 @@
 Exactly once: the rows that a batch appends to Weir streams, the rows that it writes to tables of
 Weir's database, and the positions are one Postgres transaction. Parquet is written to a folder per
 attempt, and the commit records which attempt counts.
+
+A lease is renewed only while the reader says that it gets on, counted in turns of the thread and
+not by the clock, so that a machine that slept is not overdue. Who gives up lets the lease expire:
+others take over by the one rule that there is.
 """
 
 import contextlib

@@ -1,5 +1,8 @@
 """Load `module:function` that users name: only from the packages that the installation configured,
 and only from one place. The mark of a function that returns declarations.
+
+In a terminal the person's folder comes first. A module that is in two places is refused: both were
+put there on purpose, and a group's declared consumers mean one of them.
 """
 
 import ast

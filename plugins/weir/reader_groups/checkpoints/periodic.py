@@ -1,4 +1,8 @@
-"""Checkpoint all groups periodically, many groups in one transaction."""
+"""Checkpoint all groups periodically, many groups in one transaction.
+
+It waits for no lock: what another session has locked is checkpointed by itself afterwards. If the
+transaction fails, so is each of its groups.
+"""
 
 from collections.abc import Sequence
 from functools import partial

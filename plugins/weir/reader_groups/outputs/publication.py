@@ -2,6 +2,8 @@
 
 A function of the table's owner may follow, in the same transaction. Everything runs with the rights
 of the role `weir_publisher`, which has none but those that people granted to it.
+An upsert is in order only if the events of a key are, that is, if they have one routing key or the
+row says itself which is newer. MERGE does not exclude concurrent inserts of one key.
 """
 
 from collections.abc import Sequence
