@@ -134,7 +134,7 @@ def define_store(
     *,
     time_out: int | None = None,
     request_id: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Define a store over a stream. From this transaction on it is a subscriber of the stream,
     from the head on. An identical store that exists already is left as it is.
 
@@ -215,7 +215,7 @@ def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str
 def update_store(
     database: Database,
     name: str,
-    changes: dict[str, Any],
+    changes: dict[str, object],
     redefined: Mapping[str, object],
     *,
     time_out: int | None = None,

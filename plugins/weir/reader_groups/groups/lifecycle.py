@@ -76,7 +76,7 @@ def create_reader_group(
         },
     )
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
@@ -99,7 +99,7 @@ def create_in(
     configuration: GroupConfiguration,
     allow_loss: bool = False,
     missing: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Create a group that reads a span of streams that are locked, of which nothing is truncated.
 
     Returns (without `reads`) and raises as `create_reader_group`."""
@@ -175,7 +175,7 @@ def fork_reader_group(
          "allow_truncated": allow_truncated},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked, group = lock_group_and_streams(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -213,7 +213,7 @@ def delete_reader_group(
     """
     request = Request(request_id, "delete_reader_group", name, {})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         # A deleted group has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before

@@ -63,7 +63,7 @@ def update_reader_group(
          "pins": pins and sorted(map(str, pins))},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         named = list(dict.fromkeys(streams or ()))
         locked, group = lock_group_and_streams(connection, name, named)
         if (before := request.result(connection)) is not None:
