@@ -10,7 +10,7 @@ process does not keep the others from theirs.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
@@ -272,10 +272,7 @@ def _again(
     sql.again(
         connection, store_id=store.store_id, version=build.version, builder=builder, lease=lease
     )
-    return Build(
-        store, build.version, build.attempt + 1, build.kind, build.base, build.from_cut, build.cut,
-        build.clock, build.code,
-    )  # fmt: skip
+    return replace(build, attempt=build.attempt + 1)
 
 
 def _abandon(connection: Connection, store: AdjunctStore, version: int) -> None:

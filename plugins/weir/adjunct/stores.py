@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
@@ -134,7 +134,7 @@ def define_store(
     *,
     time_out: int | None = None,
     request_id: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Define a store over a stream. From this transaction on it is a subscriber of the stream,
     from the head on. An identical store that exists already is left as it is.
 
@@ -166,28 +166,17 @@ def define_store(
         starts, _, missing = find_span(connection, [locked], "head", allow_truncated=False)
         group = GroupConfiguration(time_out=time_out)
         made = create_in(connection, name, [locked], starts, {}, group, missing=missing)
-        connection.execute(
-            _INSERT,
-            {"name": name, "s": locked.stream_id}
-            | columns.parameters(configuration)
-            | columns.parameters(definition),
+        sql.insert(
+            connection,
+            name=name,
+            stream_id=locked.stream_id,
+            **columns.parameters(configuration),
+            **columns.parameters(definition),
         )
         more = {one: made[one] for one in ("deletes", "missing")}
         return request.done(connection, {**done, **more})
 
     return database.transaction(work)
-
-
-_INSERT = text(
-    f"""WITH made AS (
-        INSERT INTO adjunct_store (name, stream_id, group_id, {columns.names(AdjunctConfiguration)})
-        SELECT :name, :s, g.group_id, {columns.values(AdjunctConfiguration)}
-        FROM reader_group g WHERE g.name = :name
-        RETURNING store_id
-    )
-    INSERT INTO adjunct_definition (store_id, definition, {columns.names(AdjunctDefinition)})
-    SELECT store_id, 1, {columns.values(AdjunctDefinition)} FROM made"""  # noqa: S608 - constants
-)
 
 
 def bound_to_another(store: AdjunctStore, stream: StreamName) -> Conflict:
@@ -226,7 +215,7 @@ def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str
 def update_store(
     database: Database,
     name: str,
-    changes: dict[str, Any],
+    changes: dict[str, object],
     redefined: Mapping[str, object],
     *,
     time_out: int | None = None,
@@ -260,14 +249,15 @@ def update_store(
         group.check()
         again = bool(redefined and store.outdated) or definition != store.definition
         number = store.definition_number + again
-        connection.execute(
-            _UPDATE,
-            {
-                "a": store.store_id, "g": store.group_id, "number": number,
-                "time_out": group.time_out, **columns.parameters(configuration),
-                **columns.parameters(definition),
-            },
-        )  # fmt: skip
+        sql.update(
+            connection,
+            store_id=store.store_id,
+            group_id=store.group_id,
+            number=number,
+            time_out=group.time_out,
+            **columns.parameters(configuration),
+            **columns.parameters(definition),
+        )
         result: dict[str, object] = {"adjunct_store": name, "definition": number}
         rekeyed = (definition.key, definition.key_type) != (
             store.definition.key, store.definition.key_type,
@@ -277,21 +267,6 @@ def update_store(
         return request.done(connection, result)
 
     return database.transaction(work)
-
-
-_UPDATE = text(
-    f"""WITH redefined AS (
-        INSERT INTO adjunct_definition (store_id, definition, {columns.names(AdjunctDefinition)})
-        VALUES (:a, :number, {columns.values(AdjunctDefinition)})
-        ON CONFLICT (store_id, definition) DO NOTHING
-    ), timed AS (
-        UPDATE reader_group SET time_out = :time_out, generation = generation + 1
-        WHERE group_id = :g AND time_out IS DISTINCT FROM :time_out
-    )
-    UPDATE adjunct_store SET definition = :number, generation = generation + 1,
-        {columns.assignments(AdjunctConfiguration)}
-    WHERE store_id = :a"""  # noqa: S608 - constants
-)
 
 
 def events_since(connection: Connection, stream: LockedStream) -> str | None:
