@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-import weir
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from tests.warehouse.object_store import ObjectStore, object_store
@@ -14,6 +13,7 @@ from weir.controller.streams import create_stream
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 
@@ -44,8 +44,8 @@ def requests(setting: Setting, segments: int) -> Figure:
                 warehouse="s3a://lake/weir",
             )  # fmt: skip
             with Database.of(there) as database:
-                return _asked(store, database, rows, segments, lambda batch: weir.append(
-                    "s/s", rows, writer_id="me", batch_id=str(batch), settings=there
+                return _asked(store, database, rows, segments, lambda batch: shared(there).append(
+                    "s/s", rows, writer_id="me", batch_id=str(batch)
                 ))  # fmt: skip
 
     return Figure(

@@ -12,9 +12,10 @@ from sqlalchemy import text
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from tests.watching import count_statements
-from weir.annex.declarations.apply import Checks, apply
+from weir.annex.declarations.apply import apply
 from weir.annex.declarations.declared import Declared
 from weir.annex.declarations.reading import read_text
+from weir.operations.asked import Allowed
 from weir.reader_groups.outputs.publication import Publication
 
 COLUMNS = ["k", "v", "label"]
@@ -86,13 +87,6 @@ def declared(setting: Setting) -> Figure:
     """Return the figure of applying a file of 500 streams in which nothing differs, beside one of
     10, in statements."""
     many, few = 500, 10
-    checks = Checks(
-        lambda columns, key: None,
-        lambda *event_time: None,
-        lambda *definition: None,
-        lambda *consumer: None,
-        lambda allow_named: lambda *change: [],
-    )
 
     def file(count: int) -> Declared:
         streams = {f"people/s{i}": {"routing_key": "k"} for i in range(count)}
@@ -101,7 +95,8 @@ def declared(setting: Setting) -> Figure:
     database = setting.filled("people", "SELECT 1")
 
     def applied(count: int) -> list[object]:
-        return list(apply(database, file(count), checks=checks, request_id="bench",
+        allowed = Allowed(loss=False, truncated=False, named=False)
+        return list(apply(database, setting.settings, file(count), allowed, request_id="bench",
                           say=lambda line: None))  # fmt: skip
 
     assert len(applied(many)) == many

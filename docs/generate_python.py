@@ -19,9 +19,9 @@ from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
 from weir.front_ends import RENAMED
-from weir.history.lineage import Step
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs import methods
+from weir.queries.history.lineage import Step
 from weir.reader_groups.batches.reading import Options
 
 TARGET = Path(__file__).parent / "python.md"
@@ -40,7 +40,7 @@ Whatever is not on this page may change with every version. [recipes.md](recipes
 is `weir.Settings`, and a `Cut` is a stream cut, such as `{"0.0": 12, "5.1": "future"}`.
 """
 ABOUT = {
-    "The module": "The functions share one opened installation per settings.",
+    "The module": "",
     "An opened installation": "",
     "Actions": "The methods of `weir.StreamStore` that forms and the command `weir` have, too.",
     "Spark": "What `weir.spark` has. It needs the extra `spark`.",
@@ -208,7 +208,7 @@ def operators() -> str:
 
 
 def _operator_arguments(action: str) -> list[str]:
-    own = [] if "engine" in FORMS[action].__dataclass_fields__ else ["engine: str = 'auto'"]
+    own = [] if "engine" in FORMS[action].__dataclass_fields__ else ["engine: str = 'spark'"]
     taken = [one for one in _stubbed(action) if one not in ("self", "*")]
     for name, keyword in RENAMED.items():
         taken = [re.sub(f"^{name}:", f"{keyword}:", one) for one in taken]

@@ -4,6 +4,7 @@
 each statement, without running one. A file of `sql/queries` becomes a module of the same path:
 
     -- How readers wait.                          first lines: the module's docstring
+    -- fragments: reader_groups/moves.sql         takes the fragments of another file
 
     -- fragment: expired                          a text for the `{expired}` of statements below
     clock_timestamp() > lease_until
@@ -15,6 +16,9 @@ each statement, without running one. A file of `sql/queries` becomes a module of
     -- type: cut = dict[str, int | str]           a type that the catalogue doesn't know
     SELECT ... WHERE reader_group = :group
 
+After `-- import: from weir.model.segment import Segment` in its first lines, a file can name that
+class for rows with its fields.
+
 Kinds: `one` row, `maybe` one or none, `many` rows, the `count` of rows that were changed, `none`.
 A row of one column is its value. Statements of `pages` give rows that are models of their JSON.
 """
@@ -24,6 +28,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import psycopg
@@ -79,6 +84,7 @@ class Queries:
     about: str
     imports: list[str]
     statements: list[Statement]
+    fragments: dict[str, str]
 
     @property
     def models(self) -> bool:
@@ -91,15 +97,19 @@ def read(path: Path) -> Queries:
     head, *parts = re.split(r"^-- (?=name: |fragment: )", path.read_text(), flags=re.M)
     about = [line.removeprefix("--").strip() for line in head.strip().splitlines()]
     imports = [line.removeprefix("import: ") for line in about if line.startswith("import: ")]
-    found = Queries(path, " ".join(a for a in about if not a.startswith("import: ")), imports, [])
     fragments: dict[str, str] = {}
+    for line in about:
+        if line.startswith("fragments: "):
+            fragments |= read(SOURCES / line.removeprefix("fragments: ")).fragments
+    said = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
+    found = Queries(path, said, imports, [], fragments)
     for part in parts:
         first, _, body = part.partition("\n")
         what, _, called = first.partition(": ")
         for name, text in fragments.items():
             body = body.replace(f"{{{name}}}", text)
         if what == "fragment":
-            fragments[called.strip()] = body.strip().rstrip(";")
+            fragments[called.strip()] = re.sub(r"\A(--.*\n)*", "", body).strip().rstrip(";")
             continue
         if not (match := _NAME.match(called.strip())):
             raise Wrong(f"{path}: {called!r} is not `name -> one|maybe|many|count|none [Class]`")
@@ -186,7 +196,7 @@ def module(queries: Queries, server: Server) -> str:
     """Return the module of a file of statements."""
     source = queries.path.relative_to(REPOSITORY)
     body: list[str] = []
-    classes: dict[str, dict[str, str]] = {}
+    classes = dict(map(_imported, queries.imports))
     for one in queries.statements:
         described = server.describe(one, f"{source}: {one.name}")
         body += _of(one, described, classes, queries.models)
@@ -195,6 +205,15 @@ def module(queries: Queries, server: Server) -> str:
     used += ["from sqlalchemy import Connection, text", *queries.imports]
     about = f"{queries.about} Made by `make queries` from {source}."
     return "\n".join([f'"""{about}"""', "", *used, "", *body])
+
+
+def _imported(line: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a class that is imported, and its fields with their types."""
+    _, module, _, name = line.split()
+    annotations = getattr(getattr(import_module(module), name), "__annotations__", {})
+    return name, {
+        field: getattr(kind, "__name__", str(kind)) for field, kind in annotations.items()
+    }
 
 
 def _of(
@@ -215,7 +234,7 @@ def _of(
             yield f'    """{" ".join(one.row_about) or f"A row of `{one.name}`."}"""\n'
             yield from (f"    {name}: {kind}" for name, kind in columns.items())
             yield "\n"
-        elif classes[row] != columns:
+        elif [*classes[row].items()] != [*columns.items()]:
             raise Wrong(f"{one.name}: its columns are not those of the class {row}")
     returns = {"maybe": f"{row.removesuffix(' | None')} | None", "many": f"list[{row}]"}
     given = "".join(f", {name}: {kind}" for name, kind in described.parameters.items())
@@ -249,8 +268,10 @@ def modules(dsn: str) -> dict[Path, str]:
     server = Server(dsn)
     made: dict[Path, str] = {}
     for path in sorted(SOURCES.rglob("*.sql")):
+        if not (queries := read(path)).statements:
+            continue  # others have its fragments
         target = TARGET / path.relative_to(SOURCES).with_suffix(".py")
-        made[target] = _formatted(module(read(path), server))
+        made[target] = _formatted(module(queries, server))
         for folder in target.relative_to(TARGET).parents:
             made.setdefault(
                 TARGET / folder / "__init__.py",

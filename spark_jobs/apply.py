@@ -11,27 +11,19 @@ until a person approves them (*Required Actions*).
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from weir.annex.declarations.apply import Checks, Planned, apply, compare
-from weir.annex.declarations.declared import Declared, is_declaring
+from weir.annex.declarations.apply import apply, compare
+from weir.annex.declarations.declared import Declared
 from weir.annex.declarations.reading import read_object, read_text
-from weir.consumers.column_users import allowing
-from weir.controller.update import Allowing
+from weir.consumers.user_functions import is_declaring
 from weir.errors import InvalidInput, WeirError
-from weir.model.adjunct_configuration import AdjunctDefinition
-from weir.model.names import (
-    FUNCTION_PATTERN,
-    StreamName,
-)
-from weir.model.schema import Field
-from weir.model.stream_configuration import Configuration
+from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import DATA, Action, Job
 from weir.operations.approval import Loss, check_approved, things
-from weir.operations.consumers import check_consumer
-from weir.operations.expressions import check_time, checked_columns, key_columns
+from weir.operations.asked import Allowed
 from weir.operations.form import (
     argument,
     dry_run_argument,
@@ -86,20 +78,17 @@ class Apply:
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
     """Say what differs from the declarations, and change it."""
     declared = _read(job, arguments)
-
-    checks = _checks(job)
     if job.approved is not None:
         check_approved(job.approved, _loss(job, arguments, declared))
     if arguments.dry_run:
-        found = compare(job.database, declared, checks, arguments.allow_truncated)
+        found = compare(job.database, job.settings, declared, arguments.allow_truncated)
         for one in found:
             job.say(str(one))
     else:
+        allowed = Allowed(arguments.allow_loss, arguments.allow_truncated, arguments.allow_named)
         found = apply(
-            job.database, declared, checks=checks, allow_loss=arguments.allow_loss,
-            allow_truncated=arguments.allow_truncated, allow_named=arguments.allow_named,
-            request_id=job.request_id, say=job.say,
-        )  # fmt: skip
+            job.database, job.settings, declared, allowed, request_id=job.request_id, say=job.say
+        )
     count = sum(map(len, (declared.streams, declared.stores, declared.groups, declared.consumers)))
     job.say(
         f"{len(found)} of {count} declared things {'differ' if arguments.dry_run else 'changed'}"
@@ -115,7 +104,7 @@ def measure(job: Job, arguments: Apply) -> Loss | None:
 
 
 def _loss(job: Job, arguments: Apply, declared: Declared) -> Loss | None:
-    found = compare(job.database, declared, _checks(job), arguments.allow_truncated)
+    found = compare(job.database, job.settings, declared, arguments.allow_truncated)
     if not any(one.loses for one in found):
         return None
     lines = [str(one) for one in found]
@@ -124,37 +113,6 @@ def _loss(job: Job, arguments: Apply, declared: Declared) -> Loss | None:
         stores=declared.stores,
     )  # fmt: skip
     return Loss(lines, {"changes": lines, **of})
-
-
-def _checks(job: Job) -> Checks:
-    """Return the checks of what is declared."""
-
-    def columns(text: str, key: str | None) -> list[Field] | None:
-        if text:
-            return checked_columns(text, key)
-        if key is not None:
-            key_columns(key)
-        return None
-
-    def definition(
-        name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
-    ) -> None:
-        from weir.consumers.store_check import check_definition
-
-        check_definition(job.database, job.settings, name, stream, wanted, planned)
-
-    def consumer(
-        group: str,
-        declared: Mapping[str, Any],
-        streams: Mapping[str, Configuration],
-        made: Collection[str],
-    ) -> None:
-        check_consumer(job.database, job.settings, group, declared, streams, made)
-
-    def asks(allow_named: bool) -> Allowing:
-        return allowing(allow_named, job.settings.function_path)
-
-    return Checks(columns, check_time, definition, consumer, asks)
 
 
 def _declaring(job: Job, name: str) -> Callable[[], Any]:

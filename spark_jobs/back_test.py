@@ -32,7 +32,7 @@ from weir.operations.form import (
 )
 from weir.operations.runner import main
 from weir.operations.setting import settings_of
-from weir.operations.stream_settings import MOST_RATE, created
+from weir.operations.stream_settings import MOST_RATE, SETTINGS
 
 if TYPE_CHECKING:
     from weir.annex.back_test.recorded import Recorded
@@ -70,8 +70,8 @@ class BackTest:
         maximum=MOST_SEGMENTS,
         section="More",
     )
-    max_segments: str = created("max_segments", "More")
-    scale_cooldown: str = created("scale_cooldown", "More")
+    max_segments: str = SETTINGS["max_segments"].created("More")
+    scale_cooldown: str = SETTINGS["scale_cooldown"].created("More")
     read_files: bool = argument(
         "Read the stream's files",
         "Learn from a sample of the files where within the segments the events lie. Off: take them "

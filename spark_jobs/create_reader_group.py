@@ -8,28 +8,17 @@ subscriber: from this moment on, retention keeps events until all subscribers ha
 
 from typing import Any
 
-from weir.model.names import stream_name
 from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.asked import bring
 from weir.operations.group_forms import CreateReaderGroup
 from weir.operations.runner import main
-from weir.reader_groups.groups.lifecycle import create_reader_group
 
 
 def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
     """Create one group."""
-    made = create_reader_group(
-        job.database,
-        arguments.reader_group,
-        [stream_name(stream) for stream in arguments.streams],
-        start=arguments.start,
-        end=arguments.end,
-        allow_loss=arguments.allow_loss,
-        allow_truncated=arguments.allow_truncated,
-        request_id=job.request_id,
-        **arguments.configuration.__dict__,
+    return bring(
+        job, arguments.asked, loss=arguments.allow_loss, truncated=arguments.allow_truncated
     )
-    job.say_all([*made["missing"], *made["reads"], *made["deletes"]])
-    return made
 
 
 def said(arguments: CreateReaderGroup, report: dict[str, Any]) -> str:

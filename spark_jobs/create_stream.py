@@ -10,35 +10,16 @@ what it did before.
 
 from typing import Any
 
-from weir.controller.streams import create_stream
 from weir.errors import counted
-from weir.model.names import stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.expressions import check_time, checked_columns, key_columns
+from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.stream_forms import CreateStream
 
 
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     """Check the columns, the routing key and the event time, then create the stream."""
-    name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
-    if arguments.schema.strip():
-        fields = checked_columns(arguments.schema, wanted.routing_key)
-    else:
-        key_columns(wanted.routing_key)
-        fields = None
-    if wanted.event_time:
-        check_time(name, wanted.event_time, fields)
-    made = create_stream(
-        job.database,
-        name,
-        segments=arguments.segments,
-        fields=fields,
-        request_id=job.request_id,
-        **wanted.__dict__,
-    )
-    job.say_all(made["deletes"])
-    return made
+    return bring(job, arguments.asked)
 
 
 def said(arguments: CreateStream, report: dict[str, Any]) -> str:

@@ -9,27 +9,15 @@ store is a subscriber of its stream. `weir_adjunct` builds its first version wit
 
 from typing import Any
 
-from weir.adjunct.stores import define_store
-from weir.model.amounts import parse_age
-from weir.model.names import stream_name
 from weir.operations.action import STREAMS, Action, Job
+from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.store_forms import DefineAdjunctStore
 
 
 def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
     """Check the definition with the columns of the stream, then define the store."""
-    from weir.consumers.store_check import check_definition
-
-    stream, definition = stream_name(arguments.stream), arguments.definition
-    configuration = arguments.configuration
-    check_definition(job.database, job.settings, arguments.adjunct_store, stream, definition)
-    made = define_store(
-        job.database, arguments.adjunct_store, stream, configuration, definition,
-        time_out=parse_age(arguments.time_out), request_id=job.request_id,
-    )  # fmt: skip
-    job.say_all([*made["missing"], *made["deletes"]])
-    return made
+    return bring(job, arguments.asked)
 
 
 def said(arguments: DefineAdjunctStore, _report: dict[str, Any]) -> str:

@@ -41,7 +41,7 @@ class ForkReaderGroup:
         "", maxLength=LONGEST_CUT,
         examples=["position", "checkpoint NAME", *STARTING_POINTS],
     )  # fmt: skip
-    subscriber: bool = SETTINGS["subscriber"].created("Retention")
+    subscriber: bool = SETTINGS["subscriber"].created()
     allow_loss: bool = loss_argument()
     allow_truncated: bool = truncated_argument()
 

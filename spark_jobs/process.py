@@ -13,7 +13,7 @@ from weir.consumers.outputs import Output
 from weir.errors import counted
 from weir.model.amounts import parse_size
 from weir.operations.action import DATA, Action, Job
-from weir.operations.consumers import Process, check_consumer, with_declared
+from weir.operations.consumers import AskedConsumer, Process, with_declared
 from weir.operations.runner import main
 from weir.reader_groups.groups.lifecycle import end_of_group
 
@@ -28,7 +28,7 @@ def check(job: Job, _arguments: Process) -> None:
         if name:
             find_function(name, settings.function_packages, settings.function_path)
     given = {"function": arguments.function, "outputs": arguments.outputs}
-    check_consumer(job.database, settings, arguments.reader_group, given, {}, ())
+    AskedConsumer(arguments.reader_group, given, {}, ()).check(job.database, settings)
 
 
 def run(job: Job, _arguments: Process) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Split or merge segments of a stream by hand.
 
 **Parameters.** The active segments to replace (see `SELECT * FROM weir.segments WHERE active`), and
-the number of equal parts, or the boundaries of the parts. Example: the segment `1.0` and 2 parts
-split it into two equal segments.
+the number of equal parts. Example: the segment `1.0` and 2 parts split it into two equal segments.
 
 **On failure.** One transaction: everything or nothing. Appends that run at the same time lose
 nothing.
@@ -43,13 +42,6 @@ class ScaleStream:
         minimum=1,
         maximum=MOST_SEGMENTS,
     )
-    boundaries: list[float] = argument(
-        "Boundaries",
-        "Instead of equal parts: the keys, between 0 and 1, at which new segments begin.",
-        [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        maxItems=MOST_SEGMENTS - 1, uniqueItems=True,
-        section="More",
-    )  # fmt: skip
     reason: str = argument(
         "Reason", "Why you scale; the view weir.epoch_transition shows it.", "",
         maxLength=500,
@@ -63,7 +55,6 @@ def run(job: Job, arguments: ScaleStream) -> dict[str, Any]:
         job.database,
         stream_name(arguments.stream),
         seal=arguments.segments,
-        boundaries=arguments.boundaries,
         parts=arguments.parts,
         reason=arguments.reason,
         request_id=job.request_id,

@@ -12,31 +12,22 @@ somebody else has changed the group in the meantime.
 
 from typing import Any
 
-from weir.errors import InvalidInput
 from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.asked import bring
 from weir.operations.group_forms import UpdateReaderGroup
 from weir.operations.runner import main
-from weir.reader_groups.groups.update import update_reader_group
 
 
 def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     """Update one group."""
-    changes = arguments.changes
-    if not changes:
-        raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
-    if arguments.generation >= 0:
-        changes["generation"] = arguments.generation
-    done = update_reader_group(
-        job.database, arguments.reader_group, **changes, allow_loss=arguments.allow_loss,
-        allow_truncated=arguments.allow_truncated, request_id=job.request_id,
-    )  # fmt: skip
-    job.say_all([*done["missing"], *done["reads"], *done["deletes"]])
-    return done
+    return bring(
+        job, arguments.asked, loss=arguments.allow_loss, truncated=arguments.allow_truncated
+    )
 
 
 def said(arguments: UpdateReaderGroup, _report: dict[str, Any]) -> str:
     """Say what was changed."""
-    return f"reader group {arguments.reader_group} is changed: {', '.join(arguments.changes)}"
+    return f"reader group {arguments.reader_group} is changed: {', '.join(arguments.asked.changed)}"
 
 
 ACTION = Action(__file__, UpdateReaderGroup, run, said, READER_GROUPS, rehearsed=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-from weir.airflow import ApplyOperator, NothingUnreadSensor
+from weir.airflow import ApplyOperator, GroupSensor
 
 with DAG(
     "example_fan_out",
@@ -48,7 +48,7 @@ with DAG(
         columns = {"visitor": events["visitor"], "page": pages, "run": events["run"]}
         return pa.table(columns | {"reader": pa.repeat(reader, len(events))})
 
-    read = NothingUnreadSensor(task_id="wait", reader_group="example_visits")
+    read = GroupSensor(task_id="wait", reader_group="example_visits", unread_at_most=0)
 
     @task
     def export():
@@ -58,7 +58,8 @@ with DAG(
         import weir
         from weir.settings import load
 
-        visits = weir.read("example/visits", columns=["visitor", "page", "run", "reader"])
+        with weir.open() as store:
+            visits = store.read("example/visits", columns=["visitor", "page", "run", "reader"])
         folder = Path(load().output_roots[0]) / "example_visits"
         folder.mkdir(parents=True, exist_ok=True)
         pyarrow.csv.write_csv(visits, folder / "visits.csv")

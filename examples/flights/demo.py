@@ -48,10 +48,8 @@ class Told:
 class Story:
     """The story, chapter by chapter. Airflow and Postgres are running, with the demo's settings."""
 
-    def __init__(
-        self, installation: Installation, *, every: int = 1, runs: Runs | None = None
-    ) -> None:
-        """`every`: take only every n-th flight. `runs`: runs that need no Airflow."""
+    def __init__(self, installation: Installation, *, every: int = 1) -> None:
+        """`every`: take only every n-th flight."""
         settings = load(dict(os.environ) | installation.environment())
         self.warehouse = Path(settings.warehouse)
         self.output = Path(settings.output_roots[0])
@@ -66,7 +64,7 @@ class Story:
         self.jobs_login = Database(login, patience=30.0, connect_patience=30.0)
         self.settings = replace(settings, database=login)
         self.replay = Replay(self.jobs_login, self.settings, self.input.hours)
-        self.runs = runs or Runs(installation.airflow.api(), self.database, _say)
+        self.runs = Runs(installation.airflow.api(), self.database, _say)
         self.checks: list[Check] = []
 
     def tell(self) -> Told:

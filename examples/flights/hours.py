@@ -8,7 +8,7 @@ back, as if they had passed. All else is as it always is.
 import pyarrow as pa
 from sqlalchemy import Connection, text
 
-from weir import append
+import weir
 from weir.database.connection import Database
 from weir.settings import Settings
 
@@ -42,15 +42,13 @@ class Replay:
     def until(self, hour: int) -> str:
         """Append the flights of the hours up to `hour`; return in words what was appended."""
         events = commits = 0
-        for number in range(self._next, min(hour, len(self._hours))):
-            self.pass_time(SECONDS)
-            flights = self._hours[number]
-            if flights.num_rows:
-                append(
-                    HOURS, flights, writer_id="demo", batch_id=f"hour {number}",
-                    settings=self._settings,
-                )  # fmt: skip
-                events, commits = events + flights.num_rows, commits + 1
+        with weir.open(settings=self._settings) as store:
+            for number in range(self._next, min(hour, len(self._hours))):
+                self.pass_time(SECONDS)
+                flights = self._hours[number]
+                if flights.num_rows:
+                    store.append(HOURS, flights, writer_id="demo", batch_id=f"hour {number}")
+                    events, commits = events + flights.num_rows, commits + 1
         self._next = hour
         return f"{events:,} flights in {commits} hours with flights"
 

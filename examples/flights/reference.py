@@ -32,7 +32,8 @@ def write_tables(data: Path, root: Path) -> dict[str, str]:
 def append(path: Path, stream: str, settings: Settings) -> str:
     """Append a table to its stream, as any program does; return in words what was appended."""
     table = csv.read_csv(path, convert_options=csv.ConvertOptions(null_values=["NA"]))
-    done = weir.append(stream, table, writer_id="demo", batch_id=path.name, settings=settings)
+    with weir.open(settings=settings) as store:
+        done = store.append(stream, table, writer_id="demo", batch_id=path.name)
     return f"{done.events:,} events"
 
 

@@ -9,16 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weir.annex.declarations.declared import declares as declares
+    from weir.consumers.user_functions import declares as declares
     from weir.errors import TruncatedWarning as TruncatedWarning
-    from weir.programs.functions import append as append
-    from weir.programs.functions import checkpoint as checkpoint
-    from weir.programs.functions import count as count
-    from weir.programs.functions import create_reader_group as create_reader_group
-    from weir.programs.functions import create_stream as create_stream
-    from weir.programs.functions import lineage as lineage
-    from weir.programs.functions import read as read
-    from weir.programs.functions import tail as tail
     from weir.programs.opening import open as open
     from weir.programs.store import StreamStore as StreamStore
     from weir.settings import Settings as Settings
@@ -28,16 +20,8 @@ _OFFERED = {
     "Settings": "weir.settings",
     "StreamStore": "weir.programs.store",
     "TruncatedWarning": "weir.errors",
-    "append": "weir.programs.functions",
-    "checkpoint": "weir.programs.functions",
-    "count": "weir.programs.functions",
-    "create_reader_group": "weir.programs.functions",
-    "create_stream": "weir.programs.functions",
-    "declares": "weir.annex.declarations.declared",
-    "lineage": "weir.programs.functions",
+    "declares": "weir.consumers.user_functions",
     "open": "weir.programs.opening",
-    "read": "weir.programs.functions",
-    "tail": "weir.programs.functions",
 }
 __version__ = "0.1.0"
 __all__ = sorted([*_OFFERED, "__version__"])

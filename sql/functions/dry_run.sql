@@ -261,11 +261,10 @@ COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would d
 CREATE OR REPLACE FUNCTION weir_internal.retention_due() RETURNS TABLE (stream_id bigint, stream text, due_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
-    SELECT s.stream_id, s.stream_name, greatest(q.due_at, w.at)
+    SELECT s.stream_id, s.stream_name, q.due_at
     FROM (SELECT u.stream_id, min(u.due_at) AS due_at FROM weir_internal.retention_queue u
           WHERE u.due_at <= clock_timestamp() GROUP BY u.stream_id) q
     JOIN weir_internal.stream s USING (stream_id)
-    CROSS JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
-    WHERE s.state = 'active' AND coalesce(w.at <= clock_timestamp(), true)
+    WHERE s.state = 'active'
 $$;
 COMMENT ON FUNCTION weir_internal.retention_due() IS 'The streams about which a run of retention would decide now, and since when it is due.';

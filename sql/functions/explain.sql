@@ -100,9 +100,7 @@ AS $$
                    WHEN EXISTS (
                        SELECT FROM next_head n WHERE weir_internal.has_passed(n.keys, n.owners, n.offsets,
                            p.key_low, p.segment_id, p.start + 1))
-                   THEN 'the ' || coalesce('first run of retention after '
-                            || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
-                            'next run of retention') || ' truncates it'
+                   THEN 'the next run of retention truncates it'
                         || coalesce(', because it exceeds a maximum, although ' || k.why, '')
                    ELSE coalesce(k.why, 'it is within the limits')
                END AS why
@@ -111,8 +109,6 @@ AS $$
             SELECT string_agg(k.why, '; ' ORDER BY k.why) AS why FROM keeper k
             WHERE NOT weir_internal.has_passed(k.keys, k.owners, k.offsets, p.key_low, p.segment_id,
                                       p.start + 1)) k
-        LEFT JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
-            ON w.at > clock_timestamp()
     ), by_segment AS MATERIALIZED (
         SELECT h.segment_id, h.segment, array_agg(r.start ORDER BY r.start) AS starts,
                array_agg(r.why ORDER BY r.start) AS whys

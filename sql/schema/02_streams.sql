@@ -33,7 +33,6 @@ CREATE TABLE weir_internal.stream (
     retain_min_bytes bigint CHECK (retain_min_bytes > 0),
     retain_max_bytes bigint,
     cuts_every bigint CHECK (cuts_every > 0),
-    retention_every bigint CHECK (retention_every > 0),
     publish text NOT NULL DEFAULT 'none' CHECK (publish IN ('none', 'iceberg')),
     refuse_erased boolean NOT NULL DEFAULT false,
     -- What changes as the stream lives.
@@ -102,7 +101,6 @@ COMMENT ON COLUMN weir_internal.stream.retain_max_age IS 'Seconds; retention tru
 COMMENT ON COLUMN weir_internal.stream.retain_min_bytes IS 'Retention keeps so many of the newest bytes, even if all subscribers have released them. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.retain_max_bytes IS 'Retention truncates what exceeds so many bytes, even if a subscriber has not released it. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.cuts_every IS 'Least seconds between two cuts of the retention set; null: every run records one.';
-COMMENT ON COLUMN weir_internal.stream.retention_every IS 'Least seconds between two decisions of retention; null: every run decides.';
 COMMENT ON COLUMN weir_internal.stream.publish IS 'As what weir_upkeep publishes it: iceberg, a table of that format; or none.';
 COMMENT ON COLUMN weir_internal.stream.refuse_erased IS 'Whether an append with a routing key that was erased from it is refused.';
 COMMENT ON COLUMN weir_internal.stream.current_epoch IS 'The active epoch; the last one of a sealed stream.';

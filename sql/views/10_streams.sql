@@ -137,9 +137,7 @@ COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
 CREATE OR REPLACE VIEW weir.retention_status AS
 SELECT s.stream_name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.timed_out,
        s.retained_at AS checked_at,
-       (SELECT greatest(min(u.due_at), s.retained_at + s.retention_every * interval '1 second')
-        FROM weir_internal.retention_queue u WHERE u.stream_id = s.stream_id HAVING min(u.due_at) IS NOT NULL)
-           AS due_at
+       (SELECT min(u.due_at) FROM weir_internal.retention_queue u WHERE u.stream_id = s.stream_id) AS due_at
 FROM weir_internal.stream s
 LEFT JOIN LATERAL (
     SELECT r.rule, r.reason, r.decided_at, r.held_by, r.timed_out

@@ -11,8 +11,7 @@ CREATE OR REPLACE VIEW weir.stream_configuration AS
 SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
        s.scale_factor, s.retention, s.retain_min_age * interval '1 second' AS retain_min_age,
        s.retain_max_age * interval '1 second' AS retain_max_age, s.retain_min_bytes, s.retain_max_bytes,
-       s.cuts_every * interval '1 second' AS cuts_every,
-       s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,
+       s.cuts_every * interval '1 second' AS cuts_every, s.on_missing_key, s.on_bad_rows,
        s.tags, s.schema_version, c.fields AS schema, s.event_time, s.max_segments,
        s.scale_cooldown * interval '1 second' AS scale_cooldown, s.on_new_column, s.owner, s.publish,
        s.refuse_erased, s.event_time_ahead * interval '1 second' AS event_time_ahead,
@@ -30,7 +29,6 @@ COMMENT ON COLUMN weir.stream_configuration.event_time_back IS 'How far before w
 COMMENT ON COLUMN weir.stream_configuration.retain_min_age IS 'Retention keeps younger events, even if all subscribers have released them; null: no such limit.';
 COMMENT ON COLUMN weir.stream_configuration.retain_max_age IS 'Retention truncates older events, even if a subscriber has not released them; null: no such limit.';
 COMMENT ON COLUMN weir.stream_configuration.cuts_every IS 'The least time between two cuts of the retention set; null: every run of weir_stream_cuts records one.';
-COMMENT ON COLUMN weir.stream_configuration.retention_every IS 'The least time between two decisions of retention; null: every run of weir_retention decides.';
 COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns, in Spark''s JSON form of the struct type; null before the first append.';
 
 CREATE OR REPLACE VIEW weir.stream_state AS

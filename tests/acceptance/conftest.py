@@ -1,9 +1,11 @@
 """One real Airflow for all acceptance tests."""
 
+import os
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from flights import demo
 from weir.local.installation import Installation
 from weir.local.throw_away import reaped
+from weir.settings import Settings, load
 
 REPOSITORY = Path(__file__).parents[2]
 EVERY = 40  # of the flights: 8,420 of them
@@ -98,3 +101,10 @@ def environment(installation: Installation) -> Iterator[None]:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value.replace("{state}", str(installation.state)))
         yield
+
+
+@pytest.fixture
+def settings(installation: Installation) -> Settings:
+    """Return the settings of that installation, with the login of jobs."""
+    found = load(dict(os.environ) | installation.environment())
+    return replace(found, database=installation.postgres.dsn("weir", "weir_app"))

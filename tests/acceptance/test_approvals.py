@@ -7,13 +7,11 @@ from urllib.parse import quote, unquote
 import pytest
 
 import weir
-from tests.acceptance.test_operators import settings
 from tests.raises import raises
 from weir.local.installation import Installation
 from weir.settings import Settings
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
-__all__ = ["settings"]
 STREAM = "approve/numbers"
 TASK = "/taskInstances/truncate_stream"
 # The process that asked ends when the one that was approved has begun, as on a busy machine.

@@ -9,7 +9,6 @@ from urllib.parse import quote
 import pytest
 
 import weir
-from tests.acceptance.test_operators import settings
 from tests.world.streams import rows
 from weir.airflow import operator_name
 from weir.local.airflow_api import AirflowApi
@@ -19,7 +18,6 @@ from weir.programs.store import StreamStore
 from weir.settings import Settings
 
 pytestmark = [pytest.mark.timeout(2400), pytest.mark.release]
-__all__ = ["settings"]
 WORK = """
 from datetime import UTC, datetime, timedelta
 
@@ -65,14 +63,14 @@ with DAG("every_work", schedule=None, deadline=late):
             task_id="query", stream=NUMBERS,
             query="SELECT 7L AS n, TIMESTAMP'2026-01-01 04:30:00Z' AS at",
         ),
-        w.StreamCompleteSensor(task_id="complete", stream=NUMBERS, until="2026-01-01T04:00:00Z"),
-        w.UnreadEventsSensor(task_id="unread", reader_group="never", at_least=6),
-        w.NewEventsSensor(task_id="new", stream="every/idle"),
+        w.StreamSensor(task_id="complete", stream=NUMBERS, complete_until="2026-01-01T04:00:00Z"),
+        w.GroupSensor(task_id="unread", reader_group="never", unread_at_least=6),
+        w.StreamSensor(task_id="new", stream="every/idle"),
         w.DefineAdjunctStoreOperator(
             task_id="define_adjunct_store", adjunct_store="every/newest", stream=NUMBERS
         ),
         w.AdjunctOperator(task_id="adjunct", adjunct_stores=["every/newest"]),
-        w.StoreFreshSensor(task_id="fresh", adjunct_store="every/newest", up_to=TIME),
+        w.StoreSensor(task_id="fresh", adjunct_store="every/newest", up_to=TIME),
         w.UpdateAdjunctStoreOperator(
             task_id="update_adjunct_store", adjunct_store="every/newest", time_out="3 d"
         ),
@@ -85,8 +83,8 @@ with DAG("every_work", schedule=None, deadline=late):
             task_id="put_back", reader_group=ALL, function="shop:totals",
             outputs=["parquet:every_again"],
         ),
-        w.GroupReadSensor(task_id="read", reader_group=ALL),
-        w.NothingUnreadSensor(task_id="nothing_unread", reader_group=ALL),
+        w.GroupSensor(task_id="read", reader_group=ALL),
+        w.GroupSensor(task_id="nothing_unread", reader_group=ALL, unread_at_most=0),
         w.CheckpointOperator(task_id="checkpoint_reader_group", reader_group=ALL, name="c"),
         w.CheckpointsOperator(task_id="checkpoints"),
         w.CaptureOperator(task_id="stream_cuts"),

@@ -2,10 +2,8 @@
 
 import csv
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from weir.errors import NotFound
 from weir.local.airflow_api import AirflowApi
 from weir.local.installation import Installation
 from weir.local.throw_away import reaped
-from weir.settings import Settings, load
+from weir.settings import Settings
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(900)]
 HOURS = "example_hours_with_late_data"
@@ -41,12 +39,6 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             finally:
                 found.stop()
                 found.postgres.remove()
-
-
-@pytest.fixture(scope="module")
-def settings(installation: Installation) -> Settings:
-    found = load(dict(os.environ) | installation.environment())
-    return replace(found, database=installation.postgres.dsn("weir", "weir_app"))
 
 
 @pytest.fixture

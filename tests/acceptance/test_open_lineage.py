@@ -19,7 +19,7 @@ import pytest
 
 from weir.local.installation import Installation
 from weir.local.throw_away import reaped
-from weir.programs.functions import create_reader_group
+from weir.programs.opening import shared
 from weir.settings import load
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
@@ -135,7 +135,7 @@ def test_each_task_tells_what_it_read_and_wrote_with_the_columns_of_streams(
     assert name == "shop/orders"
     assert things(done, "outputs")[namespace, name] == orders
 
-    create_reader_group("totals", ["shop/orders"])
+    shared().create_reader_group("totals", ["shop/orders"])
     outputs = ["stream:shop/totals", "parquet:totals"]
     done = run("process", reader_group="totals", function="shop:totals", outputs=outputs)
     assert things(done, "inputs") == {(namespace, "shop/orders"): orders}

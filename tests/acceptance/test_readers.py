@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir
 from tests.committed_folders import committed_folders
 from tests.world.streams import rows
 from weir.adjunct.lookup import look_up
@@ -25,6 +24,7 @@ from weir.database.connection import Database
 from weir.local.installation import Installation
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.settings import load
 
@@ -52,9 +52,8 @@ class Shared:
             numbers = range(self.events, self.events + 2_000)
             table = pa.table({"key": [f"key {n % 997}" for n in numbers], "n": list(numbers)})
             self.events += len(numbers)
-            weir.append(
+            shared(self.settings).append(
                 str(stream), table, writer_id="test", batch_id=str(self.events),
-                settings=self.settings,
             )  # fmt: skip
 
     def trigger(self, readers: int, function: str = "slowly:events", **more: Any) -> str:
@@ -185,7 +184,7 @@ def test_two_consumers_and_a_builder_of_their_store_run_at_once(installation: In
 
     def set_price(price: int) -> None:
         table = pa.table({"item": ["it"], "price": [price]})
-        weir.append(store, table, writer_id="test", batch_id=str(price), settings=settings)
+        shared(settings).append(store, table, writer_id="test", batch_id=str(price))
 
     api = installation.airflow.api()
     api.patch("/dags/weir_adjunct", {"is_paused": False})

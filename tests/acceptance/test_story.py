@@ -217,7 +217,7 @@ PROCESS = {"reader_group": "story", "function": "slowly:events", "outputs": [f"s
         ("weir_create_reader_group", {"reader_group": "a'b", "streams": [ORDERS]}),
         ("weir_create_reader_group", {"reader_group": "ab", "streams": ["../x"]}),
         ("weir_scale_stream", {"stream": ORDERS, "segments": ["0.0; DROP TABLE"]}),
-        ("weir_scale_stream", {"stream": ORDERS, "segments": ["0.0"], "boundaries": [2.0]}),
+        ("weir_scale_stream", {"stream": ORDERS, "segments": ["0.0"], "parts": 0}),
         ("weir_checkpoint_reader_group", {"reader_group": "story", "name": "../x'"}),
         ("weir_truncate_stream", {"stream": ORDERS}),
         ("weir_process", PROCESS | {"function": "slowly:events;import os"}),

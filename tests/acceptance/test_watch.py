@@ -24,6 +24,7 @@ from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.local.installation import Installation
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.settings import load
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.timeout(600)
 
 DAGS = """
 from airflow.sdk import DAG, PartitionedAssetTimetable, task
-from weir.airflow import NothingUnreadSensor, ProcessOperator, stream_asset, stream_hours
+from weir.airflow import GroupSensor, ProcessOperator, stream_asset, stream_hours
 
 with DAG("watch_events", schedule=[stream_asset("watch/orders")], catchup=False):
 
@@ -54,7 +55,7 @@ with DAG("watch_hours", schedule=PartitionedAssetTimetable(assets=stream_hours("
     hour()
 
 with DAG("watch_group", schedule=None):
-    NothingUnreadSensor(task_id="wait", reader_group="watch-orders")
+    GroupSensor(task_id="wait", reader_group="watch-orders", unread_at_most=0)
 """
 DAY = datetime(2013, 6, 1, tzinfo=UTC)
 
@@ -84,9 +85,9 @@ class Watched:
         at = [DAY + timedelta(hours=hour) for hour in hours]
         table = pa.table({"key": [str(hour) for hour in hours], "at": at})
         self.batches += 1
-        return weir.append(
+        return shared(self.settings).append(
             str(self.stream), table, writer_id="w", batch_id=str(self.batches),
-            complete_until=complete_until, settings=self.settings,
+            complete_until=complete_until,
         ).transaction_number  # fmt: skip
 
     def returned(self, dag: str, task: str) -> list[Any]:

@@ -67,7 +67,7 @@ class Refused:
 
 
 # One that is refused before a job is submitted, one by a job without a Spark session, and one by a
-# job with a session; tests/spark/test_bad_input.py has all kinds, in this process.
+# job with a session; tests/inputs/test_bad_input.py has all kinds, in this process.
 REFUSED = {
     "argument that no form has": Refused(
         "weir_ingest", {"stream": FLIGHTS, "files": ["flights"], "bogus": 1},

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir
 from tests.raises import raises
 from tests.world.adjunct import Store
 from tests.world.streams import Lane
 from weir.adjunct import lookup
 from weir.adjunct.lookup import key_text, look_up
-from weir.adjunct.versions import AdjunctFile
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.model.key_space import routing_steps
+from weir.programs.opening import shared
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -78,7 +78,7 @@ def test_a_look_up_in_another_warehouse_says_so(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
     rows = pa.table({"key": ["a"]})
-    weir.append("iot/small", rows, writer_id="w", batch_id="b", settings=settings)
+    shared(settings).append("iot/small", rows, writer_id="w", batch_id="b")
     file = publish(store, settings)
     relative = file.relative_to(settings.warehouse)
     copy = tmp_path / "copy"

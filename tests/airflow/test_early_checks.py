@@ -97,7 +97,7 @@ def test_what_cannot_succeed_fails_in_its_first_second(
     ("job", "given"),
     [
         ("seal_stream", {"stream": "shop/orders"}),
-        ("scale_stream", {"stream": "shop/orders", "segments": ["0.0"], "boundaries": [0.5]}),
+        ("scale_stream", {"stream": "shop/orders", "segments": ["0.0"], "parts": 3}),
         ("delete_stream", {"stream": "shop/old", "dry_run": True}),
         ("define_adjunct_store", {"adjunct_store": "shop/new", "stream": "shop/orders"}),
         ("ingest", {"stream": "shop/orders", "files": ["more.csv"]}),

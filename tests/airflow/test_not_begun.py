@@ -17,7 +17,7 @@ from weir.airflow import (
     CheckpointOperator,
     EraseOperator,
     ProcessOperator,
-    StreamCompleteSensor,
+    StreamSensor,
     weir_append,
     weir_process,
 )
@@ -217,6 +217,6 @@ def test_a_job_that_is_submitted_speaks_as_what_has_submitted_it(
 
 def test_a_sensor_speaks_as_a_dag(execute: Execute) -> None:
     with DAG("mine", schedule=None):
-        sensor = StreamCompleteSensor(task_id="s", stream="shop/no", until="2026-06-01")
+        sensor = StreamSensor(task_id="s", stream="shop/no", complete_until="2026-06-01")
     with pytest.raises(AirflowException, match="use CreateStreamOperator"):
         execute(sensor)

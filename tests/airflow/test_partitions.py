@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-import weir
 from tests.airflow.triggerer import Triggerer
 from tests.raises import raises
 from tests.world.streams import rows, unique
@@ -26,6 +25,7 @@ from weir.controller.streams import create_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 DAY = datetime(2013, 6, 1, tzinfo=UTC)
@@ -54,7 +54,7 @@ def stream(database: Database) -> StreamName:
 def append(stream: StreamName, *hours: float, complete_until: datetime | None = None) -> None:
     at = [DAY + timedelta(hours=hour) for hour in hours]
     table = pa.table({"key": [str(hour) for hour in hours], "at": at})
-    weir.append(
+    shared().append(
         str(stream), table, writer_id="w", batch_id=unique("batch"), complete_until=complete_until
     )
 
@@ -142,7 +142,7 @@ def test_hours_of_an_event_time_with_transforms_are_counted_and_read_alike(
     until = DAY + timedelta(hours=5)
     for times, complete in (("03:30", "04:10"), until), (("03:59:59", "noon", "05:00"), None):
         rows = [{"key": at, "day": "2013-06-01", "time": at} for at in times]
-        weir.append(str(name), rows, writer_id="w", batch_id=unique("batch"),
+        shared().append(str(name), rows, writer_id="w", batch_id=unique("batch"),
                     complete_until=complete)  # fmt: skip
         said = announce()[f"weir {name} hours"]
     assert {key: one["late"] for key, one in said.items()} == {hour(3): 1}
@@ -277,7 +277,7 @@ def test_an_hour_and_a_day_that_end_where_1970_begins_are_announced(
     watch(database, "airflow", [("hours", str(stream)), ("days", str(stream))])
     end = datetime(1970, 1, 1, tzinfo=UTC)
     table = pa.table({"key": ["a"], "at": [end - HOUR / 2]})
-    weir.append(str(stream), table, writer_id="w", batch_id="1", complete_until=end)
+    shared().append(str(stream), table, writer_id="w", batch_id="1", complete_until=end)
     said = announce()
     assert list(said[f"weir {stream} hours"]) == ["1969-12-31T23:00:00"]
     assert list(said[f"weir {stream} days"]) == ["1969-12-31"]

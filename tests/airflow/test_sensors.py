@@ -9,17 +9,15 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from tests.airflow.triggerer import Triggerer
 from tests.conftest import TestDatabase
+from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.airflow import waiting
 from weir.airflow.sensors import (
-    GroupReadSensor,
-    NewEventsSensor,
-    NothingUnreadSensor,
-    StoreFreshSensor,
-    StreamCompleteSensor,
-    UnreadEventsSensor,
+    GroupSensor,
+    StoreSensor,
+    StreamSensor,
     WeirSensor,
 )
 from weir.airflow.waiting import ConditionTrigger
@@ -62,14 +60,14 @@ def test_a_group_has_read_up_to_a_place_and_has_nothing_unread(database: Databas
     lane = Lane.made(database, event_time="at")
     group = Group.made(lane)
     name = group.name
-    GroupReadSensor(task_id="a", reader_group=name).execute({})
+    GroupSensor(task_id="a", reader_group=name).execute({})
     lane.append({"0.0": 2, "1.0": 3})
     [[now]] = lane.rows("SELECT clock_time(now_clock())")
     places = ("tail", str(now), f"time {now}", "0.0=2, 1.0=3")
-    waited = [waits(GroupReadSensor(task_id="a", reader_group=name, up_to=p)) for p in places]
-    soon = waits(GroupReadSensor(task_id="a", reader_group=name, up_to="2999-01-01"))
-    nothing = waits(NothingUnreadSensor(task_id="b", reader_group=name))
-    UnreadEventsSensor(task_id="c", reader_group=name, at_least=5).execute({})
+    waited = [waits(GroupSensor(task_id="a", reader_group=name, up_to=p)) for p in places]
+    soon = waits(GroupSensor(task_id="a", reader_group=name, up_to="2999-01-01"))
+    nothing = waits(GroupSensor(task_id="b", reader_group=name, unread_at_most=0))
+    GroupSensor(task_id="c", reader_group=name, unread_at_least=5).execute({})
     assert not any(is_met(database, one) for one in [*waited, nothing])
     group.reader().read_all()
     assert is_met(database, nothing)
@@ -79,11 +77,11 @@ def test_a_group_has_read_up_to_a_place_and_has_nothing_unread(database: Databas
     assert not is_met(database, soon), "more may be committed before then"
     check(
         database,
-        lambda: UnreadEventsSensor(task_id="c", reader_group=name, at_least=2),
+        lambda: GroupSensor(task_id="c", reader_group=name, unread_at_least=2),
         lambda: lane.append({"0.0": 1}),
     )
     group.checkpoint("noon")
-    GroupReadSensor(task_id="a", reader_group=name, up_to="checkpoint noon").execute({})
+    GroupSensor(task_id="a", reader_group=name, up_to="checkpoint noon").execute({})
 
 
 def test_a_stream_is_complete_or_has_new_events(database: Database) -> None:
@@ -92,12 +90,12 @@ def test_a_stream_is_complete_or_has_new_events(database: Database) -> None:
     day = "2013-06-02T00:00:00Z"
     check(
         database,
-        lambda: StreamCompleteSensor(task_id="a", stream=name, until=day),
+        lambda: StreamSensor(task_id="a", stream=name, complete_until=day),
         lambda: state_completeness(database, lane.name, "w", day),
     )
     check(
         database,
-        lambda: NewEventsSensor(task_id="b", stream=name, at_least=3),
+        lambda: StreamSensor(task_id="b", stream=name, new_events="3"),
         lambda: lane.append({"0.0": 3}),
     )
 
@@ -105,10 +103,10 @@ def test_a_stream_is_complete_or_has_new_events(database: Database) -> None:
 @pytest.mark.parametrize(
     ("sensor", "said"),
     [
-        (GroupReadSensor(task_id="a", reader_group="nobody"), "no reader group nobody"),
-        (NothingUnreadSensor(task_id="a", reader_group="nobody"), "no reader group nobody"),
-        (StreamCompleteSensor(task_id="a", stream="no/where", until="2013"), "no stream no/where"),
-        (StoreFreshSensor(task_id="a", adjunct_store="no/where"), "no adjunct store no/where"),
+        (GroupSensor(task_id="a", reader_group="nobody"), "no reader group nobody"),
+        (GroupSensor(task_id="a", reader_group="no", unread_at_most=0), "no reader group no"),
+        (StreamSensor(task_id="a", stream="no/where", complete_until="2013"), "no stream no/where"),
+        (StoreSensor(task_id="a", adjunct_store="no/where"), "no adjunct store no/where"),
     ],
 )
 def test_what_cannot_come_about_fails_at_once(
@@ -116,6 +114,13 @@ def test_what_cannot_come_about_fails_at_once(
 ) -> None:
     with pytest.raises(AirflowFailException, match=said):
         sensor.execute({})
+
+
+def test_a_sensor_waits_for_one_thing() -> None:
+    with raises("arguments_conflict up_to unread_at_most"):
+        GroupSensor(task_id="a", reader_group="totals", up_to="tail", unread_at_most=0)
+    with raises("arguments_conflict new_events complete_until"):
+        StreamSensor(task_id="a", stream="a/b", new_events=1, complete_until="2013")
 
 
 def test_a_thousand_waiting_sensors_are_one_statement_of_a_triggerers_login(

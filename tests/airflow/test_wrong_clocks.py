@@ -8,7 +8,6 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.airflow.test_partitions import announce
 from tests.chance import cases, random_for
 from tests.raises import raises
@@ -19,6 +18,7 @@ from weir.controller.streams import create_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 HOUR, BACK = timedelta(hours=1), timedelta(days=4)
@@ -63,7 +63,7 @@ class World:
 
     def append(self) -> None:
         times = [self.time() for _ in range(self.random.randint(1, 4))]
-        done = weir.append(
+        done = shared().append(
             str(self.stream), pa.table({"key": ["k"] * len(times), "at": times}), writer_id="w",
             batch_id=unique("batch"),
         )  # fmt: skip
@@ -91,7 +91,7 @@ class World:
                 state_completeness(self.database, self.stream, "w", until)
             else:  # the usual habit: its greatest event time, of an event that comes with it
                 table = pa.table({"key": ["k"], "at": [until]})
-                weir.append(
+                shared().append(
                     str(self.stream), table, writer_id="w", batch_id=unique("batch"),
                     complete_until=until,
                 )  # fmt: skip

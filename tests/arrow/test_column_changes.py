@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.columns import World, column, update
@@ -18,6 +17,7 @@ from weir.controller.read_plan import plan
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.kernel.writer import stage_table
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 
@@ -44,7 +44,7 @@ def test_a_column_that_is_dropped_and_added_again_never_shows_what_it_was(
     update(lane, drop=["a", "b"])
     update(lane, add=[column("a", "integer"), column("B", "integer", "9")])
     put(lane, settings, key=["x"], a=[4])
-    found = weir.read(str(lane.name), settings=settings).select(["a", "B"]).to_pylist()
+    found = shared(settings).read(str(lane.name)).select(["a", "B"]).to_pylist()
     assert found == [{"a": None, "B": 9}, {"a": None, "B": 9}, {"a": 4, "B": 9}]
 
 
@@ -59,13 +59,13 @@ def test_an_older_version_of_the_columns_can_be_read(
     put(lane, settings, key=["x"])
     seen = {}
     for version in (1, 2, 3, None):
-        table = weir.read(str(lane.name), schema_version=version, settings=settings)
+        table = shared(settings).read(str(lane.name), schema_version=version)
         seen[version] = table.drop_columns(["_segment", "_offset", "_clock"]).to_pydict()
     assert seen[1] == {"key": ["x"] * 3, "a": [1, 2**40, None]}
     assert seen[2] == {"key": ["x"] * 3, "b": [1, 2**40, None]}
     assert seen[3] == seen[None] == {"key": ["x"] * 3}
     with raises("schema_version_invalid 4"):
-        weir.read(str(lane.name), schema_version=4, settings=settings)
+        shared(settings).read(str(lane.name), schema_version=4)
 
 
 def put(lane: Lane, settings: Settings, **columns: Any) -> Any:
@@ -74,9 +74,7 @@ def put(lane: Lane, settings: Settings, **columns: Any) -> Any:
             values, pa.string() if isinstance(values[0], str) else pa.int32())
         for name, values in columns.items()
     })  # fmt: skip
-    return weir.append(
-        str(lane.name), table, writer_id="w", batch_id=unique("b"), settings=settings
-    )
+    return shared(settings).append(str(lane.name), table, writer_id="w", batch_id=unique("b"))
 
 
 def test_a_value_of_another_type_is_refused_and_never_guessed(
@@ -90,7 +88,7 @@ def test_a_value_of_another_type_is_refused_and_never_guessed(
     put(lane, settings, key=["x"], a=[7])  # what is narrower still fits
     with raises("column_type_differs 'a' double long"):
         put(lane, settings, key=["x"], a=pa.array([1.0]))
-    assert weir.read(str(lane.name), settings=settings)["a"].to_pylist() == [2**40, 7]
+    assert shared(settings).read(str(lane.name))["a"].to_pylist() == [2**40, 7]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def test_a_renamed_key_routes_as_before_and_new_appends_name_it(
     put(lane, settings, key=keys, n=list(range(40)))
     update(lane, rename={"key": "customer"})
     put(lane, settings, customer=keys, n=list(range(40)))
-    found = weir.read(str(lane.name), settings=settings)
+    found = shared(settings).read(str(lane.name))
     places: dict[str, set[int]] = {}
     for key, segment in zip(
         found["customer"].to_pylist(), found["_segment"].to_pylist(), strict=True
@@ -161,7 +159,7 @@ def test_an_append_that_began_before_a_change_is_committed_if_it_fits_or_refused
 ) -> None:
     lane = Lane.made(database, fields=[column("key", "string"), column("a", "integer")])
     table = pa.table({"key": ["x"], "a": pa.array([1], pa.int32())})
-    weir.append(str(lane.name), table, writer_id="w", batch_id="first", settings=settings)
+    shared(settings).append(str(lane.name), table, writer_id="w", batch_id="first")
     began = lane.opened()
     staged = stage_table(settings.warehouse, began, table)
     update(lane, **changes)
@@ -170,7 +168,7 @@ def test_an_append_that_began_before_a_change_is_committed_if_it_fits_or_refused
             commit(database, staged)
         return
     commit(database, staged)
-    assert weir.read(str(lane.name), settings=settings)["b"].to_pylist() == [None, None]
+    assert shared(settings).read(str(lane.name))["b"].to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.streams import Lane, unique
@@ -16,6 +15,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.kernel import event_time as kernel
 from weir.kernel.writer import stage_table
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 JUNE = 1_370_044_800_000_000  # 2013-06-01 00:00 UTC
@@ -33,8 +33,8 @@ def append(lane: Lane, settings: Settings, at: Any, **how: Any) -> Any:
     column = at if isinstance(at, pa.Array) else pa.array(at)
     table = pa.table({"key": [f"k{i}" for i in range(len(column))], "at": column})
     batch = how.pop("batch", str(lane.value("SELECT count(*) FROM transaction")))
-    return weir.append(
-        str(lane.name), table, writer_id=how.pop("writer", "w"), batch_id=batch, settings=settings,
+    return shared(settings).append(
+        str(lane.name), table, writer_id=how.pop("writer", "w"), batch_id=batch,
         **how,
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ def test_the_range_of_event_times_is_recorded_whatever_they_are(
         "SELECT min(min_event_time), max(max_event_time) FROM time_index WHERE stream_id = :s"
     )
     assert (smallest, largest) == (JUNE + low, JUNE + high)
-    assert "_weir_event_time" not in weir.read(str(lane.name), settings=settings).column_names
+    assert "_weir_event_time" not in shared(settings).read(str(lane.name)).column_names
 
 
 def test_an_append_without_any_event_time_has_no_range(lane: Lane, settings: Settings) -> None:
@@ -86,7 +86,7 @@ def test_late_events_are_counted_and_appended(lane: Lane, settings: Settings) ->
     assert total == 3
     assert lane.rows("SELECT late FROM weir.transactions WHERE stream = :n ORDER BY clock",
                      n=str(lane.name)) == [(0,), (1,), (2,)]  # fmt: skip
-    assert weir.read(str(lane.name), settings=settings).num_rows == 7
+    assert shared(settings).read(str(lane.name)).num_rows == 7
     assert late.report()["late"] == 1
     assert late.report()["complete_until"] == "2013-06-01T10:00:00Z"
 
@@ -153,7 +153,7 @@ def test_rows_without_the_event_time_are_refused(
     rows = pa.table({"key": ["a"], "at": ["2013-06-01"], "yes": [True]})
     rows = rows if event_time == "yes" else rows.drop_columns(["yes"])
     with raises(wrong):
-        weir.append(str(lane.name), rows, writer_id="w", batch_id="x", settings=settings)
+        shared(settings).append(str(lane.name), rows, writer_id="w", batch_id="x")
     assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
 
 

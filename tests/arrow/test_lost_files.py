@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.raises import raises
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
@@ -26,6 +25,7 @@ from weir.controller.transactions import begin
 from weir.database.connection import Database
 from weir.kernel.attempt import Staged
 from weir.kernel.writer import stage_table
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, location, read_marker, write_marker
@@ -39,7 +39,7 @@ def lane(database: Database, settings: Settings) -> Lane:
 
 def fill(settings: Settings, batch: str, count: int = 20) -> None:
     rows = pa.table({"key": [f"key {n}" for n in range(count)]})
-    weir.append("iot/small", rows, writer_id="w", batch_id=batch, settings=settings)
+    shared(settings).append("iot/small", rows, writer_id="w", batch_id=batch)
 
 
 def files(lane: Lane, settings: Settings) -> list[Path]:
@@ -51,9 +51,9 @@ def files(lane: Lane, settings: Settings) -> list[Path]:
 
 def readers(settings: Settings) -> list[Callable[[], Any]]:
     return [
-        lambda: weir.read("iot/small", settings=settings),
-        lambda: weir.read("iot/small", order="stream", settings=settings),
-        lambda: weir.tail("iot/small", 100, settings=settings),
+        lambda: shared(settings).read("iot/small"),
+        lambda: shared(settings).read("iot/small", order="stream"),
+        lambda: shared(settings).tail("iot/small", 100),
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_file_that_somebody_deleted_is_told_with_the_cut_past_it(
     files(lane, settings)[-1].unlink()
     seal_stream(lane.database, lane.name, request_id=unique("seal"))
     with raises("file_missing 7 sealed delete_stream"):
-        weir.read("iot/small", settings=settings)
+        shared(settings).read("iot/small")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_file_that_is_swept_between_the_plan_and_the_read_says_so(
 
     monkeypatch.setattr("weir.arrow.read.plan", then_swept)
     with raises("file_swept truncated"):
-        weir.read("iot/small", settings=settings)
+        shared(settings).read("iot/small")
 
 
 def test_a_wrong_warehouse_says_the_sentence_of_an_append_when_it_is_read(
@@ -134,7 +134,7 @@ def test_a_copied_warehouse_takes_no_appends_and_a_move_is_accepted_on_purpose(
         fill(copy, "two")
     with raises("warehouse_elsewhere"):
         sweep(lane.database, copy.warehouse, 0.0)
-    assert weir.read("iot/small", settings=copy).num_rows == 20, "as far as it has the files"
+    assert shared(copy).read("iot/small").num_rows == 20, "as far as it has the files"
     fill(settings, "two", 3)
     for read in readers(copy):
         with raises("warehouse_elsewhere copy"):
@@ -148,7 +148,7 @@ def test_a_copied_warehouse_takes_no_appends_and_a_move_is_accepted_on_purpose(
         fill(copy, "three", 4)
     recover(lane.database, copy.warehouse, unknown_files="keep", request_id=unique("recover"))
     fill(copy, "three", 4)
-    assert weir.read("iot/small", settings=copy).num_rows == 27
+    assert shared(copy).read("iot/small").num_rows == 27
     with raises("warehouse_left_behind"):
         fill(settings, "four")
     # Nor is it when somebody has copied the right one back there.
@@ -278,9 +278,9 @@ def test_a_recovery_says_which_events_are_lost_who_lacks_them_and_what_to_type(
     assert "iot/small" in lost["then"]
     assert report("keep")["lost"] == [lost]
     with raises("file_missing 20"):
-        weir.read("iot/small", settings=settings)
+        shared(settings).read("iot/small")
     lane.truncate(lost["truncate_to"])
-    assert weir.read("iot/small", settings=settings).num_rows == 9
+    assert shared(settings).read("iot/small").num_rows == 9
     assert report()["lost"] == []
 
 
@@ -295,7 +295,7 @@ def test_the_cut_past_lost_files_leaves_everything_else(lane: Lane, settings: Se
     newest.unlink()
     [lost] = recover(lane.database, settings.warehouse, request_id=unique("recover"))["lost"]
     lane.truncate(lost["truncate_to"])
-    rest = weir.read("iot/small", settings=settings).num_rows
+    rest = shared(settings).read("iot/small").num_rows
     assert rest == sum(sizes.values()) - sizes[left] - lost["events"], "only what precedes it"
     assert f"{right}=0" in lost["truncate_to"]
 
@@ -342,9 +342,9 @@ def test_files_that_somebody_deletes_before_the_commit_stop_it(
         fill(settings, "one")
     monkeypatch.undo()
     assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
-    assert weir.read("iot/small", settings=settings).num_rows == 3
+    assert shared(settings).read("iot/small").num_rows == 3
     fill(settings, "one")
-    assert weir.read("iot/small", settings=settings).num_rows == 23
+    assert shared(settings).read("iot/small").num_rows == 23
     assert lane.value("SELECT sum(bytes) FROM data_file WHERE stream_id = :s") == sum(
         file.stat().st_size for file in files(lane, settings)
     )
@@ -371,4 +371,4 @@ def test_a_marker_that_can_not_be_read_ends_in_a_sentence_and_closes_the_append(
             fill(settings, "two")
     marker.write_text(content)
     fill(settings, "two")
-    assert weir.read("iot/small", settings=settings).num_rows == 40
+    assert shared(settings).read("iot/small").num_rows == 40

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.raises import raises
 from tests.world.streams import Lane
 from weir.controller.streams import schema_by_id
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.new_columns import Fitting, combine, fitting
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 ORDERS = [
@@ -95,9 +95,7 @@ def test_what_two_first_appends_wrote_is_combined_only_where_columns_may_be_new(
 
 def append(lane: Lane, settings: Settings, **columns: list[Any]) -> Any:
     batch = str(lane.value("SELECT count(*) FROM transaction"))
-    return weir.append(
-        str(lane.name), pa.table(columns), writer_id="w", batch_id=batch, settings=settings
-    )
+    return shared(settings).append(str(lane.name), pa.table(columns), writer_id="w", batch_id=batch)
 
 
 def setting(lane: Lane) -> Any:

@@ -15,6 +15,7 @@ from weir.controller.transactions import begin
 from weir.database.connection import Database
 from weir.kernel.attempt import Attempt
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
@@ -33,8 +34,8 @@ def test_streams_are_appended_read_and_swept(
 ) -> None:
     for batch in ("1", "2", "2"):
         rows = pa.table({"k": [f"k{n}" for n in range(10)], "n": range(10)})
-        weir.append(NAME, rows, writer_id="me", batch_id=batch, settings=here)
-    found = weir.read(NAME, settings=here)
+        shared(here).append(NAME, rows, writer_id="me", batch_id=batch)
+    found = shared(here).read(NAME)
     assert sorted(found["n"].to_pylist()) == sorted([*range(10)] * 2)
     assert tail_of(database, here, stream_name(NAME), 3).num_rows == 3
     there = {name for name in lake.objects if name.endswith(".parquet")}
@@ -44,7 +45,7 @@ def test_streams_are_appended_read_and_swept(
     truncate_before(database, stream_name(NAME), "tail", dry_run=False, request_id="truncate")
     assert sweep(database, here.warehouse, 0.0)["failed"] == []
     assert lake.objects.keys() == {"weir/_weir_installation"}
-    assert weir.read(NAME, settings=here).num_rows == 0
+    assert shared(here).read(NAME).num_rows == 0
 
 
 @pytest.mark.parametrize("segments", [1, 16])
@@ -56,10 +57,10 @@ def test_each_operation_makes_as_many_requests_as_there_are_files_and_a_few(
         database, stream_name(name), routing_key="k", segments=segments, request_id="make"
     )
     rows = pa.table({"k": [f"k{n}" for n in range(1000)], "n": range(1000)})
-    weir.append(name, rows, writer_id="me", batch_id="1", settings=here)
+    shared(here).append(name, rows, writer_id="me", batch_id="1")
 
     lake.asked.clear()
-    weir.append(name, rows, writer_id="me", batch_id="2", settings=here)
+    shared(here).append(name, rows, writer_id="me", batch_id="2")
     methods = Counter(asked.split()[0] for asked in lake.asked)
     # The marker (twice, as pyarrow asks for its size first), the folder before and after writing.
     assert methods == {"PUT": segments, "GET": 3, "HEAD": 1}
@@ -98,7 +99,7 @@ def test_what_a_killed_append_leaves_is_swept_with_its_unfinished_uploads(
     lake.uploads["u"] = (f"weir/{attempt.folder}part.parquet", {1: b"half"})
     lake.objects["weir/other"] = b""
     rows = pa.table({"k": ["a"], "n": [1]})
-    weir.append(NAME, rows, writer_id="me", batch_id="1", settings=here)
+    shared(here).append(NAME, rows, writer_id="me", batch_id="1")
     assert sweep(database, here.warehouse, 0.0)["failed"] == []
     [written] = (name for name in lake.objects if name.endswith(".parquet"))
     assert "/_weir_attempt=2/" in written
@@ -112,8 +113,8 @@ def test_a_wrong_key_and_a_missing_bucket_are_said_before_anything_is_written(
     rows = pa.table({"k": ["a"]})
     other = replace(here, warehouse="s3://pond/weir")
     with raises("warehouse_not_writable s3://pond/weir 'pond'"):
-        weir.append(NAME, rows, writer_id="me", batch_id="1", settings=other)
+        shared(other).append(NAME, rows, writer_id="me", batch_id="1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "other")
     with raises("warehouse_unreadable s3a://lake/weir 'lake' AWS ACCESS_DENIED"):
-        weir.append(NAME, rows, writer_id="me", batch_id="2", settings=here)
+        shared(here).append(NAME, rows, writer_id="me", batch_id="2")
     assert lake.objects == {}

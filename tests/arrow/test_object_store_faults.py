@@ -10,7 +10,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore
@@ -18,6 +17,7 @@ from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.errors import Unavailable
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
@@ -28,7 +28,8 @@ MARKER = "weir/_weir_installation"
 _APPEND = """
 import pyarrow as pa, sys, weir
 rows = pa.table({"k": [f"k{n}" for n in range(10)], "n": range(10)})
-weir.append("shop/orders", rows, writer_id="me", batch_id=sys.argv[1])
+with weir.open() as store:
+    store.append("shop/orders", rows, writer_id="me", batch_id=sys.argv[1])
 """
 
 
@@ -69,9 +70,9 @@ def test_nothing_is_lost_doubled_or_left_when_every_third_request_fails(
     batches = cases(24, least=2)
     for batch in range(batches):
         until_it_works(
-            weir.append, NAME, rows_of(batch), writer_id="me", batch_id=str(batch), settings=here
+            shared(here).append, NAME, rows_of(batch), writer_id="me", batch_id=str(batch)
         )
-    found = until_it_works(weir.read, NAME, settings=here)
+    found = until_it_works(shared(here).read, NAME)
     assert sorted(found["n"].to_pylist()) == list(range(10 * batches))  # type: ignore[index]
     swept_clean(database, here)
     assert lake.objects.keys() == {MARKER}
@@ -81,18 +82,18 @@ def test_nothing_is_lost_doubled_or_left_when_every_third_request_fails(
 def test_a_store_that_does_not_answer_is_told_in_a_sentence_and_may_be_asked_again(
     database: Database, here: Settings, lake: ObjectStore
 ) -> None:
-    weir.append(NAME, rows_of(0), writer_id="me", batch_id="0", settings=here)
+    shared(here).append(NAME, rows_of(0), writer_id="me", batch_id="0")
     for faulty, code in {
         "GET weir/_weir_installation": "warehouse_unreadable", "GET list": "warehouse_unreadable",
         "PUT": "warehouse_not_writable",
     }.items():  # fmt: skip
         lake.fault = lambda asked, faulty=faulty: "503" if asked.startswith(faulty) else ""  # type: ignore[misc]
         with raises(f"{code} s3a://lake/weir") as error:
-            weir.append(NAME, rows_of(1), writer_id="me", batch_id="1", settings=here)
+            shared(here).append(NAME, rows_of(1), writer_id="me", batch_id="1")
         assert isinstance(error.value, Unavailable)
     lake.fault = lambda asked: "503" if ".parquet" in asked else ""
     with raises("warehouse_unreadable s3a://lake/weir"):
-        weir.read(NAME, settings=here)
+        shared(here).read(NAME)
     truncate_before(database, stream_name(NAME), "tail", dry_run=False, request_id="truncate")
     lake.fault = lambda asked: "503" if asked == "POST delete" else ""
     failed = sweep(database, here.warehouse, 0.0)["failed"]
@@ -109,7 +110,7 @@ def test_an_append_that_is_killed_at_any_request_is_repeated_once_and_leaves_not
         "PYTHONPATH": os.pathsep.join(sys.path), "WEIR_DATABASE": here.database,
         "WEIR_WAREHOUSE": here.warehouse,
     }  # fmt: skip
-    weir.append(NAME, rows_of(0), writer_id="me", batch_id="first", settings=here)
+    shared(here).append(NAME, rows_of(0), writer_id="me", batch_id="first")
     killed = 0
     for moment in range(20):
         left, running = [moment], list[subprocess.Popen[bytes]]()
@@ -129,8 +130,8 @@ def test_an_append_that_is_killed_at_any_request_is_repeated_once_and_leaves_not
         killed += running[0].wait(60) != 0
         lake.fault = lambda _: ""
         for _ in range(2):
-            weir.append(NAME, rows_of(0), writer_id="me", batch_id=str(moment), settings=here)
-        assert weir.read(NAME, settings=here).num_rows == 10 * (moment + 2)
+            shared(here).append(NAME, rows_of(0), writer_id="me", batch_id=str(moment))
+        assert shared(here).read(NAME).num_rows == 10 * (moment + 2)
         if left[0] >= 0:
             break
     assert killed == moment

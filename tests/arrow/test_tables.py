@@ -16,6 +16,7 @@ from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -28,7 +29,7 @@ def lane(database: Database, settings: Settings) -> Lane:
 
 def fill(lane: Lane, settings: Settings, batch: str, count: int = 20) -> None:
     rows = pa.table({"key": [f"key {n}" for n in range(count)]})
-    weir.append(str(lane.name), rows, writer_id="w", batch_id=batch, settings=settings)
+    shared(settings).append(str(lane.name), rows, writer_id="w", batch_id=batch)
 
 
 @contextmanager
@@ -61,10 +62,10 @@ def test_what_is_truncated_while_a_read_is_planned_is_read_or_missed(
 
     start: dict[str, int | str] = dict.fromkeys(tail, 0)
     with after_the_first("segments_between", meanwhile):
-        read = weir.read(str(lane.name), start=start, settings=settings)
+        read = shared(settings).read(str(lane.name), start=start)
     assert read.num_rows == 20, "the events that were there when the read began"
     with raises("events_truncated 10 events"):
-        weir.read(str(lane.name), start=start, settings=settings)
+        shared(settings).read(str(lane.name), start=start)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +115,11 @@ def test_rows_that_can_not_be_appended_are_refused_in_one_sentence(
     lane: Lane, settings: Settings, rows: Any, wrong: str
 ) -> None:
     with raises(wrong):
-        weir.append(str(lane.name), rows, writer_id="w", batch_id="x", settings=settings)
+        shared(settings).append(str(lane.name), rows, writer_id="w", batch_id="x")
     assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
     whole = pa.table({"key": ["a"], "at": pa.array([2_000], pa.timestamp("ns"))})
-    weir.append(str(lane.name), whole, writer_id="w", batch_id="y", settings=settings)
-    assert weir.read(str(lane.name), settings=settings)["at"].cast("int64").to_pylist() == [2]
+    shared(settings).append(str(lane.name), whole, writer_id="w", batch_id="y")
+    assert shared(settings).read(str(lane.name))["at"].cast("int64").to_pylist() == [2]
 
 
 def test_a_column_that_only_spark_can_read_is_named() -> None:
@@ -135,18 +136,18 @@ def test_what_is_read_and_counted_between_two_times_is_the_same_later(
         fill(lane, settings, batch)
         times.append(lane.value("SELECT clock_timestamp()"))
     hour = {"since": times[1].isoformat(), "until": times[2]}
-    read = weir.read(str(lane.name), **hour, settings=settings)
+    read = shared(settings).read(str(lane.name), **hour)
     clocks = lane.value("SELECT array_agg(clock ORDER BY clock) FROM transaction")
     assert set(read["_clock"].to_pylist()) == {clocks[1]}
-    assert read.num_rows == weir.count(str(lane.name), **hour, settings=settings) == 20
+    assert read.num_rows == shared(settings).count(str(lane.name), **hour) == 20
     fill(lane, settings, "four")
     lane.scale("0.0")
-    assert weir.read(str(lane.name), **hour, settings=settings).equals(read)
-    assert weir.count(str(lane.name), since=times[2], settings=settings) == 40
+    assert shared(settings).read(str(lane.name), **hour).equals(read)
+    assert shared(settings).count(str(lane.name), since=times[2]) == 40
     tail: dict[str, int | str] = {**lane.tail()}
     with raises("argument_invalid until"):
-        weir.read(str(lane.name), end=tail, until=times[2], settings=settings)
+        shared(settings).read(str(lane.name), end=tail, until=times[2])
     lane.truncate(", ".join(f"{name}={offset}" for name, offset in tail.items()))
     with pytest.warns(weir.TruncatedWarning) as warned:
-        assert weir.read(str(lane.name), **hour, settings=settings).num_rows == 0
+        assert shared(settings).read(str(lane.name), **hour).num_rows == 0
     assert warned[0].filename == __file__, "the line that asked"

@@ -16,6 +16,7 @@ from tests.world.columns import column, update
 from tests.world.streams import Lane, run
 from tests.world.streams import rows as query
 from weir.database.connection import Database
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
@@ -53,7 +54,7 @@ _RANGES = "SELECT segment_id, key_low, key_high FROM segment"
 
 
 def append(lane: Lane, settings: Settings, rows: Any) -> Any:
-    return weir.append(str(lane.name), rows, settings=settings)
+    return shared(settings).append(str(lane.name), rows)
 
 
 def made(database: Database, key: str, **options: Any) -> Lane:
@@ -73,7 +74,7 @@ def test_a_row_of_which_no_key_can_be_made_is_a_bad_row(
     kept = made(database, "int(zip)", on_missing_key="spread", on_bad_rows="quarantine")
     done = append(kept, settings, rows)
     assert (done.events, done.rejected) == (3, 1), "what has no key is spread"
-    [one] = weir.read(f"{kept.name}.rejected", settings=settings).to_pylist()
+    [one] = shared(settings).read(f"{kept.name}.rejected").to_pylist()
     assert one["row"] == '{"zip":"x","n":1}'
     assert (one["column"], one["text"]) == ("int(zip)", "x")
     assert one["type"].startswith("a routing key, because")
@@ -89,7 +90,7 @@ def test_a_row_of_which_no_event_time_can_be_made_is_untimed(
     assert (done.min_event_time, done.max_event_time, done.untimed) == (moment, moment, 3)
     late = append(lane, settings, [{"key": "a", "at": "29.02.2024 13:00"}])
     assert late.late == 0
-    assert "_weir_event_time" not in weir.read(str(lane.name), settings=settings).column_names
+    assert "_weir_event_time" not in shared(settings).read(str(lane.name)).column_names
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_column_that_is_renamed_stays_in_a_key_and_an_event_time(
     [[key, time]] = lane.rows("SELECT routing_key, event_time FROM stream WHERE stream_id = :s")
     assert (key, time) == ("concat(lower(`the city`), '-', n)", "timestamp_millis(at)")
     append(lane, settings, ROWS.rename_columns(["the city", "n", "at"]))
-    found = weir.read(str(lane.name), settings=settings)
+    found = shared(settings).read(str(lane.name))
     places = zip(found["the city"].to_pylist(), found["_segment"].to_pylist(), strict=True)
     assert len({(city.lower(), segment) for city, segment in places}) == 3
     assert verified(settings) == (0, {})
@@ -143,7 +144,7 @@ def test_what_was_stored_before_there_were_transforms_is_refused_with_what_to_do
         s=lane.stream_id)  # fmt: skip
     with raises("expression_outdated upper(key) || 1 column new stream"):
         append(lane, settings, [{"key": "a"}])
-    assert weir.read(str(lane.name), settings=settings).num_rows == 1
+    assert shared(settings).read(str(lane.name)).num_rows == 1
     assert verified(settings) == (1, {})
     timed = Lane.made(database, event_time="at + interval 1 hour")
     with raises("expression_outdated at + interval 1 hour update_stream event_time"):

@@ -26,6 +26,7 @@ from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
+from weir.programs.opening import shared
 from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.prune import prune
@@ -47,7 +48,7 @@ def now(lane: Lane) -> datetime:
 
 def fill(settings: Settings, batch: str, count: int = 20) -> None:
     rows = pa.table({"key": [f"key {n}" for n in range(count)]})
-    weir.append("iot/small", rows, writer_id="w", batch_id=batch, settings=settings)
+    shared(settings).append("iot/small", rows, writer_id="w", batch_id=batch)
 
 
 def truncate_all(lane: Lane) -> None:
@@ -64,7 +65,8 @@ def test_reads_of_a_time_before_the_head_say_how_many_events_are_missing(
     lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
     fill(settings, "three", 7)
     end = now(lane)
-    asked: list[Callable[..., Any]] = [weir.read, weir.count]
+    store = shared(settings)
+    asked: list[Callable[..., Any]] = [store.read, store.count]
     for span, gone, there in (
         ({"since": start}, 25, 7),
         ({"since": start, "until": middle}, 20, 0),
@@ -73,18 +75,18 @@ def test_reads_of_a_time_before_the_head_say_how_many_events_are_missing(
     ):
         for ask in asked:
             with pytest.warns(weir.TruncatedWarning, match=rf"^{gone} events .* by hand"):
-                found = ask("iot/small", **span, settings=settings)
+                found = ask("iot/small", **span)
             assert (found if isinstance(found, int) else found.num_rows) == there
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert weir.read("iot/small", settings=settings).num_rows == 7
-        assert weir.read("iot/small", since=end, settings=settings).num_rows == 0
-        assert weir.count("iot/small", until=start, settings=settings) == 0
-        assert weir.tail("iot/small", settings=settings).num_rows == 7
+        assert shared(settings).read("iot/small").num_rows == 7
+        assert shared(settings).read("iot/small", since=end).num_rows == 0
+        assert shared(settings).count("iot/small", until=start) == 0
+        assert shared(settings).tail("iot/small").num_rows == 7
     truncate_all(lane)
-    for ask in (weir.read, weir.tail, weir.count):
+    for ask in (store.read, store.tail, store.count):
         with pytest.warns(weir.TruncatedWarning, match="^32 events of stream iot/small"):
-            ask("iot/small", settings=settings)
+            ask("iot/small")
 
 
 def test_what_a_terminal_finds_no_more_it_says(
@@ -122,7 +124,7 @@ def test_an_end_before_the_head_is_refused_and_not_called_out_of_order(
     before: Any = dict.fromkeys(lane.tail(), 1)
     truncate_all(lane)
     with raises("events_truncated 20 events iot/small"):
-        weir.read("iot/small", end=before, settings=settings)
+        shared(settings).read("iot/small", end=before)
 
 
 @pytest.mark.parametrize("case", range(4))
@@ -136,7 +138,7 @@ def test_the_missing_events_are_counted_after_scales_and_pruning(
         if random.random() < 0.3:
             lane.scale(random.choice(lane.active()), parts=random.choice([1, 2]))
         times.append(now(lane))
-    all_of_it = weir.read("iot/small", settings=settings)["_clock"].to_pylist()
+    all_of_it = shared(settings).read("iot/small")["_clock"].to_pylist()
     cuts = [lane.value("SELECT stream_cut_at('iot/small', :t)", t=at) for at in times]
     truncated = 0
     for _ in range(3):
@@ -145,7 +147,7 @@ def test_the_missing_events_are_counted_after_scales_and_pruning(
         if random.random() < 0.5:
             prune(lane.database, 0)
         first, last = sorted(random.choices(times, k=2))
-        left = set(weir.read("iot/small", settings=settings)["_clock"].to_pylist())
+        left = set(shared(settings).read("iot/small")["_clock"].to_pylist())
         lower, upper = (round(at.timestamp() * 1_000_000) for at in (first, last))
         gone = sum(lower < clock <= upper and clock not in left for clock in all_of_it)
         row = lane.rows(

@@ -30,6 +30,7 @@ from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.kernel.schema import to_arrow
 from weir.model.compaction import Small, groups_of
+from weir.programs.opening import shared
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -47,7 +48,7 @@ def world(database: Database, settings: Settings) -> World:
 
 
 def read(world: World) -> list[dict[str, Any]]:
-    table = weir.read(str(world.lane.name), order="stream", settings=world.settings)
+    table = shared(world.settings).read(str(world.lane.name), order="stream")
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

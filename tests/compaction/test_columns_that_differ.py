@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir
 from tests.compaction.world import EVER
 from tests.world.columns import column
 from tests.world.streams import Lane, unique
@@ -18,6 +17,7 @@ from weir.compaction.run import compact
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -43,11 +43,11 @@ def lane(database: Database, settings: Settings) -> Lane:
 
 def append(lane: Lane, settings: Settings, n: int, more: dict[str, pa.Array]) -> None:
     table = pa.table({"key": ["x", "y"], "n": pa.array([n, n + 1]), **more})
-    weir.append(str(lane.name), table, writer_id="w", batch_id=unique("b"), settings=settings)
+    shared(settings).append(str(lane.name), table, writer_id="w", batch_id=unique("b"))
 
 
 def read(lane: Lane, settings: Settings) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = weir.read(str(lane.name), settings=settings).to_pylist()
+    found: list[dict[str, Any]] = shared(settings).read(str(lane.name)).to_pylist()
     return found
 
 

@@ -12,7 +12,6 @@ from unittest.mock import patch
 import pyarrow as pa
 from sqlalchemy import Connection
 
-import weir
 from tests.world.groups import ALL, Group
 from tests.world.streams import Lane
 from weir.arrow.read import concatenated, read_rows
@@ -29,6 +28,7 @@ from weir.kernel.schema import to_arrow
 from weir.kernel.writer import stage_table
 from weir.model.bounds import Bound
 from weir.model.schema import SEQ
+from weir.programs.opening import shared
 from weir.reader_groups.batches.alignment import end_of_run
 from weir.reader_groups.batches.halves_by_rank import halve_by_rank
 from weir.settings import Settings
@@ -139,12 +139,12 @@ class World:
 
     def _read(self, given: dict[str, Any]) -> Any:
         try:
-            return weir.read(str(self.lane.name), **given, settings=self.settings).to_pylist()
+            return shared(self.settings).read(str(self.lane.name), **given).to_pylist()
         except WeirError as error:
             return error.code
 
     def _tail(self, events: int) -> Any:
-        return weir.tail(str(self.lane.name), events, settings=self.settings).to_pylist()
+        return shared(self.settings).tail(str(self.lane.name), events).to_pylist()
 
     def _batches(self) -> Any:
         """Return the bounds of the batches of an aligned group, which holds whole commits."""

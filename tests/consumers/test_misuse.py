@@ -151,7 +151,7 @@ def test_what_is_no_cut_no_name_and_no_stream_is_said(store: weir.StreamStore) -
         store.read("s/in", start=wrong)
     with raises("cut_invalid 0.0"):
         store.read("s/in", end=["0.0"])  # type: ignore[arg-type]
-    with raises("checkpoint_name_invalid 5"):
-        store.checkpoint("g", wrong)
+    with raises("argument_invalid name 5"):
+        store.checkpoint_reader_group("g", wrong)
     with raises("stream_not_found"):
         store.lineage(wrong)

@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import weir
 from tests.committed_folders import committed_folders
 from tests.crash.jobs import execute
 from tests.world.groups import budget as only_events
@@ -33,6 +32,7 @@ from weir.database.connection import Database, copy_in
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.writer import stage_table
 from weir.model.names import StreamName
+from weir.programs.opening import shared
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.group_streams import group_streams
@@ -176,7 +176,7 @@ def append_numbers(settings: Settings, stream: str, numbers: Iterable[int], keys
     """Append an event for each number. Those of a key are appended in their order."""
     numbers = list(numbers)
     table = pa.table({"key": [f"key {n % keys}" for n in numbers], "n": numbers})
-    weir.append(stream, table, writer_id="test", batch_id=f"from {numbers[0]}", settings=settings)
+    shared(settings).append(stream, table, writer_id="test", batch_id=f"from {numbers[0]}")
 
 
 def check_exactly_once(
@@ -192,7 +192,7 @@ def check_exactly_once(
     parts = [pq.ParquetFile(root / folder / "part.parquet").read() for folder in folders]
     files = [f"{root}/files/{folder.split('batch=')[1].split('/')[0]}.json" for folder in folders]
     sinks = {
-        "the stream": weir.read(str(out), order="stream", settings=settings).to_pylist(),
+        "the stream": shared(settings).read(str(out), order="stream").to_pylist(),
         "Parquet": pa.concat_tables(parts).to_pylist(),
         "files": list(itertools.chain(*(json.loads(Path(file).read_text()) for file in files))),
     }

@@ -29,6 +29,7 @@ from tests.world.streams import Lane, rows
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.errors import Fenced
+from weir.programs.opening import shared
 from weir.reader_groups.outputs.records import write_manifest
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
@@ -81,7 +82,7 @@ def check(
 ) -> None:
     """Check that every event is once in every output, those of a key in their order."""
     numbers = list(range(total))
-    found = weir.read(str(out.name), order="stream", settings=settings).to_pylist()
+    found = shared(settings).read(str(out.name), order="stream").to_pylist()
     assert sorted(event["n"] for event in found) == numbers, "the stream"
     last: dict[str, int] = {}
     for event in found:

@@ -21,6 +21,7 @@ from tests.world.streams import Lane, database_for_many
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 STATES = {"a time limit": "57014", "a right": "42501"}
@@ -145,4 +146,4 @@ def test_an_append_that_is_refused_anywhere_ends_aborted_or_committed(
         assert found in ([], ["aborted"], ["committed"]), f"refused at {moment}"
         assert sum(lane.sizes().values()) == (3 if found == ["committed"] else 0)
         append(lane, None)
-        assert len(weir.read(str(lane.name), settings=settings)) == 3, f"refused at {moment}"
+        assert len(shared(settings).read(str(lane.name))) == 3, f"refused at {moment}"

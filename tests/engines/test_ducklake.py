@@ -26,6 +26,7 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.programs.opening import shared
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
 
@@ -63,15 +64,17 @@ def duck(
 def put(lane: Lane, settings: Settings, table: pa.Table | None = None, **columns: Any) -> int:
     """Append rows, and return their clock."""
     given = pa.table(columns) if table is None else table
-    return weir.append(
-        str(lane.name), given, writer_id="w", batch_id=unique("batch"), settings=settings
-    ).clock
+    return (
+        shared(settings)
+        .append(str(lane.name), given, writer_id="w", batch_id=unique("batch"))
+        .clock
+    )
 
 
 def check(duck: Duck, world: World) -> None:
     """Compare what both read now, and as of each commit."""
     name, database = str(world.lane.name), world.lane.database
-    now = seen(weir.read(name, settings=world.settings))
+    now = seen(shared(world.settings).read(name))
     assert duck.rows(name) == now
     clocks = [clock for (clock,) in rows(
         database, "SELECT clock FROM transaction WHERE stream_id = :s AND clock > 0",
@@ -111,7 +114,7 @@ def test_whatever_happens_to_columns_both_read_the_same(
     for _ in range(6):
         world.append()
         found = duck.rows(world.lane.name)
-        assert found == seen(weir.read(str(world.lane.name), settings=settings))
+        assert found == seen(shared(settings).read(str(world.lane.name)))
         world.change()
 
 
@@ -120,7 +123,7 @@ def test_each_type_and_name_is_read_as_it_was_appended(
 ) -> None:
     lane = Lane.made(database, on_missing_key="spread", name="select/table", segments=1)
     put(lane, settings, EVERY_TYPE)
-    read = weir.read("select/table", settings=settings)
+    read = shared(settings).read("select/table")
     assert duck.rows("select/table") == seen(read)
     assert read.drop_columns(["_segment", "_offset", "_clock"]).equals(EVERY_TYPE)
     found = duck.connection.execute('FROM weir."select"."table"').to_arrow_table()

@@ -71,7 +71,7 @@ def test_each_run_ends_with_a_sentence_about_what_it_did(do: Do, settings: Setti
         "reset_reader_group", **again, dry_run=True)  # fmt: skip
     say("reader group g reads on from head", "reset_reader_group", **again)
     say("stream shop/orders: 0.0 sealed, 2.1, 3.1 created \\(epoch 1\\)",
-        "scale_stream", **ORDERS, segments=["0.0"], boundaries=[0.25])  # fmt: skip
+        "scale_stream", **ORDERS, segments=["0.0"])  # fmt: skip
     say("0 streams scaled, of 0 looked at", "scale")
     decisions = [{"action": "split"}, {"action": "none"}, {"action": "merge"}]
     form = parse(FORMS["scale"], {})

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.update_adjunct_store import UpdateAdjunctStore
 from tests.raises import raises
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
@@ -15,7 +14,7 @@ from weir.operations import group_settings, store_settings, stream_settings
 from weir.operations.form import parse
 from weir.operations.group_forms import CreateReaderGroup, UpdateReaderGroup
 from weir.operations.setting import settings_of
-from weir.operations.store_forms import DefineAdjunctStore
+from weir.operations.store_forms import DefineAdjunctStore, UpdateAdjunctStore
 from weir.operations.stream_forms import CreateStream, UpdateStream
 
 STREAM = {"stream": "s/events"}
@@ -42,7 +41,7 @@ WRITTEN: dict[str, tuple[Any, Any]] = {
     "retention": ("keep", "keep"), "retain_min_age": ("7 d", 604_800),
     "retain_max_age": ("none", None), "retain_min_bytes": ("2 GB", 2 * 10**9),
     "retain_max_bytes": ("none", None), "cuts_every": ("1 h", 3_600),
-    "retention_every": ("none", None), "scaling": ("byte_rate", "byte_rate"),
+    "scaling": ("byte_rate", "byte_rate"),
     "target_rate": (7, 7), "scale_factor": (3, 3), "max_segments": ("16", 16),
     "scale_cooldown": ("none", 0), "event_time": (" none ", None),
     "event_time_ahead": ("1 d", 86_400), "event_time_back": ("2 d", 172_800), "tags": (["-"], ()),
@@ -107,7 +106,7 @@ def test_a_form_that_has_no_choice_unchanged_takes_the_word_for_a_column() -> No
         "event_time": "unchanged"
     }
     store = parse(DefineAdjunctStore, {**STORE, **STREAM, "delete_when": "unchanged"})
-    assert store.definition.delete_when == "unchanged"
+    assert store.asked.whole.definition.delete_when == "unchanged"
 
 
 def test_a_dash_is_a_text_like_others_where_it_removes_nothing() -> None:
@@ -115,7 +114,7 @@ def test_a_dash_is_a_text_like_others_where_it_removes_nothing() -> None:
     assert created.routing_key == "-"
     assert parse(UpdateStream, {**STREAM, "event_time": "-"}).changes == {"event_time": "-"}
     with raises("argument_invalid bootstrap '-'"):
-        _ = parse(DefineAdjunctStore, {**STORE, **STREAM, "bootstrap": "-"}).configuration
+        _ = parse(DefineAdjunctStore, {**STORE, **STREAM, "bootstrap": "-"}).asked.whole
 
 
 def test_an_empty_routing_key_is_left_to_the_check_of_expressions() -> None:

@@ -98,7 +98,7 @@ def test_events_of_a_transformed_key_are_found_and_those_of_another_expression_r
     assert client.get(EVENTS).json()["by_key"] is False
     answer = client.get(EVENTS, params={"key": "A"})
     assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "routing_key_not_computable"
+    assert answer.json()["error"]["code"] == "expression_outdated"
 
 
 def test_every_type_is_shown_as_it_is(client: TestClient, settings: Settings) -> None:

@@ -15,10 +15,10 @@ from tests.world.adjunct import FIELDS, Store
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.adjunct.publication import publish_build
-from weir.adjunct.versions import AdjunctFile
 from weir.database.connection import Database
 from weir.model.key_space import routing_steps
 from weir.pages.app import Access, create_app
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 

@@ -1,4 +1,4 @@
-"""The object that `weir.open` returns, beside the forms and the functions of the module."""
+"""The object that `weir.open` returns, beside the forms."""
 
 import inspect
 import subprocess
@@ -26,6 +26,7 @@ from weir.errors import InvalidInput
 from weir.installation.opened import close_shared
 from weir.operations.form import is_required, parse
 from weir.operations.jobs import FORMS
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -45,7 +46,7 @@ def value(store: weir.StreamStore, sql: str) -> Any:
 
 
 def test_rows_are_told_while_another_thread_loads_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
-    from weir.kernel.tables import as_table
+    from weir.arrow.tables import as_table
 
     monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
     with raises("frame_unsupported"):
@@ -126,7 +127,7 @@ def test_rows_of_every_kind_are_appended_and_read(store: weir.StreamStore) -> No
 def test_a_column_that_a_dictionary_lacks_is_null_and_no_value_changes_its_kind() -> None:
     from datetime import UTC, date, datetime
 
-    from weir.kernel.tables import as_table
+    from weir.arrow.tables import as_table
 
     table = as_table([{"a": 1}, {"b": [1, 2]}, {"a": 2.5, "c": {"x": 1}}, {"c": {"y": "z"}}])
     assert table.to_pylist() == [
@@ -204,7 +205,7 @@ def test_an_action_refuses_what_its_form_refuses_with_the_same_words(
                 by_form.value.code, by_form.value.sentence,
             )  # fmt: skip
     with raises("argument_unknown create_stream 3"):
-        store.create_stream("a/b", "k", "c")  # type: ignore[call-arg]
+        store.create_stream("a/b", "k", "c")  # type: ignore[call-arg,arg-type]
     with raises("arguments_conflict seal_stream stream"):
         store.seal_stream("a/b", stream="a/b")  # type: ignore[misc]  # it is wrong on purpose
 
@@ -215,7 +216,7 @@ def test_actions_do_what_jobs_do_and_are_recorded(store: weir.StreamStore) -> No
     streams: Any = ("shop/orders",)  # in place of a list
     group = store.create_reader_group("totals", streams, start="tail")
     assert group["reader_group"] == "totals"
-    assert store.checkpoint("totals", "here") == {"shop/orders": {"0.0": 1}}
+    assert store.checkpoint_reader_group("totals", "here")["checkpoint"] == "here"
     with raises("stream_exists shop/orders"):
         store.create_stream("shop/orders", "customer")
     store.delete_reader_group("totals")
@@ -232,6 +233,7 @@ def test_actions_do_what_jobs_do_and_are_recorded(store: weir.StreamStore) -> No
         ).all()
     )
     assert [tuple(one) for one in runs] == [
+        ("checkpoint_reader_group", "succeeded", 1),
         ("create_reader_group", "succeeded", 1), ("create_stream", "failed", 1),
         ("create_stream", "succeeded", 1), ("delete_reader_group", "succeeded", 1),
         ("delete_stream", "succeeded", 1), ("seal_stream", "succeeded", 1),
@@ -269,19 +271,19 @@ def test_threads_share_a_store(store: weir.StreamStore) -> None:
     assert store.count("shop/orders") == 32
 
 
-def test_the_functions_of_the_module_share_connections(
+def test_who_shares_an_installation_shares_its_connections(
     store: weir.StreamStore, settings: Settings
 ) -> None:
-    weir.create_stream("shop/orders", "customer", settings=settings)
+    shared(settings).create_stream("shop/orders", "customer")
     sessions = """SELECT array_agg(pid ORDER BY pid) FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = 'weir'"""
-    weir.append("shop/orders", [{"customer": "a"}], settings=settings)
+    shared(settings).append("shop/orders", [{"customer": "a"}])
     before = value(store, sessions)
     for _ in range(3):
-        weir.append("shop/orders", [{"customer": "a"}], settings=settings)
-        assert weir.tail("shop/orders", 1, settings=settings).num_rows == 1
-        assert weir.read("shop/orders", settings=settings).num_rows > 1
-        assert weir.count("shop/orders", settings=settings) > 1
+        shared(settings).append("shop/orders", [{"customer": "a"}])
+        assert shared(settings).tail("shop/orders", 1).num_rows == 1
+        assert shared(settings).read("shop/orders").num_rows > 1
+        assert shared(settings).count("shop/orders") > 1
     assert value(store, sessions) == before
 
 
@@ -345,7 +347,7 @@ def test_what_the_module_offers_is_there_and_told() -> None:
         weir.appendd  # noqa: B018
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert "`rows`: a list of dictionaries" in (weir.append.__doc__ or "")
+        assert "`rows`: a list of dictionaries" in (weir.StreamStore.append.__doc__ or "")
 
 
 @pytest.mark.server

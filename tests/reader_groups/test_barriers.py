@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, run, unique, while_held
@@ -12,12 +10,6 @@ from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_al
 from weir.reader_groups.groups.lifecycle import fork_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.groups.update import update_reader_group
-
-
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
 
 
 def barrier(group: Group, name: str, **options: Any) -> Any:

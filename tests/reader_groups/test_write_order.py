@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.chance import cases, random_for
 from tests.reader_groups.ranked import Place, Ranked
 from tests.world.groups import ALL, Group, Reader, spans
@@ -14,6 +13,7 @@ from tests.world.streams import Lane
 from weir.consumers.ranks import rows_in_first_half
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
+from weir.programs.opening import shared
 from weir.reader_groups.batches.splits import split_batch
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
@@ -172,7 +172,7 @@ def test_the_ranks_of_real_files_divide_what_one_task_wrote(
     write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
     lane = Lane.made(database)
     rows = pa.table({"key": [f"key {n}" for n in range(40)], "n": list(range(40))})
-    weir.append(str(lane.name), rows, writer_id="w", batch_id="1", settings=settings)
+    shared(settings).append(str(lane.name), rows, writer_id="w", batch_id="1")
     reader = Group.made(lane).reader()
     read: list[tuple[int, int]] = []
     ranks = partial(rows_in_first_half, settings.warehouse)
@@ -182,7 +182,7 @@ def test_the_ranks_of_real_files_divide_what_one_task_wrote(
             continue
         read += [(b.segment_id, b.start) for b in batch.bounds if b.end > b.start]
         reader.commit(batch)
-    whole = weir.read(str(lane.name), order="stream", settings=settings)
+    whole = shared(settings).read(str(lane.name), order="stream")
     assert whole.column("n").to_pylist() == list(range(40))
     places = [whole.column(name).to_pylist() for name in ("_segment", "_offset")]
     assert read == list(zip(*places, strict=True))

@@ -61,7 +61,7 @@ def group(lane: Lane, **given: str) -> Group:
     form = parse(CreateReaderGroup, {
         "reader_group": unique("group"), "streams": [str(lane.name)], **given,
     })  # fmt: skip
-    return Group.made(lane, start=form.start, **form.configuration.__dict__)
+    return Group.made(lane, start=form.start, **form.asked.settings)
 
 
 def run_all_jobs(database: Database) -> None:

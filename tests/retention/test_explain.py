@@ -1,6 +1,6 @@
 """Why something is still there, and how long still."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -172,21 +172,6 @@ def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
         assert unknown.startswith("the database records no file of this path; give it as in")
     with raises("argument_missing stream"):
         lane.rows("SELECT * FROM why_kept(NULL, NULL)")
-
-
-def test_what_goes_says_which_run_takes_it(lane: Lane) -> None:
-    update_stream(
-        lane.database, lane.name, {"retention_every": 30 * DAY}, request_id=unique("every")
-    )
-    group = Group.made(lane)
-    lane.append({"0.0": 5})
-    retain(lane.database)
-    consume(group)
-    assert retain(lane.database) == []
-    [row] = lane.rows("SELECT * FROM retention_status")
-    assert row.due_at - row.checked_at == timedelta(days=30)
-    at = f"{row.due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    assert why(lane) == {("0.0", 0): f"the first run of retention after {at} truncates it"}
 
 
 def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:

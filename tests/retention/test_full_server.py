@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.conftest import TestDatabase
 from tests.crash.jobs import write_config
 from tests.small_disk import fill, mounted, resize
@@ -25,6 +24,7 @@ from tests.world.streams import Lane, unique
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 # Each job that runs by itself or writes beside events, with the table that it can write no row of.
@@ -91,7 +91,7 @@ def test_a_job_whose_server_has_no_space_says_so_and_goes_through_when_there_is_
     group = Group.made(lane)
     for batch in ("one", "two"):
         rows = pa.table({"key": [f"{batch} {n}" for n in range(20)]})
-        weir.append("shop/orders", rows, writer_id="w", batch_id=batch, settings=settings)
+        shared(settings).append("shop/orders", rows, writer_id="w", batch_id=batch)
     if job == "retention":
         consume(group)
     if job == "checkpoints":
@@ -114,7 +114,7 @@ def test_a_job_whose_server_has_no_space_says_so_and_goes_through_when_there_is_
         return status, capsys.readouterr().out
 
     def events() -> int:
-        return int(weir.read("shop/orders", settings=settings).num_rows)
+        return int(shared(settings).read("shop/orders").num_rows)
 
     def state() -> Any:
         streams = lane.rows("SELECT head, state, next_transaction_number FROM stream")

@@ -57,13 +57,13 @@ def test_limits_are_kept_with_the_stream_and_changed_by_name(shared_database: Da
     row = configuration(lane)
     assert (row.retain_min_age, row.retain_max_age) == (timedelta(days=1), timedelta(days=7))
     assert (row.retain_min_bytes, row.retain_max_bytes) == (None, 10**9)
-    assert (row.cuts_every, row.retention_every) == (timedelta(minutes=10), None)
+    assert row.cuts_every == timedelta(minutes=10)
     update_stream(
-        lane.database, lane.name, {"retain_max_bytes": None, "retention_every": 7200},
+        lane.database, lane.name, {"retain_max_bytes": None, "cuts_every": 7200},
         request_id=unique("update"),
     )  # fmt: skip
     row = configuration(lane)
-    assert (row.retain_max_bytes, row.retention_every) == (None, timedelta(hours=2))
+    assert (row.retain_max_bytes, row.cuts_every) == (None, timedelta(hours=2))
     assert row.retain_max_age == timedelta(days=7)
 
 

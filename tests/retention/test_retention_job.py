@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import weir
 from spark_jobs import checkpoints, retention, upkeep
 from tests.crash.jobs import write_config
 from tests.world.groups import Group
@@ -25,6 +24,7 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
 from weir.operations.action import Job
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.settings import Settings, load
 from weir.warehouse.marker import MARKER
@@ -197,7 +197,7 @@ def test_a_file_that_differs_from_what_was_recorded_is_named_and_kept(
     given = replace(load(), transaction_lease=600.0)
     for batch in "ab":
         table = pa.table({"key": [f"{batch} {i}" for i in range(10)]})
-        weir.append(str(lane.name), table, writer_id="w", batch_id=batch, settings=given)
+        shared(given).append(str(lane.name), table, writer_id="w", batch_id=batch)
     consume(Group.made(lane, start="0.0=0"))
     one, other = (warehouse / file.path for file in lane.files())
     os.truncate(one, 100)

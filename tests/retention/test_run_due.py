@@ -54,14 +54,3 @@ def test_a_stream_is_looked_at_again_when_a_record_comes_of_age(database: Databa
     [report] = retain(database)
     assert (report["rule"], report["cut"]) == ("max_age", {"0.0": 3, "1.0": 0})
     assert rows(database, "SELECT * FROM stream_cut") == []
-
-
-def test_retention_is_not_decided_more_often_than_the_stream_wants(database: Database) -> None:
-    lane = Lane.made(database, retention_every=600, retention="consumed")
-    group = Group.made(lane)
-    retain(database)
-    lane.append({"0.0": 3})
-    consume(group)
-    assert retain(database) == []
-    run(database, "UPDATE stream SET retained_at = retained_at - interval '601 seconds'")
-    assert [r["rule"] for r in retain(database)] == ["consumed"]

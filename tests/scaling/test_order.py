@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-import weir
 from tests.controller.operations import equal_ranges
 from tests.crash.group_reader import GroupReader
 from tests.world.groups import Group, budget, open_batch
@@ -14,6 +13,7 @@ from tests.world.scaling import by_rate, pass_time
 from tests.world.streams import Lane, at_once
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
+from weir.programs.opening import shared
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.scaling.run import scale_by_load
 from weir.settings import Settings
@@ -43,9 +43,9 @@ def test_each_key_is_read_in_the_order_of_its_writer_while_the_segments_follow_t
             key = f"{writer}{(i * i + number) % KEYS}"
             written[key].append(len(written[key]))
             rows.append((key, written[key][-1]))
-        weir.append(
+        shared(settings).append(
             str(lane.name), pa.table({"key": [k for k, _ in rows], "n": [n for _, n in rows]}),
-            writer_id=writer, batch_id=str(number), settings=settings,
+            writer_id=writer, batch_id=str(number),
         )  # fmt: skip
 
     def read(reader: GroupReader) -> bool:

@@ -1,7 +1,6 @@
 """Consumers as people write them: the first function that comes to mind works for every output."""
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import reduce
 from pathlib import Path
@@ -14,11 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tests.conftest import TestDatabase
-from tests.crash.jobs import execute, write_config
+from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation, parquet_rows
 from weir.model.names import StreamName, stream_name
-from weir.programs.functions import checkpoint, create_reader_group
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.reader import Reader
 from weir.spark.failures.causes import sentence
@@ -332,27 +330,3 @@ def test_what_java_threw_is_said_without_names_of_its_objects(weir: Installation
     with pytest.raises(Py4JJavaError) as thrown:
         jvm.java.util.Optional.empty().get()
     assert sentence(thrown.value) == "No value present"
-
-
-@pytest.mark.release
-def test_a_program_makes_a_group_and_waits_for_a_barrier(
-    weir: Installation, stream: StreamName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
-    made = create_reader_group("mine", [str(stream)], start="tail", subscriber=False)
-    assert made["reader_group"] == "mine"
-    with raises("group_exists mine"):
-        create_reader_group("mine", [str(stream)])
-    weir.put(stream, [("a", 100)])
-    with Reader(weir.spark, "mine", installation=weir.opened) as reader:
-        batch = next(reader)
-        before = checkpoint("mine", "before")
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(checkpoint, "mine", "after", barrier=True, patience=60.0)
-            with raises("checkpoint_not_reached hasty timed out"):
-                checkpoint("mine", "hasty", barrier=True, patience=0.1)
-            assert not waiting.done()
-            batch.commit()
-            after = waiting.result(60)
-    (one,), (other,) = before.values(), after.values()
-    assert sum(other.values()) == sum(one.values()) + 1

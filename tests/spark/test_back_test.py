@@ -11,7 +11,7 @@ from tests.spark.installation import Installation
 from tests.world.jobs import run_job
 from tests.world.scaling import pass_time
 from tests.world.streams import Lane
-from weir.programs.functions import append
+from weir.programs.opening import shared
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_a_replay_finds_the_hot_key_in_the_files(
     table = pa.table({"k": ["hot"] * 300 + [f"key-{i}" for i in range(100)]})
     for n in range(12):
         pass_time(lane, 100)
-        append(str(stream), table, writer_id="w", batch_id=str(n), settings=weir.settings)
+        shared(weir.settings).append(str(stream), table, writer_id="w", batch_id=str(n))
     report = replayed(weir, stream=str(stream), target_rate=1, scale_factor=4)
     assert report["positions"] == "from a sample of the stream's files"
     assert [one["key"] for one in report["hot_keys"]] == ["hot"]

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
-import weir
 from tests.crash.jobs import write_config
 from tests.spark.maven import S3A, jars
 from tests.warehouse.object_store import ObjectStore, object_store
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
@@ -68,7 +68,7 @@ def here(database: Database, settings: Settings, lake: ObjectStore) -> Settings:
             database, stream_name(name), routing_key="k", segments=segments, request_id=name
         )
     rows = pa.table({"k": ["a"], "n": pa.array([0], pa.int64())})
-    weir.append("s/first", rows, writer_id="me", batch_id="1", settings=there)
+    shared(there).append("s/first", rows, writer_id="me", batch_id="1")
     return there
 
 
@@ -103,7 +103,7 @@ def run_by_spark(here: Settings, lake: ObjectStore, source: str, *arguments: str
 def check_swept(database: Database, here: Settings, lake: ObjectStore, *streams: str) -> None:
     """Each stream has its rows once, and nothing is there after they were truncated."""
     for name in streams:
-        found = weir.read(name, settings=here)
+        found = shared(here).read(name)
         assert sorted(found["n"].to_pylist()) == list(range(1000))
     for name in ("s/first", *streams):
         truncate_before(database, stream_name(name), "tail", dry_run=False, request_id=name)

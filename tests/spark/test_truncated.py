@@ -14,6 +14,7 @@ from tests.raises import raises
 from tests.world.streams import Lane
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.spark.reads.source import WeirSource
 from weir.warehouse.marker import Marker, write_marker
@@ -27,7 +28,7 @@ def times(database: Database, settings: Settings) -> list[datetime]:
     found = [lane.value("SELECT clock_timestamp()")]
     for batch, count in (("one", 20), ("two", 5)):
         rows = pa.table({"key": [f"key {n}" for n in range(count)]})
-        weir.append("iot/small", rows, writer_id="w", batch_id=batch, settings=settings)
+        shared(settings).append("iot/small", rows, writer_id="w", batch_id=batch)
         if batch == "one":
             lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
             found.append(lane.value("SELECT clock_timestamp()"))

@@ -19,6 +19,17 @@ def test_each_module_is_what_the_catalogue_says(test_database: TestDatabase) -> 
     )
 
 
+def test_a_file_takes_the_fragments_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate_queries, "SOURCES", tmp_path)
+    (tmp_path / "a.sql").write_text("-- A.\n\n-- fragment: low\n-- Said here.\nx < 3\n")
+    asking = tmp_path / "b.sql"
+    asking.write_text("-- B.\n-- fragments: a.sql\n\n-- name: b -> many\nSELECT 1 WHERE {low}\n")
+    found = generate_queries.read(asking)
+    assert (found.about, [one.text for one in found.statements]) == ("B.", ["SELECT 1 WHERE x < 3"])
+
+
 def test_each_statement_is_used() -> None:
     code = [*LIBRARY.rglob("*.py"), *JOBS.glob("*.py")]
     texts = [path.read_text() for path in code if TARGET not in path.parents]

@@ -21,7 +21,7 @@ from weir.terminal.printing import as_json, records
         ("scale_cooldown", 600, "10 min"),
         ("scale_cooldown", 0, "none"),
         ("cuts_every", 3_600, "1 h"),
-        ("retention_every", 60, "1 min"),
+        ("cuts_every", 60, "1 min"),
         ("time_out", 604_800, "7 d"),
         ("max_ahead", 90, "90 s"),
         ("history", 172_800, "2 d"),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-import weir
 from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow, with_default
 from weir.model.column_changes import ColumnChanges
+from weir.programs.opening import shared
 from weir.settings import Settings
 
 WIDER = {
@@ -121,8 +121,8 @@ class World:
                             to_arrow([column(name, kind)]).field(0).type)
              for number, name, kind in given}
         )  # fmt: skip
-        weir.append(
-            str(self.lane.name), table, writer_id="w", batch_id=unique("b"), settings=self.settings
+        shared(self.settings).append(
+            str(self.lane.name), table, writer_id="w", batch_id=unique("b")
         )
         model.rows += rows
 
@@ -163,7 +163,7 @@ class World:
         update(self.lane, **changes)
 
     def check(self) -> None:
-        found = weir.read(str(self.lane.name), settings=self.settings)
+        found = shared(self.settings).read(str(self.lane.name))
         names = [name for _, name, _ in self.model.columns]
         assert found.column_names[: len(names)] == names
         kinds = to_arrow([column(name, kind) for _, name, kind in self.model.columns])

@@ -23,17 +23,10 @@ if TYPE_CHECKING:
     from weir.airflow.partitions import stream_days as stream_days
     from weir.airflow.partitions import stream_hours as stream_hours
     from weir.airflow.queries import AppendQueryOperator as AppendQueryOperator
-    from weir.airflow.sensors import GroupReadSensor as GroupReadSensor
-    from weir.airflow.sensors import NewEventsSensor as NewEventsSensor
-    from weir.airflow.sensors import NothingUnreadSensor as NothingUnreadSensor
-    from weir.airflow.sensors import StoreFreshSensor as StoreFreshSensor
-    from weir.airflow.sensors import StreamCompleteSensor as StreamCompleteSensor
-    from weir.airflow.sensors import UnreadEventsSensor as UnreadEventsSensor
+    from weir.airflow.sensors import GroupSensor as GroupSensor
+    from weir.airflow.sensors import StoreSensor as StoreSensor
+    from weir.airflow.sensors import StreamSensor as StreamSensor
 
-_SENSORS = (
-    "GroupReadSensor", "NewEventsSensor", "NothingUnreadSensor", "StoreFreshSensor",
-    "StreamCompleteSensor", "UnreadEventsSensor",
-)  # fmt: skip
 _OFFERED = {
     "AlertsOperator": "weir.airflow.alerts",
     "AppendQueryOperator": "weir.airflow.queries",
@@ -43,7 +36,7 @@ _OFFERED = {
     "weir_process": "weir.airflow.dag_functions",
     **dict.fromkeys(("partition", "stream_days", "stream_hours"), "weir.airflow.partitions"),
     **dict.fromkeys(("GroupReadDeadline", "StreamCompleteDeadline"), "weir.airflow.deadlines"),
-    **dict.fromkeys(_SENSORS, "weir.airflow.sensors"),
+    **dict.fromkeys(("GroupSensor", "StoreSensor", "StreamSensor"), "weir.airflow.sensors"),
 }
 
 

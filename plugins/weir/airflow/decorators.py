@@ -128,7 +128,7 @@ def weir_append(
         def orders(ds=None):
             return [{"customer": "ann", "amount": 3}]
 
-    The function returns what `weir.append` takes: dictionaries, or a table or DataFrame of pyarrow,
+    The function returns what `store.append` takes: dictionaries, or a table or frame of pyarrow,
     pandas, Polars or Spark; a generator of dictionaries; None or nothing for no rows. The task
     returns the report. All tries of a task and what is cleared append once, even if the function
     then returns other rows; a mapped task appends each item of its list once, whatever its index.

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import text
 
-import weir
 from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
@@ -20,7 +19,7 @@ from weir.model.clock import EPOCH, clock_time
 from weir.model.names import stream_name
 from weir.model.transform_nodes import Transform
 from weir.model.transforms import value_of
-from weir.settings import load
+from weir.programs.opening import shared
 
 _MICROSECOND = timedelta(microseconds=1)
 MOST = 100  # commits whose files are read to find where hours begin
@@ -33,10 +32,10 @@ def read_between(
     Raises InvalidInput if the event time can't be computed, and NotFound."""
     name = stream_name(stream)
     low, high = ((at - EPOCH) // _MICROSECOND for at in (since, until))
-    with Database.of(load()) as database:
-        found = database.transaction(
-            lambda c: c.execute(_COMMITS, {"n": str(name), "low": low, "high": high}).one_or_none()
-        )
+    store = shared()
+    found = store.database.transaction(
+        lambda c: c.execute(_COMMITS, {"n": str(name), "low": low, "high": high}).one_or_none()
+    )
     if found is None:
         raise no_such_stream(name)
     if (time := _computable(found.event_time)) is None:
@@ -47,7 +46,7 @@ def read_between(
         )
     begin, end = (found.first - 1, found.last) if found.first else (0, 1)
     wanted = None if columns is None else list(dict.fromkeys([*columns, *time.columns]))
-    table = weir.read(str(name), since=clock_time(begin), until=clock_time(end), columns=wanted)
+    table = store.read(str(name), since=clock_time(begin), until=clock_time(end), columns=wanted)
     times = _times_of(time, table)
     chosen = table.filter(pc.and_(pc.greater_equal(times, low), pc.less(times, high)))
     return chosen if columns is None else chosen.select(columns)
@@ -124,7 +123,7 @@ def _times(commit: _Commit) -> pa.ChunkedArray:
     assert commit.time is not None, commit
     at = clock_time(commit.clock)
     columns = list(commit.time.columns)
-    rows = weir.read(commit.stream, since=at - _MICROSECOND, until=at, columns=columns)
+    rows = shared().read(commit.stream, since=at - _MICROSECOND, until=at, columns=columns)
     return _times_of(commit.time, rows)
 
 

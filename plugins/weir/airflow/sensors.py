@@ -8,13 +8,14 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk.bases.sensor import BaseSensorOperator
+from sqlalchemy import Connection
 
 from weir.airflow.tasks import failing
 from weir.airflow.waiting import ConditionTrigger, answered
 from weir.controller.locks import no_such_stream
 from weir.controller.times import parse_time
 from weir.database.connection import Database
-from weir.errors import NotFound
+from weir.errors import InvalidInput, NotFound
 from weir.front_ends import speaking
 from weir.model.clock import EPOCH
 from weir.model.event_time import no_event_time
@@ -60,115 +61,99 @@ class WeirSensor(BaseSensorOperator):
             )
 
 
-class GroupReadSensor(WeirSensor):
-    """Wait until a reader group has read up to a place.
+class GroupSensor(WeirSensor):
+    """Wait for a reader group: until it has read up to a place, or has so many unread events.
 
     :param reader_group: the group.
     :param up_to: a time (everything that was committed before it is read), or any other starting
         point: `tail` as it is when the task begins, `event time 2026-06-01`, `checkpoint NAME`, or
-        a stream cut.
+        a stream cut. That is what it waits for where nothing else is given.
+    :param unread_at_least: that many events are unread.
+    :param unread_at_most: no more than that are unread; 0 waits until nothing is.
     """
 
-    template_fields: Sequence[str] = ("reader_group", "up_to")
+    template_fields: Sequence[str] = (
+        "reader_group", "up_to", "unread_at_least", "unread_at_most",
+    )  # fmt: skip
 
-    def __init__(self, *, reader_group: str, up_to: str = "tail", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        reader_group: str,
+        up_to: str = "",
+        unread_at_least: int | str | None = None,
+        unread_at_most: int | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        _check_one(up_to=up_to or None, unread_at_least=unread_at_least,
+                   unread_at_most=unread_at_most)  # fmt: skip
         self.reader_group = reader_group
         self.up_to = up_to
+        self.unread_at_least = unread_at_least
+        self.unread_at_most = unread_at_most
 
     def condition(self, database: Database) -> Condition:
         group = reader_group_name(self.reader_group)
-        if (at := time_of(self.up_to)) is not None:
-            _check_group(database, group)
+        least, most = _number(self.unread_at_least), _number(self.unread_at_most)
+        up_to = self.up_to or "tail"
+        at = time_of(up_to)
+        if least is None and most is None and at is None:
+
+            def aim(connection: Connection) -> str:
+                streams, locked = lock_group_and_streams(connection, group)
+                cuts = find_cuts(connection, streams, up_to, locked.group_id, as_end=True)
+                return aim_of(connection, group, cuts)
+
+            return Condition("aim", database.transaction(aim), at_most=0)
+        if ("group", group) not in progress_of(database, [("group", group)]):
+            raise no_such_group(group)
+        if at is not None:
             return Condition("group", group, until=_micros(at))
-
-        def aim(connection: Any) -> str:
-            streams, locked = lock_group_and_streams(connection, group)
-            cuts = find_cuts(connection, streams, self.up_to, locked.group_id, as_end=True)
-            return aim_of(connection, group, cuts)
-
-        return Condition("aim", database.transaction(aim), at_most=0)
+        return Condition("group", group, at_least=least, at_most=most)
 
 
-class NothingUnreadSensor(WeirSensor):
-    """Wait until a reader group has read everything.
-
-    :param reader_group: the group.
-    """
-
-    template_fields: Sequence[str] = ("reader_group",)
-
-    def __init__(self, *, reader_group: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.reader_group = reader_group
-
-    def condition(self, database: Database) -> Condition:
-        group = reader_group_name(self.reader_group)
-        _check_group(database, group)
-        return Condition("group", group, at_most=0)
-
-
-class UnreadEventsSensor(WeirSensor):
-    """Wait until a reader group has so many unread events.
-
-    :param reader_group: the group.
-    :param at_least: how many.
-    """
-
-    template_fields: Sequence[str] = ("reader_group", "at_least")
-
-    def __init__(self, *, reader_group: str, at_least: int = 1, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.reader_group = reader_group
-        self.at_least = at_least
-
-    def condition(self, database: Database) -> Condition:
-        group = reader_group_name(self.reader_group)
-        _check_group(database, group)
-        return Condition("group", group, at_least=int(self.at_least))
-
-
-class NewEventsSensor(WeirSensor):
-    """Wait until so many events are appended to a stream, from when the task begins.
+class StreamSensor(WeirSensor):
+    """Wait for a stream: until it has new events, or is complete up to an event time.
 
     :param stream: the stream.
-    :param at_least: how many.
+    :param new_events: that many events are appended, from when the task begins. 1 is what it waits
+        for where nothing else is given.
+    :param complete_until: it is complete up to this event time, as its writers state (semantics
+        16.4), such as `{{ data_interval_end }}`.
     """
 
-    template_fields: Sequence[str] = ("stream", "at_least")
+    template_fields: Sequence[str] = ("stream", "new_events", "complete_until")
 
-    def __init__(self, *, stream: str, at_least: int = 1, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        stream: str,
+        new_events: int | str | None = None,
+        complete_until: str = "",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        _check_one(new_events=new_events, complete_until=complete_until or None)
         self.stream = stream
-        self.at_least = at_least
+        self.new_events = new_events
+        self.complete_until = complete_until
 
     def condition(self, database: Database) -> Condition:
-        now = _progress_of_stream(database, self.stream)
-        return Condition("stream", now.name, at_least=now.events + int(self.at_least))
-
-
-class StreamCompleteSensor(WeirSensor):
-    """Wait until a stream is complete up to an event time, as its writers state (semantics 16.4).
-
-    :param stream: the stream.
-    :param until: the event time, such as `{{ data_interval_end }}`.
-    """
-
-    template_fields: Sequence[str] = ("stream", "until")
-
-    def __init__(self, *, stream: str, until: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.stream = stream
-        self.until = until
-
-    def condition(self, database: Database) -> Condition:
-        now = _progress_of_stream(database, self.stream)
+        name = stream_name(self.stream)
+        found = progress_of(database, [("stream", str(name))])
+        if not found:
+            raise no_such_stream(name)
+        now = found["stream", str(name)]
+        if not self.complete_until:
+            new = _number(self.new_events)
+            return Condition("stream", now.name, at_least=now.events + (1 if new is None else new))
         if now.event_time is None:
-            raise no_event_time(stream_name(self.stream))
-        return Condition("stream", now.name, until=_micros(parse_time(self.until)))
+            raise no_event_time(name)
+        return Condition("stream", now.name, until=_micros(parse_time(self.complete_until)))
 
 
-class StoreFreshSensor(WeirSensor):
+class StoreSensor(WeirSensor):
     """Wait until an adjunct store has taken in everything that was committed before a time.
 
     :param adjunct_store: the store.
@@ -199,14 +184,16 @@ def _micros(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
-def _check_group(database: Database, group: str) -> None:
-    if ("group", group) not in progress_of(database, [("group", group)]):
-        raise no_such_group(group)
+def _number(given: int | str | None) -> int | None:
+    """Return a count, which a template gives as a text."""
+    return None if given is None else int(given)
 
 
-def _progress_of_stream(database: Database, stream: str) -> Any:
-    name = stream_name(stream)
-    found = progress_of(database, [("stream", str(name))])
-    if not found:
-        raise no_such_stream(name)
-    return found["stream", str(name)]
+def _check_one(**conditions: object) -> None:
+    """Raise InvalidInput if a sensor is to wait for more than one thing."""
+    given = [name for name, value in conditions.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidInput(
+            "arguments_conflict",
+            f"{' and '.join(given)} are given, and a sensor waits for one thing; give one of them.",
+        )

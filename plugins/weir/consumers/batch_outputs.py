@@ -21,16 +21,11 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import ANY, Folder
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
+from weir.queries.reader_groups.outputs.tables import Column
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.outputs.publication import Publication
 from weir.reader_groups.outputs.records import record_output
-from weir.reader_groups.outputs.tables import (
-    Column,
-    StagedTable,
-    drop_staging,
-    make_staging,
-    read_table,
-)
+from weir.reader_groups.outputs.tables import StagedTable, drop_staging, make_staging, read_table
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.paths import output_folder
 

@@ -7,7 +7,7 @@ from typing import Any
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput
 from weir.model.schema import VOID, Field, check_field
-from weir.reader_groups.outputs.tables import Column
+from weir.queries.reader_groups.outputs.tables import Column
 
 # For each type, in Spark's JSON form, the types of Postgres that keep all its values unchanged.
 _FITS = {

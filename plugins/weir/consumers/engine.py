@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import Field
-from weir.reader_groups.outputs.tables import Column
+from weir.queries.reader_groups.outputs.tables import Column
 
 ENGINES = ("spark", "pyarrow")
 Frame = TypeVar("Frame")

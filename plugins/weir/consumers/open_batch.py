@@ -196,7 +196,7 @@ class OpenBatch(Generic[Frame]):
         the options of `Output.parse`. It becomes visible with the commit. Write each output once; a
         DataFrame is computed at once, and written without its places unless they are asked for.
         `rows`: what the reader reads, DataFrames of Spark or tables of pyarrow; with pyarrow, also
-        what `weir.append` takes.
+        what `store.append` takes.
 
         Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
         Conflict if the batch is over or the output was written, Fenced if the batch was taken over,

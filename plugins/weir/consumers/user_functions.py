@@ -1,5 +1,5 @@
 """Load `module:function` that users name: only from the packages that the installation configured,
-and only from one place.
+and only from one place. The mark of a function that returns declarations.
 """
 
 import ast
@@ -13,12 +13,27 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from weir.consumers.own_frames import place_of
 from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
 from weir.warehouse.paths import check_regular
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DECLARES = object()  # a mark that nothing else has
+
+
+def declares(function: F) -> F:
+    """Mark a function without arguments that returns declarations, so that `weir_apply` may call
+    it. Whoever may trigger that chooses the name, so no other function is called."""
+    function.weir_declares = _DECLARES  # type: ignore[attr-defined]  # for `is_declaring`
+    return function
+
+
+def is_declaring(function: Callable[..., Any]) -> bool:
+    """Return whether a function is marked with `declares`."""
+    return getattr(function, "weir_declares", None) is _DECLARES
 
 
 def check_function_name(name: str, packages: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.epochs import active_segments, next_epoch, tick
 from weir.controller.locks import LockedStream, lock_stream
@@ -15,6 +15,7 @@ from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.segment import Segment, parse_segment_name, segment_id, segment_number
+from weir.queries.controller import scale as sql
 
 
 def scale(
@@ -125,10 +126,7 @@ def _meant(
     here = {segment.segment_id for segment in active}
     if here.issuperset(given):
         return list(given)
-    before = connection.execute(
-        text("SELECT segment_id FROM segment WHERE stream_id = :s AND segment_id = ANY(:ids)"),
-        {"s": stream.stream_id, "ids": sorted(set(given) - here)},
-    ).scalars()
+    before = sql.known(connection, stream_id=stream.stream_id, ids=sorted(set(given) - here))
     # Only the copies made by a roll share their number with another segment of the stream.
     copies = {segment.number: segment.segment_id for segment in active}
     meant = {one: copies.get(segment_number(one), one) for one in before}

@@ -21,6 +21,7 @@ from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.schema import Field, show
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import update as sql
 
 # What is done around a change of a locked stream's retention policy: it says what will be deleted.
 Choosing = Callable[[Connection, LockedStream, Configuration], AbstractContextManager[list[str]]]
@@ -140,21 +141,12 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
 def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
     """Delete what writers have stated, because it was about event times of another meaning. What is
     recorded of earlier commits stays as it is."""
-    connection.execute(
-        text(
-            """WITH gone AS (DELETE FROM stream_writer WHERE stream_id = :s)
-            UPDATE stream SET event_time_since = :clock, complete_until = NULL,
-                newest_event_time = NULL, late_events = 0,
-                ahead_events = 0, behind_events = 0
-            WHERE stream_id = :s"""
-        ),
-        {"s": stream.stream_id, "clock": tick(connection, stream)},
-    )
+    sql.begin_event_time(connection, stream_id=stream.stream_id, clock=tick(connection, stream))
 
 
 def _recreate(
     connection: Connection, stream: LockedStream, count: int | None, exact: bool, request_id: str
-) -> list[list[Any]]:
+) -> list[list[str | float]]:
     """Replace all segments by `count` equal ones if there are fewer or, if `exact`, more; return
     the new ones."""
     if count is None:

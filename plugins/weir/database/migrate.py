@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from weir.database import connection_string, refusals, session
-from weir.database.definitions import in_use, replace_definitions
+from weir.database.definitions import grants, in_use, replace_definitions
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 from weir.source_tree import beside
 
@@ -123,7 +123,7 @@ def _apply(connection: Connection, folder: Path) -> None:
     _check_layout(connection, ScriptDirectory.from_config(config))
     command.upgrade(config, "head")
     replace_definitions(connection, folder)
-    connection.exec_driver_sql((folder / "roles.sql").read_text())
+    connection.exec_driver_sql(grants(folder))
 
 
 def _check_layout(connection: Connection, migrations: ScriptDirectory) -> None:

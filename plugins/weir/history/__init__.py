@@ -1,3 +1,1 @@
-"""Keep the past: runs of jobs, lineage (which run made which events, of what), and what a stream
-looked like over time.
-"""
+"""Keep the past: runs of jobs, lineage (which run made which events), streams over time."""

@@ -21,7 +21,9 @@ class ErasedKeys:
     hashes: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
-    def of(cls, salt: bytes | None, hashes: Iterable[str] | None) -> "ErasedKeys | None":
+    def of(
+        cls, salt: bytes | memoryview | None, hashes: Iterable[str] | None
+    ) -> "ErasedKeys | None":
         """Return them as the database has them; None if there are none."""
         if salt is None or not (known := frozenset(hashes or ())):
             return None

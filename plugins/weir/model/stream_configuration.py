@@ -41,8 +41,8 @@ class Configuration:
     happened; None: the stream has no event time. `event_time_ahead`: how many seconds later than
     now a writer may state that everything is there, and an event may be. `event_time_back`: how
     many seconds before what the stream is complete to its events, hours and days count.
-    `cuts_every`, `retention_every`: the fewest seconds between two cuts of the retention set, and
-    between two decisions; None: every run of the periodic DAG.
+    `cuts_every`: the fewest seconds between two cuts of the retention set; None: every run of the
+    periodic DAG.
     `publish`: as what `weir_upkeep` publishes it: `iceberg`, a table of that format, or `none`.
     `refuse_erased`: whether an append is refused that has a routing key of which an erasure has
     erased the events of this stream (semantics 20).
@@ -58,7 +58,6 @@ class Configuration:
     retain_min_bytes: int | None = None
     retain_max_bytes: int | None = None
     cuts_every: int | None = None
-    retention_every: int | None = None
     publish: str = "none"
     refuse_erased: bool = False
     scaling: str = "fixed"
@@ -100,7 +99,6 @@ class Configuration:
         """Check all settings. Raises InvalidInput naming the setting and what it may be."""
         self.retention_policy.check()
         check_every("cuts_every", self.cuts_every)
-        check_every("retention_every", self.retention_every)
         if self.event_time is not None and not self.event_time.strip():
             raise InvalidInput(
                 "argument_invalid",

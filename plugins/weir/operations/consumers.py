@@ -18,6 +18,7 @@ from weir.model.names import (
     LABEL_PATTERN,
 )
 from weir.model.stream_configuration import Configuration
+from weir.operations.asked import Allowed
 from weir.operations.form import (
     OUTPUT_PATTERN,
     SIZES,
@@ -26,7 +27,7 @@ from weir.operations.form import (
     parse,
     reader_group_argument,
 )
-from weir.reader_groups.groups.consumers import declared_consumer
+from weir.reader_groups.groups.consumers import declare_consumer, declared_consumer
 from weir.settings import Settings
 
 
@@ -169,36 +170,43 @@ def with_declared(connection: Connection, given: Mapping[str, Any]) -> Process:
     return found
 
 
-def check_consumer(
-    database: Database,
-    settings: Settings,
-    group: str,
-    declared: Mapping[str, Any],
-    streams: Mapping[str, Configuration],
-    made: Collection[str],
-) -> None:
-    """Check the name of a consumer's function and its outputs, as its first run would.
+@dataclass(frozen=True)
+class AskedConsumer:
+    """What the consumer of a group is to be. `arguments`: those of `weir_process`. `streams`: the
+    settings of those that its group reads. `made`: streams that need not exist yet."""
 
-    `declared`: its arguments of `weir_process`. `streams`: the settings of those that its
-    group reads. `made`: streams that need not exist yet. Raises InvalidInput, or NotFound for a
-    stream or table that does not exist.
-    """
-    from weir.consumers.places import check_order_known
-    from weir.consumers.user_functions import check_function_name
+    group: str
+    arguments: Mapping[str, Any]
+    streams: Mapping[str, Configuration]
+    made: Collection[str]
 
-    check_function_name(declared["function"], settings.function_packages)
-    outputs = [Output.parse(one, settings.output_roots) for one in declared["outputs"]]
-    check_named_once(outputs)
-    # What a manager or a store keeps from being delivered is known when it runs.
-    delivered = streams if not {"adjuncts", "manager"} & set(declared) else {}
-    for one in outputs:
-        one.check_not_input(group, delivered)
-        if one.publication.ordered:
-            check_order_known(delivered, declared.get("order", "segment"), one)
+    def check(self, database: Database, settings: Settings) -> None:
+        """Check the name of its function and its outputs, as its first run would. Raises
+        InvalidInput, or NotFound for a stream or table that does not exist."""
+        from weir.consumers.places import check_order_known
+        from weir.consumers.user_functions import check_function_name
 
-    def there(connection: Connection) -> None:
+        arguments = self.arguments
+        check_function_name(arguments["function"], settings.function_packages)
+        outputs = [Output.parse(one, settings.output_roots) for one in arguments["outputs"]]
+        check_named_once(outputs)
+        # What a manager or a store keeps from being delivered is known when it runs.
+        delivered = self.streams if not {"adjuncts", "manager"} & set(arguments) else {}
         for one in outputs:
-            if not (one.kind == "stream" and one.name in made):
-                one.check(connection)
+            one.check_not_input(self.group, delivered)
+            if one.publication.ordered:
+                check_order_known(delivered, arguments.get("order", "segment"), one)
 
-    database.transaction(there)
+        def there(connection: Connection) -> None:
+            for one in outputs:
+                if not (one.kind == "stream" and one.name in self.made):
+                    one.check(connection)
+
+        database.transaction(there)
+
+    def bring(
+        self, database: Database, _settings: Settings, _allowed: Allowed, *, request_id: str
+    ) -> dict[str, Any]:
+        """Keep it with its group."""
+        declare_consumer(database, self.group, dict(self.arguments), request_id=request_id)
+        return {}

@@ -5,7 +5,6 @@ from typing import Any
 
 from weir.front_ends import in_form
 
-NUMBER_PATTERN = r"0?\.[0-9]*[1-9][0-9]*"  # between 0 and 1, as a line of a list
 OUTSIDE_FORMS = "outside forms"
 TEXT_PATTERN = r"^[^\x00]*$"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"
@@ -20,9 +19,9 @@ def holds_nothing(value: Any, schema: dict[str, Any]) -> bool:
 
 def as_meant(value: Any, schema: dict[str, Any]) -> Any:
     """Return what a person means by the content of a field: without the blanks around it, a list
-    of a form without the blank lines beside others, and with numbers where a line is one; an
-    `exact` line as it is (`OUTSIDE_FORMS`: but in forms). Nothing but blank lines stays what it is:
-    it does not mean an empty list, which often means all."""
+    of a form without the blank lines beside others; an `exact` line as it is (`OUTSIDE_FORMS`: but
+    in forms). Nothing but blank lines stays what it is: it does not mean an empty list, which often
+    means all."""
     if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
@@ -31,16 +30,8 @@ def as_meant(value: Any, schema: dict[str, Any]) -> Any:
         lines = [one.strip() if isinstance(one, str) and strip else one for one in value]
         if in_form() and any(one != "" for one in lines):
             lines = [one for one in lines if one != ""]
-        if schema["items"]["type"] == "number":
-            return [_number(one) for one in lines]
         return lines
     return value
-
-
-def _number(line: Any) -> Any:
-    if isinstance(line, str) and re.fullmatch(NUMBER_PATTERN, line):
-        return float(line)
-    return line
 
 
 def holds_quotes(value: Any) -> bool:

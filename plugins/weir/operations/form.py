@@ -26,7 +26,6 @@ from weir.model.names import (
 )
 from weir.operations.entries import (
     LINE_PATTERN,
-    NUMBER_PATTERN,
     TEXT_PATTERN,
     as_meant,
     holds_nothing,
@@ -90,6 +89,8 @@ def argument(
     multiline: bool = False,
     names: str = "",
     in_forms: Any = None,
+    beside: str = "",
+    unless: str = "",
     **schema: Any,
 ) -> Any:
     """Return a field of a form.
@@ -99,14 +100,16 @@ def argument(
     a text field proposes. `multiline`: whether its text has several lines, which other fields would
     make one of. `names`: of what it names one or some that exist (stream, reader_group,
     adjunct_store). `in_forms`: the default that a person begins with, where it is another one than
-    that of programs and commands. `schema`: JSON schema keywords (pattern, enum, minimum ...).
+    that of programs and commands. `beside`, `unless`: the argument beside which alone it counts,
+    and the one beside which it does not (`check_effects`). `schema`: JSON schema keywords (pattern,
+    enum, minimum ...).
     """
     shown: dict[str, Any] = {"section": section} if section else {}
     shown |= {"examples": list(examples)} if examples else {}
     shown |= {"format": "multiline"} if multiline else {}
     metadata = {
         "title": title, "description": description, "schema": schema, "shown": shown,
-        "names": names, "in_forms": in_forms,
+        "names": names, "in_forms": in_forms, "beside": beside, "unless": unless,
     }  # fmt: skip
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -167,7 +170,7 @@ def is_required(known: Field[Any]) -> bool:
 def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     """Return the JSON schema of one argument, as the job takes it."""
     kind = _kinds(form)[known.name]
-    types = {str: "string", int: "integer", bool: "boolean", float: "number", dict: "object"}
+    types = {str: "string", int: "integer", bool: "boolean", dict: "object"}
     schema = {"type": types.get(get_origin(kind) or kind, "array"), **known.metadata["schema"]}
     if "items" in schema:
         schema["items"] = _storable(schema["items"])
@@ -213,8 +216,6 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
 
 def _line(items: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a line of a list's field."""
-    if items["type"] == "number":  # without a type of its own a list has no field for lines
-        return {"anyOf": [items, {"type": "string", "pattern": rf"^\s*({NUMBER_PATTERN})?\s*$"}]}
     if items.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         allowed = _TEXTS[items["pattern"]]
         return {**items, "pattern": _with_blanks(items["pattern"], False), "allowed": allowed}
@@ -330,16 +331,15 @@ def _wanted(schema: dict[str, Any], value: Any) -> str:
         return _TEXTS[schema["pattern"]] + longest
     what = {
         "string": "a text", "boolean": "true or false", "integer": "a whole number",
-        "number": "a number", "array": "a list",
+        "array": "a list",
         "object": f"a JSON object of at most {LONGEST_OBJECT:,} characters",
     }[schema["type"]]  # fmt: skip
     bounds = [
         f"{says} {schema[keyword]:,}"
         for keyword, says in (
-            ("minimum", "at least"), ("maximum", "at most"), ("exclusiveMinimum", "more than"),
-            ("exclusiveMaximum", "less than"), ("minLength", "with a length of at least"),
-            ("maxLength", "with a length of at most"), ("minItems", "with a length of at least"),
-            ("maxItems", "with a length of at most"),
+            ("minimum", "at least"), ("maximum", "at most"),
+            ("minLength", "with a length of at least"), ("maxLength", "with a length of at most"),
+            ("minItems", "with a length of at least"), ("maxItems", "with a length of at most"),
         )
         if keyword in schema
     ]  # fmt: skip
@@ -358,9 +358,8 @@ def _is_json(value: dict[str, Any]) -> bool:
 
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
     """Return whether a value fits the few JSON schema keywords that the forms use."""
-    kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list,
-             "object": dict}  # fmt: skip
-    if not isinstance(value, kinds[schema.get("type", "string")]):  # type: ignore[arg-type]  # a type or a tuple of them
+    kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+    if not isinstance(value, kinds[schema.get("type", "string")]):
         return False
     if isinstance(value, bool):
         return bool(schema["type"] == "boolean")
@@ -378,8 +377,4 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
             and re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL) is not None
             and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
         )
-    return bool(
-        schema.get("minimum", value) <= value <= schema.get("maximum", value)
-        and schema.get("exclusiveMinimum", value - 1) < value
-        and value < schema.get("exclusiveMaximum", value + 1)
-    )
+    return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))

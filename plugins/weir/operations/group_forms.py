@@ -2,10 +2,10 @@
 declarations."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.asked import AskedGroup
 from weir.operations.form import (
     LONGEST_CUT,
     STARTING_POINT,
@@ -16,10 +16,11 @@ from weir.operations.form import (
     truncated_argument,
 )
 from weir.operations.group_settings import MOST_STREAMS, SETTINGS, WRITTEN
-from weir.operations.setting import REMOVED, settings_of
+from weir.operations.setting import REMOVED, settings_of, with_settings
 from weir.reader_groups.groups.pins import Pin
 
 
+@with_settings(SETTINGS)
 @dataclass(frozen=True)
 class CreateReaderGroup:
     """Create a reader group."""
@@ -44,24 +45,20 @@ class CreateReaderGroup:
         maxLength=LONGEST_CUT,
         section="More", examples=STARTING_POINTS,
     )  # fmt: skip
-    subscriber: bool = SETTINGS["subscriber"].created("Retention")
-    on_gap: str = SETTINGS["on_gap"].created("More")
-    release: str = SETTINGS["release"].created("Retention")
-    time_out: str = SETTINGS["time_out"].created("Retention")
-    max_outstanding: int = SETTINGS["max_outstanding"].created("More")
-    aligned: bool = SETTINGS["aligned"].created("Order")
-    max_ahead: str = SETTINGS["max_ahead"].created("Order")
-    owner: str = SETTINGS["owner"].created("More")
-    subject: str = SETTINGS["subject"].created("More")
     allow_loss: bool = loss_argument()
     allow_truncated: bool = truncated_argument("More")
 
     @property
-    def configuration(self) -> GroupConfiguration:
-        """Its configuration. Raises InvalidInput for a wrong setting."""
-        return GroupConfiguration().changed(settings_of(self, GroupConfiguration))
+    def asked(self) -> AskedGroup:
+        """What the group is to be. Raises InvalidInput for a wrong setting."""
+        configuration = GroupConfiguration().changed(settings_of(self, GroupConfiguration))
+        streams = [stream_name(one) for one in self.streams]
+        return AskedGroup(
+            self.reader_group, True, configuration.__dict__, streams, self.start, self.end
+        )
 
 
+@with_settings(SETTINGS, changed=())
 @dataclass(frozen=True)
 class UpdateReaderGroup:
     """Change the configuration of a reader group. What is not given, empty or unchanged is not
@@ -69,15 +66,6 @@ class UpdateReaderGroup:
     """
 
     reader_group: str = reader_group_argument()
-    subscriber: str = SETTINGS["subscriber"].changed("Retention")
-    on_gap: str = SETTINGS["on_gap"].changed("Reading")
-    release: str = SETTINGS["release"].changed("Retention")
-    time_out: str = SETTINGS["time_out"].changed("Retention")
-    max_outstanding: int = SETTINGS["max_outstanding"].changed("Reading")
-    aligned: str = SETTINGS["aligned"].changed("Reading")
-    max_ahead: str = SETTINGS["max_ahead"].changed("Reading")
-    owner: str = SETTINGS["owner"].changed("More")
-    subject: str = SETTINGS["subject"].changed("More")
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
@@ -91,6 +79,7 @@ class UpdateReaderGroup:
         **WRITTEN,
         section="Streams",
         examples=STARTING_POINTS,
+        beside="streams",
     )
     pins: list[str] = argument(
         "Pins",
@@ -108,14 +97,12 @@ class UpdateReaderGroup:
     allow_truncated: bool = truncated_argument("Streams")
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """What to change: settings of `GroupConfiguration` by their names, `streams` with the
-        `start` in new ones, `pins`. Raises InvalidInput for a wrong pin or amount."""
-        changes = settings_of(self, GroupConfiguration)
-        if self.streams:
-            changes["streams"] = [stream_name(stream) for stream in self.streams]
-            changes["start"] = self.start
-        if self.pins:
-            pins = [] if self.pins == [REMOVED] else self.pins
-            changes["pins"] = [Pin.parse(pin) for pin in pins]
-        return changes
+    def asked(self) -> AskedGroup:
+        """What is to change. Raises InvalidInput for a wrong pin or amount."""
+        pins = [] if self.pins == [REMOVED] else self.pins
+        return AskedGroup(
+            self.reader_group, False, settings_of(self, GroupConfiguration),
+            [stream_name(one) for one in self.streams] or None, self.start,
+            pins=[Pin.parse(pin) for pin in pins] if self.pins else None,
+            generation=self.generation if self.generation >= 0 else None,
+        )  # fmt: skip

@@ -1,14 +1,15 @@
 """Describe a setting once, for the form that creates its owner and for the one that changes it;
 return the settings that a form gives."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
 from weir.operations.form import MOST_PATTERN, argument, is_required
 
+A = TypeVar("A")
 UNCHANGED = "unchanged"
 REMOVED = "-"  # alone in a list or, if it may be empty, as a text: what was set is removed
 
@@ -17,11 +18,13 @@ REMOVED = "-"  # alone in a list or, if it may be empty, as a text: what was set
 class Setting:
     """A setting of a stream, a reader group or an adjunct store.
 
-    `default`: what the form that creates its owner has; its type decides the field. `if_empty`:
-    what an empty field means there, and in the form that changes the owner the word `removed_by`.
-    `schema`: JSON schema keywords. `examples`: what its field proposes.
+    `section`: of the forms that have it. `default`: what the form that creates its owner has; its
+    type decides the field. `if_empty`: what an empty field means there, and in the form that
+    changes the owner the word `removed_by`. `schema`: JSON schema keywords. `examples`: what its
+    field proposes.
     """
 
+    section: str
     title: str
     description: str
     default: Any = ""
@@ -30,19 +33,21 @@ class Setting:
     schema: Mapping[str, Any] = field(default_factory=dict)
     examples: Sequence[str] = ()
 
-    def created(self, section: str = "") -> Any:
-        """Return its field in the form that creates the owner."""
+    def created(self, section: str | None = None) -> Any:
+        """Return its field in the form that creates the owner; in another form under another
+        section."""
         blank = "0" if isinstance(self.default, int) else "Empty"
         more = f" {blank}: {self.if_empty}." if self.if_empty else ""
         schema = dict(self.schema)
         if "enum" in schema and self.default not in schema["enum"]:  # only a new owner has it
             schema["enum"] = [self.default, *schema["enum"]]
-        return self._field(more, self.default, section, schema)
+        shown = self.section if section is None else section
+        return self._field(more, self.default, shown, schema)
 
-    def changed(self, section: str = "") -> Any:
+    def changed(self) -> Any:
         """Return its field in the form that changes the owner. As it comes, it changes nothing."""
         blank, schema, more = self._unchanged()
-        return self._field(more, blank, section, schema)
+        return self._field(more, blank, self.section, schema)
 
     def _field(self, more: str, default: Any, section: str, schema: dict[str, Any]) -> Any:
         shown: dict[str, Any] = {"section": section, "examples": self.examples}
@@ -62,6 +67,37 @@ class Setting:
             return [], schema, f" They replace all; a single {REMOVED} removes them."
         removed = f"; {self.removed_by}: {self.if_empty}" if self.if_empty else ""
         return "", schema, f" Empty: unchanged{removed}."
+
+
+def with_settings(
+    settings: Mapping[str, Setting], *, changed: Collection[str] | None = None
+) -> Callable[[type[A]], type[A]]:
+    """Return what makes a form of one that has only its own arguments: with a field for each
+    setting, as the form that creates its owner has it, or that which changes it. `changed`: the
+    settings that the latter leaves out.
+
+    Settings come after the arguments that are in no section, and before those that are.
+    """
+
+    def made(form: type[A]) -> type[A]:
+        own = [(one.name, one.type, one) for one in fields(form)]  # type: ignore[arg-type]
+        added = []
+        for name, one in settings.items():
+            if name not in (changed or ()):
+                shown = one.created() if changed is None else one.changed()
+                blank = shown.default_factory() if shown.default is MISSING else shown.default
+                added.append((name, list[str] if blank == [] else type(blank), shown))
+        late = [one for one in own if "section" in one[2].metadata["shown"]]
+        early = [one for one in own if one not in late]
+        members = {
+            name: one for name, one in vars(form).items()
+            if name in ("__doc__", "__module__") or isinstance(one, property)
+        }  # fmt: skip
+        return make_dataclass(
+            form.__name__, [*early, *added, *late], frozen=True, namespace=members
+        )
+
+    return made
 
 
 def settings_of(form: Any, configuration: type[Any]) -> dict[str, Any]:

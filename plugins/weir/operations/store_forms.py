@@ -1,17 +1,22 @@
-"""The form by which adjunct stores are defined: of a job, and of entries in declarations."""
+"""The forms by which adjunct stores are defined and changed: of jobs, and of entries in
+declarations."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from weir.model.adjunct_configuration import (
     AdjunctConfiguration,
     AdjunctDefinition,
 )
-from weir.model.names import READABLE_STREAM_PATTERN
+from weir.model.amounts import parse_age
+from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.operations.asked import AskedStore
 from weir.operations.form import stream_argument
-from weir.operations.setting import settings_of
+from weir.operations.setting import settings_of, with_settings
 from weir.operations.store_settings import SETTINGS, store_argument
 
 
+@with_settings(SETTINGS)
 @dataclass(frozen=True)
 class DefineAdjunctStore:
     """Define an adjunct store: a keyed table that is kept from a stream."""
@@ -20,28 +25,33 @@ class DefineAdjunctStore:
     stream: str = stream_argument(
         "The stream of changes, as scope/stream.", READABLE_STREAM_PATTERN
     )
-    key: str = SETTINGS["key"].created()
-    value: str = SETTINGS["value"].created()
-    delete_when: str = SETTINGS["delete_when"].created("Deletions and functions")
-    key_type: str = SETTINGS["key_type"].created("Deletions and functions")
-    value_columns: str = SETTINGS["value_columns"].created("Deletions and functions")
-    layout: str = SETTINGS["layout"].created("Joins")
-    bootstrap: str = SETTINGS["bootstrap"].created("Joins")
-    missing: str = SETTINGS["missing"].created("Joins")
-    patience: int = SETTINGS["patience"].created("Joins")
-    null_key: str = SETTINGS["null_key"].created("What is wrong or missing")
-    on_error: str = SETTINGS["on_error"].created("What is wrong or missing")
-    on_gap: str = SETTINGS["on_gap"].created("What is wrong or missing")
-    keep_versions: str = SETTINGS["keep_versions"].created("Retention")
-    history: str = SETTINGS["history"].created("Retention")
-    time_out: str = SETTINGS["time_out"].created("Retention")
 
     @property
-    def definition(self) -> AdjunctDefinition:
-        """How it makes keys and values."""
-        return AdjunctDefinition(**settings_of(self, AdjunctDefinition))
+    def asked(self) -> AskedStore:
+        """What the store is to be. Raises InvalidInput for a wrong setting."""
+        return AskedStore(self.adjunct_store, store_settings_of(self), stream_name(self.stream))
+
+
+@with_settings(SETTINGS, changed=())
+@dataclass(frozen=True)
+class UpdateAdjunctStore:
+    """Change an adjunct store. What is not given, empty or unchanged is not changed."""
+
+    adjunct_store: str = store_argument()
 
     @property
-    def configuration(self) -> AdjunctConfiguration:
-        """Its settings. Raises InvalidInput for a wrong one."""
-        return AdjunctConfiguration().changed(settings_of(self, AdjunctConfiguration))
+    def changes(self) -> dict[str, Any]:
+        """The settings to change, by their names. Raises InvalidInput for a wrong amount."""
+        return store_settings_of(self)
+
+    @property
+    def asked(self) -> AskedStore:
+        """What is to change. Raises InvalidInput for a wrong setting."""
+        return AskedStore(self.adjunct_store, self.changes)
+
+
+def store_settings_of(form: Any) -> dict[str, Any]:
+    """Return the settings of a store that a form gives: how it is kept, how it makes keys and
+    values, and its time-out."""
+    given = settings_of(form, AdjunctConfiguration) | settings_of(form, AdjunctDefinition)
+    return given | ({"time_out": parse_age(form.time_out)} if form.time_out.strip() else {})

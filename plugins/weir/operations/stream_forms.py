@@ -3,11 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+from weir.errors import InvalidInput
+from weir.front_ends import called
+from weir.model.column_changes import ColumnChanges
+from weir.model.declared_columns import declared_columns
+from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
 from weir.model.stream_configuration import (
     LONGEST_EXPRESSION,
     Configuration,
 )
+from weir.operations.asked import AskedStream
+from weir.operations.column_settings import renames, with_defaults
+from weir.operations.expressions import columns_of
 from weir.operations.form import (
     DEFAULT_PATTERN,
     LONGEST_COLUMNS,
@@ -16,10 +24,11 @@ from weir.operations.form import (
     loss_argument,
     stream_argument,
 )
-from weir.operations.setting import settings_of
-from weir.operations.stream_settings import changed, created
+from weir.operations.setting import settings_of, with_settings
+from weir.operations.stream_settings import ROWS, SETTINGS
 
 
+@with_settings(SETTINGS)
 @dataclass(frozen=True)
 class CreateStream:
     """Create a stream."""
@@ -35,39 +44,16 @@ class CreateStream:
         "were written.",
         maxLength=LONGEST_EXPRESSION,
     )
-    event_time: str = created("event_time")
-    event_time_ahead: str = created("event_time_ahead", "Event times")
-    event_time_back: str = created("event_time_back", "Event times")
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
         1, minimum=1, maximum=MOST_SEGMENTS,
     )  # fmt: skip
-    on_missing_key: str = created("on_missing_key", "Columns, and rows that do not fit")
-    on_bad_rows: str = created("on_bad_rows", "Columns, and rows that do not fit")
-    on_new_column: str = created("on_new_column", "Columns, and rows that do not fit")
-    refuse_erased: bool = created("refuse_erased", "Columns, and rows that do not fit")
-    retention: str = created("retention", "Retention")
-    retain_min_age: str = created("retain_min_age", "Retention")
-    retain_max_age: str = created("retain_max_age", "Retention")
-    retain_min_bytes: str = created("retain_min_bytes", "Retention")
-    retain_max_bytes: str = created("retain_max_bytes", "Retention")
-    cuts_every: str = created("cuts_every", "Retention")
-    retention_every: str = created("retention_every", "Retention")
-    scaling: str = created("scaling", "Scaling")
-    target_rate: int = created("target_rate", "Scaling")
-    scale_factor: int = created("scale_factor", "Scaling")
-    min_segments: int = created("min_segments", "Scaling")
-    max_segments: str = created("max_segments", "Scaling")
-    scale_cooldown: str = created("scale_cooldown", "Scaling")
-    publish: str = created("publish", "Other engines")
-    tags: list[str] = created("tags", "Tags")
-    owner: str = created("owner", "Tags")
     schema: str = argument(
         "Columns",
         "The columns as SQL, such as: id BIGINT, name STRING. Empty: those of the first append.",
         "", maxLength=LONGEST_COLUMNS,
-        section="Columns, and rows that do not fit",
+        section=ROWS,
     )  # fmt: skip
 
     @property
@@ -76,7 +62,15 @@ class CreateStream:
         key = Configuration(self.routing_key.strip())
         return key.changed(settings_of(self, Configuration))
 
+    @property
+    def asked(self) -> AskedStream:
+        """What the stream is to be. Raises InvalidInput for a wrong setting, key or column."""
+        name, wanted = stream_name(self.stream, reserved=False), self.configuration
+        columns = ColumnChanges(add=columns_of(self.schema, wanted.routing_key) or [])
+        return AskedStream(name, wanted.__dict__, self.segments, columns)
 
+
+@with_settings(SETTINGS, changed=["min_segments"])  # which `segments` sets
 @dataclass(frozen=True)
 class UpdateStream:
     """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
@@ -84,7 +78,6 @@ class UpdateStream:
     """
 
     stream: str = stream_argument()
-    scaling: str = changed("scaling", "Scaling")
     segments: int = argument(
         "Segments",
         "fixed: replace all segments by this many of equal range; by rate: never fewer. 0: "
@@ -92,24 +85,6 @@ class UpdateStream:
         0, minimum=0, maximum=MOST_SEGMENTS,
         section="Scaling",
     )  # fmt: skip
-    target_rate: int = changed("target_rate", "Scaling")
-    scale_factor: int = changed("scale_factor", "Scaling")
-    max_segments: str = changed("max_segments", "Scaling")
-    scale_cooldown: str = changed("scale_cooldown", "Scaling")
-    retention: str = changed("retention", "Retention")
-    retain_min_age: str = changed("retain_min_age", "Retention")
-    retain_max_age: str = changed("retain_max_age", "Retention")
-    retain_min_bytes: str = changed("retain_min_bytes", "Retention")
-    retain_max_bytes: str = changed("retain_max_bytes", "Retention")
-    cuts_every: str = changed("cuts_every", "Retention")
-    retention_every: str = changed("retention_every", "Retention")
-    on_missing_key: str = changed("on_missing_key", "Columns, and rows that do not fit")
-    on_bad_rows: str = changed("on_bad_rows", "Columns, and rows that do not fit")
-    on_new_column: str = changed("on_new_column", "Columns, and rows that do not fit")
-    refuse_erased: str = changed("refuse_erased", "Columns, and rows that do not fit")
-    event_time: str = changed("event_time")
-    event_time_ahead: str = changed("event_time_ahead", "Event times")
-    event_time_back: str = changed("event_time_back", "Event times")
     complete_until: str = argument(
         "Complete until",
         "Take back what writers have stated: the stream is complete to this earlier event time, "
@@ -117,15 +92,12 @@ class UpdateStream:
         "announced again once they are complete. Empty: unchanged.",
         "", maxLength=100,
     )  # fmt: skip
-    publish: str = changed("publish", "Other engines")
-    tags: list[str] = changed("tags", "Tags")
-    owner: str = changed("owner", "Tags")
     more_columns: str = argument(
         "More columns",
         "Columns to add, as SQL, such as: gate STRING. They are null in existing events. They are "
         "also added to a stream that refuses new columns.",
         "", maxLength=LONGEST_COLUMNS,
-        section="Columns, and rows that do not fit",
+        section=ROWS,
     )  # fmt: skip
     defaults: list[str] = argument(
         "Defaults",
@@ -174,3 +146,23 @@ class UpdateStream:
         amount that is too small."""
         fewest = {"min_segments": self.segments} if self.segments else {}
         return settings_of(self, Configuration) | fewest
+
+    @property
+    def asked(self) -> AskedStream:
+        """What is to change. Raises InvalidInput for a wrong setting or column."""
+        if self.defaults and not self.more_columns.strip():
+            raise InvalidInput(
+                "default_without_column",
+                f"{called('defaults')} names {self.defaults[0]!r}, but no column is added; name "
+                f"the columns in {called('more_columns')}.",
+            )
+        add, widen = (declared_columns(one) if one.strip() else []
+                      for one in (self.more_columns, self.widen_columns))  # fmt: skip
+        columns = ColumnChanges(
+            with_defaults(add, self.defaults), renames(self.rename_columns), self.drop_columns,
+            widen,
+        )  # fmt: skip
+        return AskedStream(
+            stream_name(self.stream), self.changes, columns=columns,
+            complete_until=self.complete_until.strip(), dry_run=self.dry_run,
+        )  # fmt: skip

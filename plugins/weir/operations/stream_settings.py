@@ -1,7 +1,6 @@
 """The settings of streams, as the forms have them that create and change one."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, say_age
 from weir.model.new_columns import AUTOMATIC, ON_NEW_COLUMN
@@ -22,22 +21,24 @@ from weir.operations.form import (
 )
 from weir.operations.setting import Setting
 
+ROWS = "Columns, and rows that do not fit"  # a section of the forms
 MOST_RATE = 10**12  # a terabyte a second, for one segment
-_PAUSES = ["30 min", "1 h", "1 d", "none"]
 
 
 def _age(title: str, description: str, if_empty: str, examples: Sequence[str] = ()) -> Setting:
     pattern = {"pattern": AGE_PATTERN}
-    return Setting(title, description, "", if_empty, NONE, pattern, examples)
+    return Setting("Retention", title, description, "", if_empty, NONE, pattern, examples)
 
 
 def _size(title: str, description: str, if_empty: str) -> Setting:
-    return Setting(title, description, "", if_empty, NONE, {"pattern": SIZE_PATTERN}, SIZES)
+    pattern = {"pattern": SIZE_PATTERN}
+    return Setting("Retention", title, description, "", if_empty, NONE, pattern, SIZES)
 
 
 # The settings of `Configuration`, for both forms.
 SETTINGS: dict[str, Setting] = {
     "event_time": Setting(
+        "",
         "Event time",
         "A column, or a transform such as timestamp_millis(ms), that says when an event happened: "
         "a time, a date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. "
@@ -45,18 +46,21 @@ SETTINGS: dict[str, Setting] = {
         if_empty="no event time", removed_by=NONE, schema={"maxLength": LONGEST_EXPRESSION},
     ),
     "event_time_ahead": Setting(
+        "Event times",
         "Event times ahead",
         "How much later than now an event may be, and a writer may state that everything is there, "
         "such as 1 d for a stream of forecasts; none: not at all.",
         NONE, removed_by=NONE, schema={"pattern": AGE_PATTERN},
     ),
     "event_time_back": Setting(
+        "Event times",
         "Event times back",
         "How far before what the stream is complete to hours and days are announced, such as 31 d. "
         "Earlier events are appended and counted, but start no run.",
         say_age(DEFAULT_BACK), removed_by=NONE, schema={"pattern": AGE_PATTERN},
     ),
     "on_missing_key": Setting(
+        ROWS,
         "Rows without a routing key",
         "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
         "anywhere, in no promised order; automatic, for a new stream: what is said of rows that "
@@ -64,23 +68,27 @@ SETTINGS: dict[str, Setting] = {
         AUTOMATIC, schema={"enum": list(ON_MISSING_KEY)},
     ),
     "on_bad_rows": Setting(
+        ROWS,
         "Rows that do not fit the schema",
         "fail: refuse the append; quarantine: put them into <stream>.rejected.",
         "fail", schema={"enum": list(ON_BAD_ROWS)},
     ),
     "on_new_column": Setting(
+        ROWS,
         "New columns",
         "refuse: refuse the append; add: add the column, null in earlier events, with a warning; "
         "automatic, for a new stream: refuse if its columns are given, else add.",
         AUTOMATIC, schema={"enum": list(ON_NEW_COLUMN)},
     ),
     "refuse_erased": Setting(
+        ROWS,
         "Refuse erased keys",
         "Refuse an append that has a routing key that was erased from this stream "
         "(docs/erasure.md).",
         False,
     ),
     "retention": Setting(
+        "Retention",
         "Retention",
         "keep: nothing is deleted; age, size: delete what exceeds the maximum; consumed: delete "
         "what all subscribers have released, and what exceeds a maximum.",
@@ -118,60 +126,54 @@ SETTINGS: dict[str, Setting] = {
         "The shortest time between two recorded cuts; limits of age and size truncate only at "
         "recorded cuts.",
         "every run that records cuts",
-        _PAUSES,
-    ),
-    "retention_every": _age(
-        "Retention every", "The shortest time between two decisions.", "every run of retention",
-        _PAUSES,
+        ["30 min", "1 h", "1 d", "none"],
     ),
     "scaling": Setting(
+        "Scaling",
         "Scaling",
         "fixed: only by hand; event_rate, byte_rate: by load, with a target rate.",
         "fixed", schema={"enum": list(SCALING)},
     ),
     "target_rate": Setting(
+        "Scaling",
         "Target rate",
         "Events or bytes per second and segment. Weir splits a segment that gets more for a while, "
         "and merges neighbours that get less than half.",
         0, "none", schema={"minimum": 0, "maximum": MOST_RATE},
     ),
     "scale_factor": Setting(
+        "Scaling",
         "Scale factor", "The most segments into which one is split at once.",
         0, "2, unless the scaling is fixed", schema={"minimum": 0, "maximum": MOST_SEGMENTS},
     ),
     "min_segments": Setting(
+        "Scaling",
         "Minimum number of segments", "Refuse a scale that would leave fewer.", 1,
         schema={"minimum": 1, "maximum": MOST_SEGMENTS},
     ),
     "max_segments": Setting(
+        "Scaling",
         "Maximum number of segments", "Refuse a scale that would leave more, such as 16.",
         if_empty="no maximum", removed_by=NONE, schema={"pattern": MOST_PATTERN},
     ),
     "scale_cooldown": Setting(
+        "Scaling",
         "Cool-down", "How long a new segment is left as it is, such as 30 min; none: not at all.",
         say_age(DEFAULT_COOLDOWN), removed_by=NONE, schema={"pattern": AGE_PATTERN},
     ),
     "publish": Setting(
+        "Other engines",
         "Publish",
         "iceberg: the hourly upkeep keeps an Iceberg table of the stream, of the same files, which "
         "other engines read (docs/engines.md); none: no such table.",
         "none", schema={"enum": list(PUBLISH)},
     ),
     "owner": Setting(
+        "Tags",
         "Owner",
         "The role of the database whose members see and change it, such as team_shop (the section "
         "Teams of docs/operations.md).",
         if_empty="nobody, so that everybody does", removed_by=NONE, schema={"maxLength": 63},
     ),
-    "tags": Setting("Tags", "Words to find the stream by.", [], schema=TAGS),
+    "tags": Setting("Tags", "Tags", "Words to find the stream by.", [], schema=TAGS),
 }  # fmt: skip
-
-
-def created(setting: str, section: str = "") -> Any:
-    """Return the field of a setting in the form that creates a stream."""
-    return SETTINGS[setting].created(section)
-
-
-def changed(setting: str, section: str = "") -> Any:
-    """Return the field of a setting in the form that changes a stream."""
-    return SETTINGS[setting].changed(section)

@@ -1,1 +1,1 @@
-"""What programs use: `weir.open`, the object it returns, and the functions of the module `weir`."""
+"""What programs use: `weir.open`, and the object that it returns."""

@@ -1,4 +1,4 @@
-"""Open an installation for a program, and one for all functions of the module `weir`."""
+"""Open an installation for a program, and one for all that work in the same process."""
 
 import os
 from typing import TYPE_CHECKING
@@ -67,8 +67,8 @@ def open(
 
 
 def shared(settings: Settings | None = None, source: str = "program") -> StreamStore:
-    """Return the installation of these settings (None: those of jobs) that all functions of the
-    module share."""
+    """Return the installation of these settings (None: those of jobs), over connections that all of
+    this process share who name the same ones: for tasks that read in many places."""
     return _store(*shared_database(settings), None, source, log.info)
 
 

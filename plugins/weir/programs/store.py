@@ -17,11 +17,11 @@ from weir.controller.queries import Cut
 from weir.controller.times import Moment
 from weir.controller.transactions import Committed
 from weir.errors import check_choice
-from weir.history.lineage import Step, lineage_of
+from weir.history.lineage import lineage_of
 from weir.operations.engines import CONNECT, engine_of
 from weir.programs.appending import append_rows
-from weir.programs.checkpoints import checkpoint
 from weir.programs.methods import Actions
+from weir.queries.history.lineage import Step
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.reading import Options, Reading
 
@@ -147,11 +147,6 @@ class StreamStore(Actions):
 
         return picture_of(self.database, of, since, until)
 
-    def checkpoint(
-        self, reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
-    ) -> dict[str, Any]:
-        return checkpoint(self.database, reader_group, name, barrier=barrier, patience=patience)
-
     def look_up(self, adjunct_store: str, key: Any, version: int | None = None) -> Any:
         """Return what a key has in a version of an adjunct store (None: the newest): its value
         columns, and in `_clock` the clock of the event that they come from. None if the key is not
@@ -195,6 +190,5 @@ class StreamStore(Actions):
 for _method, _function in (
     (StreamStore.read, read_table), (StreamStore.count, count_events),
     (StreamStore.tail, tail_table), (StreamStore.lineage, lineage_of),
-    (StreamStore.checkpoint, checkpoint),
 ):  # fmt: skip
     _method.__doc__ = _function.__doc__

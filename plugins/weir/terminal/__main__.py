@@ -116,7 +116,8 @@ def parser(only: str = "") -> Parser:
 
     jobs: dict[str, Parser] = {}
     one_job = next((job for job in FORMS.names if command(job) == only), None)
-    for job in [one_job] if one_job else dict.fromkeys(["create_stream", *COMMANDS, *FORMS]):
+    first = (job for job in ("create_stream", *COMMANDS) if job in FORMS.names)
+    for job in [one_job] if one_job else dict.fromkeys([*first, *FORMS]):
         does = COMMANDS.get(job)
         described = does.__doc__ if does else FORMS[job].__doc__
         jobs[job] = add(command(job), does or work.job, described, job=job)

@@ -1,16 +1,17 @@
 """A file that declares a shop, and what applies it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 
-from tests.world.streams import rows
-from weir.annex.declarations.apply import Checks, apply
+from tests.world.streams import rows, unique
+from weir.annex.declarations.apply import apply, compare
 from weir.annex.declarations.differences import Difference
 from weir.annex.declarations.reading import read_text
-from weir.consumers.column_users import allowing
 from weir.database.connection import Database
-from weir.model.schema import Field
+from weir.operations.asked import Allowed
+from weir.settings import Settings
 
 SHOP = """
 streams:
@@ -36,33 +37,31 @@ reader_groups:
 consumers:
   late:
     function: shop.orders:late
-    outputs: ["stream:shop/late", "table:shop.late mode=upsert key=customer"]
+    outputs: ["stream:shop/late", "parquet:late"]
     parameters: {threshold: 10}
 """
 
 
-def columns(text: str, key: str | None) -> list[Field] | None:
-    """What Spark makes of columns of two words."""
-    if not text:
-        return None
-    kinds = {"STRING": "string", "BIGINT": "long", "INT": "integer", "DOUBLE": "double"}
-    named = [one.split() for one in text.split(",")]
-    return [{"name": n, "type": kinds[t], "nullable": True, "metadata": {}} for n, t in named]
+SETTINGS = Settings(function_packages=("shop", "a"))
 
 
-CHECKS = Checks(
-    columns, lambda *event_time: None, lambda *definition: None,
-    lambda *consumer: None, lambda allow_named: allowing(allow_named, ()),
-)  # fmt: skip
-
-
-def run(database: Database, text: str, **options: Any) -> list[Difference]:
+def run(
+    database: Database,
+    text: str,
+    *,
+    loss: bool = False,
+    truncated: bool = False,
+    named: bool = False,
+    say: Callable[[str], object] = lambda line: None,
+) -> list[Difference]:
     """Apply a file under a request of its own."""
-    run.count = getattr(run, "count", 0) + 1  # type: ignore[attr-defined]
-    return apply(
-        database, read_text(text), checks=CHECKS,
-        request_id=f"run {run.count}", say=lambda line: None, **options,  # type: ignore[attr-defined]
-    )  # fmt: skip
+    allowed = Allowed(loss, truncated, named)
+    return apply(database, SETTINGS, read_text(text), allowed, request_id=unique("run"), say=say)
+
+
+def compared(database: Database, text: str, *, truncated: bool = False) -> list[Difference]:
+    """What applying a file would change."""
+    return compare(database, SETTINGS, read_text(text), truncated)
 
 
 def everything(database: Database) -> list[Any]:

@@ -1,24 +1,20 @@
 """A file declares streams, groups and consumers: what differs is changed, and nothing else."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.annex.declarations.shop import CHECKS, SHOP, edited, everything, run
+from tests.annex.declarations.shop import SHOP, compared, edited, everything, run
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.streams import rows
-from weir.annex.declarations.apply import Planned, apply, compare
-from weir.annex.declarations.declared import Declared
 from weir.annex.declarations.reading import read_text
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.model.adjunct_configuration import AdjunctDefinition
-from weir.model.names import StreamName, stream_name
+from weir.model.names import stream_name
 from weir.operations.consumers import with_declared
 
 
@@ -84,8 +80,7 @@ def test_a_changed_file_changes_just_that(database: Database, what: str) -> None
     run(database, SHOP)
     text, wanted = CHANGES[what]
     before = everything(database)
-    text = text.replace("customer string,", "customer STRING,")
-    shown = compare(database, read_text(text), CHECKS)
+    shown = compared(database, text)
     assert {one.name: one.changes for one in shown} == wanted
     assert everything(database) == before, "a comparison changes nothing"
     assert run(database, text) == shown
@@ -117,7 +112,7 @@ def test_what_may_lose_data_is_refused_as_a_whole_unless_loss_is_allowed(
     with raises(f"would_lose_data {says}"):
         run(database, text)
     assert everything(database) == before
-    run(database, text, allow_loss=True)
+    run(database, text, loss=True)
     assert run(database, text) == []
 
 
@@ -181,27 +176,12 @@ def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:
 
 def test_a_definition_is_checked_with_the_columns_that_its_stream_gets(database: Database) -> None:
     run(database, SHOP)
-    checked = []
-
-    def check(
-        name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
-    ) -> None:
-        assert planned is not None
-        assert wanted.value in {one["name"] for one in planned[1]}
-        checked.append(name)
-
-    def applied(text: str) -> list[str]:
-        checked.clear()
-        apply(database, read_text(text), checks=replace(CHECKS, definition=check), allow_loss=True,
-              request_id=text, say=lambda line: None)  # fmt: skip
-        return checked
-
-    kept = edited("adjunct_stores", "shop/newest", "history", value="60 d")
-    assert applied(kept) == [], "its keys and values are as they were"
-    widened = yaml.safe_load(kept)
-    widened["streams"]["shop/orders"]["schema"] += ", gate INT"
+    widened = yaml.safe_load(SHOP)
     widened["adjunct_stores"]["shop/newest"]["value"] = "gate"
-    assert applied(yaml.safe_dump(widened)) == ["shop/newest"]
+    with raises("expression_not_computable shop/newest 'gate'"):
+        run(database, yaml.safe_dump(widened), loss=True)
+    widened["streams"]["shop/orders"]["schema"] += ", gate INT"
+    run(database, yaml.safe_dump(widened), loss=True)
 
 
 def test_a_stream_that_was_scaled_keeps_its_segments_though_its_minimum_changes(
@@ -270,22 +250,19 @@ def test_a_run_takes_what_was_declared_where_it_says_nothing(database: Database)
 def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(
     database: Database,
 ) -> None:
-    def declared(count: int) -> Declared:
+    def declared(count: int) -> str:
         streams = {f"many/s{i}": {"routing_key": "k"} for i in range(count)}
         groups = {f"g{i}": {"streams": [f"many/s{i}"]} for i in range(0, count, 5)}
         stores = {f"many/a{i}": {"stream": f"many/s{i}"} for i in range(0, count, 5)}
-        return read_text(
-            yaml.safe_dump({"streams": streams, "reader_groups": groups, "adjunct_stores": stores})
-        )
+        file = {"streams": streams, "reader_groups": groups, "adjunct_stores": stores}
+        return str(yaml.safe_dump(file))
 
     few, many = declared(10), declared(60)
-    for i, one in enumerate((many, few)):
-        apply(database, one, checks=CHECKS, request_id=f"{i}",
-              say=lambda line: None)  # fmt: skip
+    for one in (many, few):
+        run(database, one)
     counted, counts = count_statements(database), []
     for one in (few, many):
         del counted[:]
-        assert apply(database, one, checks=CHECKS,
-                     request_id="again") == []  # fmt: skip
+        assert run(database, one) == []
         counts.append(len(counted))
     assert counts[0] == counts[1] <= 5

@@ -1,18 +1,16 @@
 """A file says what columns are to be: what is applied again changes nothing, also a swap."""
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import weir
-from tests.annex.declarations.shop import CHECKS, columns, everything, run
+from tests.annex.declarations.shop import compared, everything, run
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.columns import column
 from tests.world.streams import rows, unique
-from weir.annex.declarations.apply import apply, compare
+from weir.annex.declarations import apply
 from weir.annex.declarations.columns import DeclaredColumns
 from weir.annex.declarations.reading import read_text
 from weir.controller.streams import create_stream, schema_at
@@ -21,6 +19,7 @@ from weir.database.connection import Database
 from weir.model.column_changes import ColumnChanges
 from weir.model.names import stream_name
 from weir.model.schema import Field
+from weir.programs.opening import shared
 
 THERE = [
     column("k", "string"), column("a", "integer"), column("b", "float", "0.1"),
@@ -34,18 +33,18 @@ def database(test_database: TestDatabase) -> Database:
 
 
 def changes(written: str, **more: Any) -> ColumnChanges:
-    return DeclaredColumns(written, **more).changes("s/s", THERE, ["gone"], columns)
+    return DeclaredColumns(written, **more).changes("s/s", THERE, ["gone"])
 
 
 def changes_of(there: list[Field], declared: DeclaredColumns) -> ColumnChanges:
-    return declared.changes("s/s", there, [], columns)
+    return declared.changes("s/s", there, [])
 
 
 def after(there: list[Field], declared: DeclaredColumns) -> list[Field]:
     """The columns after a declaration is applied, which changes nothing the second time."""
-    wanted = declared.changes("s/s", there, [], columns)
+    wanted = declared.changes("s/s", there, [])
     fields, gone = wanted.applied("s/s", there, [])
-    assert not declared.changes("s/s", fields, gone, columns)
+    assert not declared.changes("s/s", fields, gone)
     return fields
 
 
@@ -58,18 +57,18 @@ def test_a_column_is_known_by_its_name_in_files_so_a_swap_is_done_once() -> None
     ]  # fmt: skip
     again = DeclaredColumns("k STRING, c INT, b INT", renames={"a": "b", "b": "c"})
     assert [one["name"] for one in after(fields, again)] == ["k", "b", "c"]
-    new = swap.created("s/s", columns, "k")
-    assert [(one["name"], one.get("stored")) for one in new or []] == [
+    new = swap.created("s/s", "k").add
+    assert [(one["name"], one.get("stored")) for one in new] == [
         ("k", None), ("a", "b"), ("b", "a"),
     ]  # fmt: skip
-    assert not swap.changes("s/s", new or [], [], columns), "a new stream has the same files"
+    assert not swap.changes("s/s", list(new), []), "a new stream has the same files"
 
 
 def test_columns_are_renamed_widened_dropped_and_added_with_defaults_at_once() -> None:
     declared = DeclaredColumns(
         "k STRING, a DOUBLE, z BIGINT, n INT", {"n": "7"}, {"a": "z", "b": "a"}, ["old"]
     )
-    wanted = declared.changes("s/s", THERE, [], columns)
+    wanted = declared.changes("s/s", THERE, [])
     assert wanted.touched == {
         "a": "renamed to z and widened to long", "b": "renamed to a and widened to double",
         "c": "dropped",
@@ -98,10 +97,10 @@ def test_a_name_in_files_that_a_file_drops_is_given_to_no_new_column() -> None:
     assert after(there, declared)[1]["stored"] == "city#2"
     before = [*there, column("city", "string")]
     with raises("column_changed_twice 'city' drop this one first"):
-        declared.changes("s/s", before, [], columns)
+        declared.changes("s/s", before, [])
     fields, gone = ColumnChanges(drop=["city"]).applied("s/s", before, [])
-    added, _ = declared.changes("s/s", fields, gone, columns).applied("s/s", fields, gone)
-    assert not declared.changes("s/s", added, gone, columns)
+    added, _ = declared.changes("s/s", fields, gone).applied("s/s", fields, gone)
+    assert not declared.changes("s/s", added, gone)
 
 
 def test_a_default_is_the_same_in_a_wider_type_and_never_changes() -> None:
@@ -110,7 +109,7 @@ def test_a_default_is_the_same_in_a_wider_type_and_never_changes() -> None:
         assert list(wide.touched) == ["b"]
         fields, _ = wide.applied("s/s", THERE, [])
         again = DeclaredColumns("k STRING, b DOUBLE", {"b": written})
-        assert not again.changes("s/s", fields, [], columns)
+        assert not again.changes("s/s", fields, [])
     with raises("default_fixed 'b' '0.2' never changes"):
         changes("k STRING, b DOUBLE", defaults={"b": "0.2"})
     with raises("default_fixed 'a' none"):
@@ -172,10 +171,10 @@ def test_who_names_a_column_is_listed_first_and_must_be_allowed(
 ) -> None:
     run(database, FIRST)
     table = pa.table({"customer": ["a"], "n": pa.array([1], pa.int32()), "city": ["x"]})
-    weir.append("shop/orders", table, writer_id="w", batch_id="1", settings=settings)
+    shared(settings).append("shop/orders", table, writer_id="w", batch_id="1")
     run(database, "reader_groups: {late: {streams: [shop/orders]}}")
     before = everything(database)
-    [shown] = compare(database, read_text(SECOND), CHECKS)
+    [shown] = compared(database, SECOND)
     assert shown.changes["columns"] == (
         ["customer", "n", "city"],
         ["gate", "city dropped", "n renamed to number and widened to long",
@@ -189,16 +188,15 @@ def test_who_names_a_column_is_listed_first_and_must_be_allowed(
     with raises("columns_in_use late allow_named"):
         run(database, SECOND)
     assert everything(database) == before
-    assert run(database, SECOND, allow_named=True) == [shown]
+    assert run(database, SECOND, named=True) == [shown]
     assert run(database, SECOND) == []
-    table = weir.read("shop/orders", settings=settings)
+    table = shared(settings).read("shop/orders")
     assert table.select(["client", "number", "gate"]).to_pylist() == [
         {"client": "a", "number": 1, "gate": 7}
     ]
     run(database, SECOND.replace("shop/orders", "shop/new"))
-    weir.append("shop/new", [{"client": "a", "number": 1}], writer_id="w", batch_id="1",
-                settings=settings)  # fmt: skip
-    new = weir.read("shop/new", settings=settings)
+    shared(settings).append("shop/new", [{"client": "a", "number": 1}])
+    new = shared(settings).read("shop/new")
     assert new.select(["client", "number", "gate"]) == table.select(["client", "number", "gate"])
     stored = "SELECT stream, name, stored_name FROM weir.stream_columns WHERE newest ORDER BY 1, 2"
     both = rows(database, stored)
@@ -229,7 +227,9 @@ def test_the_key_of_a_declared_store_follows_and_is_not_made_anew(database: Data
     assert run(database, text % ("b", "[a -> b]", "b")) == []
 
 
-def test_a_swap_that_somebody_else_makes_meanwhile_is_not_swapped_back(database: Database) -> None:
+def test_a_swap_that_somebody_else_makes_meanwhile_is_not_swapped_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = stream_name("shop/orders")
     fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]
     create_stream(
@@ -238,18 +238,18 @@ def test_a_swap_that_somebody_else_makes_meanwhile_is_not_swapped_back(database:
     text = ("streams: {shop/orders: {routing_key: k, schema: 'k STRING, a INT, b INT',"
             " rename_columns: [a -> b, b -> a]}}")  # fmt: skip
 
-    def swapped(*_: Any) -> Any:
+    def swapped(*given: Any) -> Any:
         """The other one does it between the comparison and the change."""
+        monkeypatch.undo()
         update_stream(
             database, name, {}, column_changes=ColumnChanges(rename={"a": "b", "b": "a"}),
             request_id=unique("swap"),
         )  # fmt: skip
-        return CHECKS.allowing(True)
+        return apply._concerned(*given)
 
-    asked = iter([CHECKS.allowing(True)])
-    checks = replace(CHECKS, allowing=lambda allow: next(asked, None) or swapped())
+    monkeypatch.setattr(apply, "_concerned", swapped)
     with raises("schema_changed shop/orders apply it again"):
-        apply(database, read_text(text), checks=checks, request_id="1", say=lambda line: None)
+        run(database, text)
     assert run(database, text) == []
     found = database.transaction(lambda c: schema_at(c, rows_id(database), 2))
     assert [one["name"] for one in found] == ["k", "b", "a"]

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import weir
 from tests.compaction.world import World
 from weir.annex.erasure.records import Asked, Erased
 from weir.annex.erasure.run import erase
 from weir.annex.verification.new_files import checking
 from weir.database.connection import Database
 from weir.installation.opened import Installation
+from weir.programs.opening import shared
 
 ASKED = Asked("a test", "the right to be forgotten", {})
 
@@ -33,7 +33,7 @@ class Erasing(World):
 
     def numbered(self) -> dict[int, tuple[int, int]]:
         """Return the place of each event by its number."""
-        found = weir.read(str(self.lane.name), settings=self.settings)
+        found = shared(self.settings).read(str(self.lane.name))
         columns = (found[name].to_pylist() for name in ("n", "_segment", "_offset"))
         return {n: (segment, offset) for n, segment, offset in zip(*columns, strict=True)}
 
@@ -48,7 +48,7 @@ class Erasing(World):
         gone: set[int] = set()
 
         def find() -> Mapping[int, npt.NDArray[np.int64]]:
-            found = weir.read(str(self.lane.name), settings=self.settings)
+            found = shared(self.settings).read(str(self.lane.name))
             found = found.filter(pc.is_in(found["key"], value_set=pa.array(keys, pa.string())))
             gone.update(found["n"].to_pylist())
             segments = found["_segment"].to_numpy()

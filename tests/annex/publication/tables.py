@@ -6,7 +6,6 @@ from typing import Any
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-import weir
 from tests.annex.publication.engines import (
     Rows,
     by_duckdb,
@@ -18,6 +17,7 @@ from tests.annex.publication.engines import (
 )
 from tests.compaction.world import World
 from weir.annex.publication.run import publish
+from weir.programs.opening import shared
 
 
 def published(world: World) -> Table:
@@ -31,7 +31,7 @@ def published(world: World) -> Table:
 
 def expected(world: World, end: dict[str, Any] | None = None) -> Rows:
     """What Weir reads."""
-    found = weir.read(str(world.lane.name), end=end, settings=world.settings).to_pylist()
+    found = shared(world.settings).read(str(world.lane.name), end=end).to_pylist()
     return ordered([{k: v for k, v in row.items() if not k.startswith("_")} for row in found])
 
 

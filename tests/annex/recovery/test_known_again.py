@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.annex.recovery.test_recover import on_disk, write
 from tests.conftest import TestDatabase
 from tests.raises import raises
@@ -21,6 +20,7 @@ from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 
@@ -123,9 +123,7 @@ def test_a_copy_of_the_disk_from_after_the_last_sweep_is_known_by_the_first_numb
             state=tmp_path, database=to._dsn, warehouse=str(warehouse), input_roots=(),
             output_roots=(),
         )  # fmt: skip
-        return weir.append(
-            str(lane.name), table, writer_id="w", batch_id=batch_id, settings=settings
-        )
+        return shared(settings).append(str(lane.name), table, writer_id="w", batch_id=batch_id)
 
     append(database, "known")
     sweep(database, str(warehouse), 0.0)

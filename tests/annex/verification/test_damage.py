@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir
 from tests.chance import cases, random_for
 from tests.digests import rows_of_every_type
 from tests.raises import raises
@@ -23,6 +22,7 @@ from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.model.schema import SEQ
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -42,8 +42,8 @@ def lane(app: Installation) -> Lane:
     for batch in range(3):
         rows = rows_of_every_type(random_for("rows", batch), 40)
         keys = pa.array([f"key {i}" for i in range(len(rows))])
-        weir.append(STREAM, rows.append_column("key", keys), writer_id="w", batch_id=str(batch),
-                    settings=app.settings)  # fmt: skip
+        rows = rows.append_column("key", keys)
+        shared(app.settings).append(STREAM, rows, writer_id="w", batch_id=str(batch))
     return lane
 
 
@@ -116,7 +116,7 @@ def test_files_of_one_size_that_were_swapped_between_commits_are_found(
     small = Lane.made(app.database, name="iot/small", segments=1)
     for value in range(1, 9):
         rows = pa.table({"key": ["a"] * 5, "v": [value] * 5})
-        weir.append("iot/small", rows, writer_id="w", batch_id=str(value), settings=app.settings)
+        shared(app.settings).append("iot/small", rows, writer_id="w", batch_id=str(value))
     of_size: dict[int, list[Path]] = defaultdict(list)
     for row in small.rows("SELECT path, bytes FROM data_file WHERE stream_id = :s"):
         of_size[row.bytes].append(Path(app.settings.warehouse, row.path))
@@ -244,7 +244,7 @@ def test_a_maximum_goes_through_all_files_in_turn(app: Installation, lane: Lane)
     Lane.made(app.database, name="iot/small", segments=1)
     rows = pa.table({"key": ["a"] * 5})
     for batch in "abc":
-        weir.append("iot/small", rows, writer_id="w", batch_id=batch, settings=app.settings)
+        shared(app.settings).append("iot/small", rows, writer_id="w", batch_id=batch)
     each, turns = 2 * files(app)[0].stat().st_size, []
     read = by_pyarrow(app, contents=True)
     for _ in range(12):

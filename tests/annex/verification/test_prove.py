@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.raises import raises
 from tests.world.streams import Lane, run
 from weir.annex.verification.footers import Wrong, look_here
@@ -18,6 +17,7 @@ from weir.annex.verification.verify import by_pyarrow, verify
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
+from weir.programs.opening import shared
 from weir.retention.capture import capture
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
@@ -51,7 +51,7 @@ def append(app: Installation, batch: str, stream: str = STREAM) -> list[Path]:
     """Append ten rows, and return their files."""
     before = {*Path(app.settings.warehouse).rglob("*.parquet")}
     table = pa.table({"key": [f"{batch} {i}" for i in range(10)]})
-    weir.append(stream, table, writer_id="w", batch_id=batch, settings=app.settings)
+    shared(app.settings).append(stream, table, writer_id="w", batch_id=batch)
     return sorted({*Path(app.settings.warehouse).rglob("*.parquet")} - before)
 
 

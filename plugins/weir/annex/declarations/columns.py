@@ -4,25 +4,16 @@ A column is known by its name in files, which it keeps (semantics 5.5). So a fil
 again changes nothing, also after two columns have swapped their names.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from weir.errors import InvalidInput
 from weir.kernel.schema import same_default, with_default
 from weir.model.column_changes import ColumnChanges, default_is_fixed, holds
+from weir.model.declared_columns import declared_columns
 from weir.model.schema import Field, same_type, show, stored_name
-
-# Reads the columns that a text declares, with Spark; those of a routing key must be among them.
-Columns = Callable[[str, str | None], list[Field] | None]
-# Simple types as Spark's JSON names them, by the names that people write.
-_TYPES = {
-    "bigint": "long", "long": "long", "int": "integer", "integer": "integer", "smallint": "short",
-    "short": "short", "tinyint": "byte", "byte": "byte", "float": "float", "real": "float",
-    "double": "double", "boolean": "boolean", "string": "string", "binary": "binary",
-    "date": "date", "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz",
-}  # fmt: skip
+from weir.operations.expressions import columns_of
 
 
 @dataclass(frozen=True)
@@ -35,16 +26,14 @@ class DeclaredColumns:
     renames: Mapping[str, str] = field(default_factory=dict)
     drop: Sequence[str] = ()
 
-    def created(self, stream: str, columns: Columns, routing_key: str) -> list[Field] | None:
-        """Return the columns of a new stream; None if none are declared. Raises InvalidInput."""
-        declared = columns(self.written, routing_key)
-        return None if declared is None else self._named(stream, declared)
+    def created(self, stream: str, routing_key: str) -> ColumnChanges:
+        """Return the columns of a new stream. Raises InvalidInput for them and its routing key."""
+        declared = columns_of(self.written, routing_key)
+        return ColumnChanges(self._named(stream, declared) if declared else [], reserve=self.drop)
 
-    def changes(
-        self, stream: str, there: list[Field], dropped: Sequence[str], columns: Columns
-    ) -> ColumnChanges:
-        """Return what differs in the columns of a stream. Spark reads only what is not simple or
-        not there. `dropped`: names in files of columns that the stream no longer has.
+    def changes(self, stream: str, there: list[Field], dropped: Sequence[str]) -> ColumnChanges:
+        """Return what differs in the columns of a stream. `dropped`: names in files of columns that
+        the stream no longer has.
 
         Raises InvalidInput for what can't be made so: a column that was dropped, a type that is not
         wider, another default, a name by which the stream has another column.
@@ -55,7 +44,7 @@ class DeclaredColumns:
         after: dict[str, Field] = {
             names[one["name"]]: one for one in there if one["name"] not in gone
         }
-        declared = self._declared(after, columns)
+        declared = declared_columns(self.written) if self.written else []
         told = {one["name"] for one in declared}
         for one in there:
             name = one["name"]
@@ -105,19 +94,6 @@ class DeclaredColumns:
                 advice = f"{stored_name(meant)} -> {name}"
                 raise _stored_otherwise(stream, meant, "rename_columns", advice)
         return found
-
-    def _declared(self, there: Mapping[str, Field], columns: Columns) -> list[Field]:
-        """Return the columns that are written, of which those of simple types are compared without
-        Spark."""
-        if not self.written:
-            return []
-        simple = [re.fullmatch(r"\s*(\w+)\s+([A-Za-z_]+)\s*", p) for p in self.written.split(",")]
-        found = [
-            {**there[match[1]], "name": match[1]} for match in simple
-            if match and match[1] in there
-            and there[match[1]]["type"] == _TYPES.get(match[2].lower())
-        ]  # fmt: skip
-        return found if len(found) == len(simple) else columns(self.written, None) or []
 
     def _named(self, stream: str, declared: list[Field]) -> list[Field]:
         """Return columns with their names in files, and with their defaults."""

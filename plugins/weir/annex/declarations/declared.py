@@ -1,17 +1,12 @@
-"""What a file declares, and the mark of a function that may."""
+"""What a file declares."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from weir.adjunct.stores import StoreSettings
 from weir.annex.declarations.columns import DeclaredColumns
-from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.groups.pins import Pin
-
-F = TypeVar("F", bound=Callable[..., Any])
-_DECLARES = object()  # a mark that nothing else has
+from weir.operations.asked import AskedGroup, AskedStore
 
 
 @dataclass(frozen=True)
@@ -24,34 +19,11 @@ class DeclaredStream:
 
 
 @dataclass(frozen=True)
-class DeclaredGroup:
-    """A reader group as it is to be. It begins at `start` in streams that it does not read yet."""
-
-    configuration: GroupConfiguration
-    streams: tuple[str, ...]
-    start: str
-    end: str
-    pins: tuple[Pin, ...]
-
-
-@dataclass(frozen=True)
 class Declared:
     """What a file declares, by name. A consumer has the name of its group, and the arguments of
     `weir_process` that it sets."""
 
     streams: Mapping[str, DeclaredStream] = field(default_factory=dict)
-    stores: Mapping[str, StoreSettings] = field(default_factory=dict)
-    groups: Mapping[str, DeclaredGroup] = field(default_factory=dict)
+    stores: Mapping[str, AskedStore] = field(default_factory=dict)
+    groups: Mapping[str, AskedGroup] = field(default_factory=dict)
     consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-
-
-def declares(function: F) -> F:
-    """Mark a function without arguments that returns declarations, so that `weir_apply` may call
-    it. Whoever may trigger that chooses the name, so no other function is called."""
-    function.weir_declares = _DECLARES  # type: ignore[attr-defined]  # for `is_declaring`
-    return function
-
-
-def is_declaring(function: Callable[..., Any]) -> bool:
-    """Return whether a function is marked with `declares`."""
-    return getattr(function, "weir_declares", None) is _DECLARES

@@ -3,31 +3,34 @@
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from weir.adjunct.stores import AdjunctStore, StoreSettings, bound_to_another
-from weir.annex.declarations.columns import Columns
-from weir.annex.declarations.declared import Declared, DeclaredGroup, DeclaredStream
+from weir.adjunct.stores import AdjunctStore, bound_to_another
+from weir.annex.declarations.declared import Declared, DeclaredStream
 from weir.annex.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
-from weir.model.column_changes import NOTHING, ColumnChanges, followed, followed_definition
+from weir.model.column_changes import ColumnChanges, followed, followed_definition
+from weir.model.names import stream_name
 from weir.model.new_columns import AUTOMATIC
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
+from weir.operations.asked import Asked, AskedGroup, AskedStore, AskedStream
+from weir.operations.consumers import AskedConsumer
 
 
 @dataclass(frozen=True)
 class Difference:
     """What differs of a stream, an adjunct store, a reader group or a consumer. `new`: it does not
-    exist yet. `changes`: from a setting to its old and its new value. `loses`: why the change may
-    lose data. `named_by`: who names the columns that it changes."""
+    exist yet. `changes`: from a setting to its old and its new value. `asked`: the same as what it
+    is brought to. `loses`: why the change may lose data. `named_by`: who names the columns that it
+    changes."""
 
     kind: str
     name: str
     new: bool
     changes: dict[str, tuple[Any, Any]]
+    asked: Asked
     loses: list[str] = field(default_factory=list)
     columns: list[Field] = field(default_factory=list)  # that a stream has before the change
-    column_changes: ColumnChanges = NOTHING
     named_by: list[str] = field(default_factory=list)
 
     def report(self) -> dict[str, Any]:
@@ -49,7 +52,7 @@ class Difference:
         return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}{named}"
 
 
-def differences(declared: Declared, known: Known, columns: Columns) -> list[Difference]:
+def differences(declared: Declared, known: Known) -> list[Difference]:
     """Return what differs, in the order in which it can be changed: streams, stores, groups,
     consumers.
 
@@ -58,26 +61,29 @@ def differences(declared: Declared, known: Known, columns: Columns) -> list[Diff
     """
     found = []
     for name, stream in declared.streams.items():
-        found.append(_stream(name, stream, known.streams.get(name), columns))
+        found.append(_stream(name, stream, known.streams.get(name)))
     readers = [(f"adjunct store {n}", [str(one.stream)]) for n, one in declared.stores.items()]
-    readers += [(f"reader group {n}", list(one.streams)) for n, one in declared.groups.items()]
-    for reader, streams in readers:
-        for one in streams:
+    readers += [(f"reader group {n}", one.reads) for n, one in declared.groups.items()]
+    for reader, names in readers:
+        for one in names:
             if one not in declared.streams and one not in known.streams:
                 raise NotFound(
                     "stream_not_found",
                     f"{reader} reads stream {one}, which neither exists nor is declared; declare "
                     "it, or correct its name.",
                 )
-    renames = {one.name: one.column_changes.rename for one in found}
+    renames = {one.name: one.asked.columns.rename for one in found
+               if isinstance(one.asked, AskedStream)}  # fmt: skip
+    streams = {name: one.configuration for name, one in known.streams.items()}
+    streams |= {name: one.configuration for name, one in declared.streams.items()}
     for name, store in declared.stores.items():
         kept = known.stores.get(name)
         if kept is not None:
             rename = renames.get(str(kept.stream), {})
             kept = replace(kept, definition=followed_definition(kept.definition, rename))
         found.append(_store(name, store, kept))
-    for name, group in declared.groups.items():
-        found.append(_group(name, group, known.groups.get(name)))
+    for name, wanted in declared.groups.items():
+        found.append(_group(name, wanted, known.groups.get(name)))
     for name, settings in declared.consumers.items():
         if name not in declared.groups and name not in known.groups:
             raise NotFound(
@@ -85,10 +91,14 @@ def differences(declared: Declared, known: Known, columns: Columns) -> list[Diff
                 f"consumer {name} reads with a reader group of its name, which neither exists nor "
                 "is declared; declare it under reader_groups.",
             )
-        there = known.groups.get(name)
+        there, group = known.groups.get(name), declared.groups.get(name)
+        reads = group.reads if group else there.streams if there else ()
         old = (there.consumer if there else None) or {}
-        changes = _changes(old, settings)
-        found.append(Difference("consumer", name, not old, changes))
+        asked = AskedConsumer(
+            name, settings, {one: streams[one] for one in reads if one in streams},
+            frozenset(declared.streams),
+        )  # fmt: skip
+        found.append(Difference("consumer", name, not old, _changes(old, settings), asked))
     return [one for one in found if one.new or one.changes]
 
 
@@ -97,24 +107,26 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, A
     return {n: (old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)}
 
 
-def _stream(
-    name: str, wanted: DeclaredStream, known: KnownStream | None, columns: Columns
-) -> Difference:
+def _new(changes: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    return {name: new for name, (_, new) in changes.items()}
+
+
+def _stream(name: str, wanted: DeclaredStream, known: KnownStream | None) -> Difference:
     if known is None:
         written = wanted.columns.written
         settings = asdict(wanted.configuration.created(declared=bool(written)))
         given = {"segments": wanted.segments, **{k: v for k, v in settings.items() if v}}
         given |= {"columns": written} if written else {}
-        fields = wanted.columns.created(name, columns, wanted.configuration.routing_key)
-        made = ColumnChanges(add=fields or [], reserve=wanted.columns.drop)
+        made = wanted.columns.created(name, wanted.configuration.routing_key)
         shown = {k: (None, v) for k, v in given.items()}
-        return Difference("stream", name, True, shown, column_changes=made)
+        asked = AskedStream(stream_name(name), wanted.configuration.__dict__, wanted.segments, made)
+        return Difference("stream", name, True, shown, asked)
     settings = asdict(wanted.configuration)
     if wanted.configuration.on_new_column == AUTOMATIC:  # was decided when it was created
         settings["on_new_column"] = known.configuration.on_new_column
     if wanted.configuration.on_missing_key == AUTOMATIC:
         settings["on_missing_key"] = known.configuration.on_missing_key
-    more = wanted.columns.changes(name, known.fields, known.dropped, columns)
+    more = wanted.columns.changes(name, known.fields, known.dropped)
     now = _followed(name, wanted, known, more)
     changes = _changes(asdict(now), settings)
     if "routing_key" in changes:
@@ -124,6 +136,7 @@ def _stream(
             f"{wanted.configuration.routing_key} is declared; the routing key of a stream can't "
             "change, so correct the file, or declare another stream.",
         )
+    asked = AskedStream(stream_name(name), _new(changes), columns=more, exact=False)
     if more:
         told = [*(one["name"] for one in more.add),
                 *(f"{column} {what}" for column, what in more.touched.items())]  # fmt: skip
@@ -134,7 +147,7 @@ def _stream(
             f"stream {name} is {known.state}, so {', '.join(changes)} can't change; take the "
             "stream out of the file.",
         )
-    return Difference("stream", name, False, changes, _loses_events(changes), known.fields, more)
+    return Difference("stream", name, False, changes, asked, _loses_events(changes), known.fields)
 
 
 def _followed(
@@ -166,16 +179,19 @@ def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
     return loses
 
 
-def _store(name: str, wanted: StoreSettings, known: AdjunctStore | None) -> Difference:
-    settings = wanted.by_name
+def _store(name: str, wanted: AskedStore, known: AdjunctStore | None) -> Difference:
+    whole = wanted.whole
+    settings = whole.by_name
     if known is None:
         usual = asdict(AdjunctConfiguration())
         given = {k: v for k, v in settings.items() if v and v != usual.get(k)}
-        return Difference("adjunct store", name, True, {k: (None, v) for k, v in given.items()})
+        shown = {k: (None, v) for k, v in given.items()}
+        return Difference("adjunct store", name, True, shown, wanted)
     changes = _changes(known.by_name, settings)
     if "stream" in changes:
-        raise bound_to_another(known, wanted.stream)
-    return Difference("adjunct store", name, False, changes, _loses_changes(changes, known))
+        raise bound_to_another(known, whole.stream)
+    asked = AskedStore(name, _new(changes))
+    return Difference("adjunct store", name, False, changes, asked, _loses_changes(changes, known))
 
 
 def _loses_changes(changes: dict[str, tuple[Any, Any]], known: AdjunctStore) -> list[str]:
@@ -203,23 +219,27 @@ def _loses_protection(changes: dict[str, tuple[Any, Any]]) -> list[str]:
     return []
 
 
-def _group(name: str, wanted: DeclaredGroup, known: KnownGroup | None) -> Difference:
-    settings = {
-        **asdict(wanted.configuration), "streams": list(wanted.streams),
-        "pins": [str(pin) for pin in wanted.pins],
-    }  # fmt: skip
+def _group(name: str, wanted: AskedGroup, known: KnownGroup | None) -> Difference:
+    own = {"streams": wanted.reads, "pins": [str(pin) for pin in wanted.pins or ()]}
+    settings = {**wanted.settings, **own}
     if known is None:
         given = {**{k: v for k, v in settings.items() if v}, "start": wanted.start}
         given |= {"end": wanted.end} if wanted.end else {}
-        return Difference("reader group", name, True, {k: (None, v) for k, v in given.items()})
+        shown = {k: (None, v) for k, v in given.items()}
+        return Difference("reader group", name, True, shown, wanted)
     old = {**asdict(known.configuration), "streams": list(known.streams),
            "pins": [str(pin) for pin in known.pins]}  # fmt: skip
     changes, loses = _changes(old, settings), []
-    if "streams" in changes and (gone := set(known.streams) - set(wanted.streams)):
+    if "streams" in changes and (gone := {*known.streams} - {*own["streams"]}):
         loses.append(f"its position in {', '.join(sorted(gone))} is forgotten")
     if changes.get("subscriber") == (True, False):
         loses.append("retention no longer keeps what it has not read")
     if changes.get("on_gap") == ("fail", "skip"):
         loses.append("it skips events that were truncated before it read them")
     loses += _loses_protection(changes)
-    return Difference("reader group", name, False, changes, loses)
+    asked = replace(
+        wanted, new=False, settings={k: v for k, v in _new(changes).items() if k not in own},
+        streams=wanted.streams if "streams" in changes else None,
+        pins=wanted.pins if "pins" in changes else None,
+    )  # fmt: skip
+    return Difference("reader group", name, False, changes, asked, loses)

@@ -1,21 +1,21 @@
 """Read what a text or a function declares, by the forms that people fill in for one thing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from weir.adjunct.stores import StoreSettings
 from weir.annex.declarations.columns import DeclaredColumns
-from weir.annex.declarations.declared import Declared, DeclaredGroup, DeclaredStream
+from weir.annex.declarations.declared import Declared, DeclaredStream
 from weir.annex.declarations.written import read_yaml
 from weir.errors import InvalidInput
 from weir.front_ends import called, give
-from weir.model.amounts import parse_age
 from weir.model.names import (
     adjunct_store_name,
     check_user_columns,
     reader_group_name,
     stream_name,
 )
+from weir.operations.asked import AskedGroup, AskedStore
 from weir.operations.column_settings import defaults, renames
 from weir.operations.consumers import Process, changed_settings
 from weir.operations.form import (
@@ -113,17 +113,13 @@ def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     return DeclaredStream(form.configuration, form.segments, columns)
 
 
-def _store(name: str, given: dict[str, Any]) -> StoreSettings:
+def _store(name: str, given: dict[str, Any]) -> AskedStore:
     form = parse(DefineAdjunctStore, {"adjunct_store": adjunct_store_name(name), **given})
-    wanted = StoreSettings(
-        stream=stream_name(form.stream), configuration=form.configuration,
-        definition=form.definition, time_out=parse_age(form.time_out),
-    )  # fmt: skip
-    wanted.check()
-    return wanted
+    form.asked.whole.check()
+    return form.asked
 
 
-def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
+def _group(name: str, given: dict[str, Any]) -> AskedGroup:
     reader_group_name(name)
     if for_all := {"allow_loss", "allow_truncated"} & given.keys():
         raise InvalidInput(
@@ -132,13 +128,12 @@ def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
             f"{give(**{min(for_all): True})}.",
         )
     rest = {one: value for one, value in given.items() if one != "pins"}
-    form = parse(CreateReaderGroup, {"reader_group": name, **rest})
+    asked = parse(CreateReaderGroup, {"reader_group": name, **rest}).asked
     # A group is created without pins, so the form that changes one has them.
-    pinned = parse(UpdateReaderGroup, {"reader_group": name, "pins": given.get("pins")})
-    pins = tuple(sorted(pinned.changes.get("pins", ())))
+    pinned = parse(UpdateReaderGroup, {"reader_group": name, "pins": given.get("pins")}).asked
+    pins = sorted(pinned.pins or ())
     check_disjoint(pins)
-    streams = tuple(sorted(form.streams))
-    return DeclaredGroup(form.configuration, streams, form.start, form.end, pins)
+    return replace(asked, streams=sorted(asked.streams or (), key=str), pins=pins)
 
 
 def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:

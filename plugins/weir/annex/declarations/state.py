@@ -53,7 +53,7 @@ def read_known(connection: Connection, declared: Declared) -> Known:
     named = {
         *declared.streams,
         *(str(store.stream) for store in declared.stores.values()),
-        *(s for group in declared.groups.values() for s in group.streams),
+        *(s for group in declared.groups.values() for s in group.reads),
     }
     streams = connection.execute(
         text(

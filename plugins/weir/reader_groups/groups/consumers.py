@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.database.requests import Request
+from weir.queries.reader_groups.groups import consumers as sql
 from weir.reader_groups.locks import lock_group
 
 
@@ -21,10 +22,7 @@ def declare_consumer(
         locked = lock_group(connection, group)
         if (before := request.result(connection)) is not None:
             return before
-        connection.execute(
-            text("UPDATE reader_group SET consumer = CAST(:c AS jsonb) WHERE group_id = :g"),
-            {"c": json.dumps(settings), "g": locked.group_id},
-        )
+        sql.declare(connection, consumer=json.dumps(settings), group_id=locked.group_id)
         return request.done(connection, {"reader_group": group, "consumer": settings})
 
     return database.transaction(work)
@@ -33,7 +31,4 @@ def declare_consumer(
 def declared_consumer(connection: Connection, group: str) -> dict[str, Any]:
     """Return the arguments that were declared for a group; none if it has no consumer, or if there
     is no such group."""
-    found = connection.execute(
-        text("SELECT consumer FROM reader_group WHERE name = :group"), {"group": group}
-    ).scalar_one_or_none()
-    return dict(found or {})
+    return sql.declared(connection, group=group) or {}

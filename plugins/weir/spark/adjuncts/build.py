@@ -12,8 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from weir.adjunct.builds import Build, Running, begin_build
 from weir.adjunct.publication import fail_build, publish_build, renew_build
 from weir.adjunct.stores import AdjunctStore, read_store, read_stores
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.controller.ownership import check_warehouse_ownership
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
 from weir.front_ends import do

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from weir.model.schema import SEQ, Field
+from weir.spark.base.bisection import bisected, constant_array
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.session import COMPLETE
 from weir.spark.base.stored_columns import are_named_so, named_columns, stored_schema
@@ -138,22 +139,14 @@ class FileConstants:
         return ADDED if self._each == 1 else (*ADDED, _SLOT)
 
     def numbered(self, frame: DataFrame) -> DataFrame:
-        """Return scanned rows with the slot of their file, if folders have several files.
-
-        Each step of the bisection is a projection of its own, all of which Spark compiles into one
-        loop.
-        """
-        step = self._each // 2
-        if not step:
+        """Return scanned rows with the slot of their file, if folders have several files."""
+        if self._each == 1:
             return frame
-        frame = frame.selectExpr("*", f"({self.folder}) * {self._each} AS {_SLOT}")
-        while step:
-            is_behind = f"{SEQ} >= {_array(self._first)}[{_SLOT} + {step}]"
-            frame = frame.selectExpr(
-                f"* EXCEPT ({_SLOT})", f"{_SLOT} + if({is_behind}, {step}, 0) AS {_SLOT}"
-            )
-            step //= 2
-        return frame
+        first = constant_array(self._first)
+        return bisected(
+            frame, _SLOT, self._each, lambda place: f"{SEQ} >= {first}[{place}]",
+            f"({self.folder}) * {self._each}",
+        )  # fmt: skip
 
     def _shift(self, low: int, high: int) -> str:
         """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
@@ -170,7 +163,7 @@ class FileConstants:
         if len(self._base) == 1:
             return f"{TASK} + {self._base[0]}"
         index = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
-        return f"cast({_array(self._base)}[{index}] AS int) + {TASK}"
+        return f"cast({constant_array(self._base)}[{index}] AS int) + {TASK}"
 
     def by_folder(self, values: Sequence[int]) -> bool:
         """Return whether all files of a folder have the same value, so that the folder decides."""
@@ -198,7 +191,7 @@ class FileConstants:
         array = [0] * (1 + max(slots))
         for index, value in zip(slots, values, strict=True):
             array[index] = value
-        return f"{_array(array)}[{slot}]"
+        return f"{constant_array(array)}[{slot}]"
 
     def of(self, values: Sequence[int]) -> Column:
         """Return a column with the value of the file that contains a row, as `sql` does."""
@@ -213,8 +206,3 @@ def _by_bisection(slot: str, parts: Sequence[tuple[int, int]]) -> str:
     middle = len(parts) // 2
     left, right = _by_bisection(slot, parts[:middle]), _by_bisection(slot, parts[middle:])
     return f"if({slot} < {parts[middle][0]}, {left}, {right})"
-
-
-def _array(values: Sequence[int]) -> str:
-    """Return SQL for a constant array of longs as one literal. Spark folds it."""
-    return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"
