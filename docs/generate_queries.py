@@ -18,7 +18,7 @@ one of `sql/annex/<name>/queries` a module below `annex/<name>`:
     SELECT ... WHERE reader_group = :group
 
 After `-- import: from weir.model.segment import Segment` in its first lines, a file can name that
-class for rows with its fields.
+class for rows with its fields. What may be null in a class need not be so in each statement of it.
 
 Kinds: `one` row, `maybe` one or none, `many` rows, the `count` of rows that were changed, `none`.
 A row of one column is its value. Statements of `pages` give rows that are models of their JSON.
@@ -175,7 +175,7 @@ class Server:
             ((done.fname(i) or b"").decode(), self._python(done.ftype(i), False))
             for i in range(done.nfields)
         ]
-        if len(columns) != len(dict(columns)):
+        if statement.kind != "none" and len(columns) != len(dict(columns)):
             raise Wrong(f"{where}: two columns have one name")
         for name in [*statement.types, *statement.null]:
             if name.removeprefix(":") not in (given if name.startswith(":") else dict(columns)):
@@ -222,7 +222,8 @@ def _imported(line: str) -> tuple[str, dict[str, str]]:
     _, module, _, name = line.split()
     annotations = getattr(getattr(import_module(module), name), "__annotations__", {})
     return name, {
-        field: getattr(kind, "__name__", str(kind)) for field, kind in annotations.items()
+        field: getattr(kind, "__name__", re.sub(r"\b\w+\.", "", str(kind)))
+        for field, kind in annotations.items()
     }
 
 
@@ -244,7 +245,10 @@ def _of(
             yield f'    """{" ".join(one.row_about) or f"A row of `{one.name}`."}"""\n'
             yield from (f"    {name}: {kind}" for name, kind in columns.items())
             yield "\n"
-        elif [*classes[row].items()] != [*columns.items()]:
+        elif [*classes[row]] != [*columns] or any(
+            set(kind.split(" | ")) - set(classes[row][name].split(" | "))
+            for name, kind in columns.items()
+        ):
             raise Wrong(f"{one.name}: its columns are not those of the class {row}")
     returns = {"maybe": f"{row.removesuffix(' | None')} | None", "many": f"list[{row}]"}
     given = "".join(f", {name}: {kind}" for name, kind in described.parameters.items())

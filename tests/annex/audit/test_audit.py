@@ -203,12 +203,20 @@ def test_an_audit_beside_commits_batches_and_truncations_finds_nothing(alone: La
 
 
 def test_the_audit_calls_no_function_of_the_schemas_and_imports_no_rule() -> None:
-    for path in sorted((LIBRARY / "annex" / "audit").glob("*.py")):
+    statements = REPOSITORY / "sql" / "queries" / "annex" / "audit"
+    assert (statements / "streams.sql").exists()
+    for path in [*LIBRARY.glob("annex/audit/*.py"), *statements.glob("*.sql")]:
         source = path.read_text()
         called = set(re.findall(r"\b([a-z_]+)\(", source)) & FUNCTIONS
         assert called == set(), path
-        imported = set(re.findall(r"^from (weir\.(?:annex\.)?\w+)", source, re.M))
-        assert imported <= {"weir.annex.audit", "weir.database", "weir.errors"}, path
+        imported = set(re.findall(r"^(?:-- import: )?from (weir\.(?:annex\.)?\w+)", source, re.M))
+        queries = set(re.findall(r"^from (weir\.queries\.annex\.\w+)", source, re.M))
+        assert imported <= {"weir.annex.audit", "weir.database", "weir.errors", "weir.queries"}, (
+            path
+        )
+        assert queries <= {"weir.queries.annex.audit"}, path
+        shared = set(re.findall(r"^-- fragments: (\S+)/", source, re.M))
+        assert shared <= {"annex/audit"}, path
 
 
 def test_files_are_compared_with_the_ledger(settings: Settings) -> None:

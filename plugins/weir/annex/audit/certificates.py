@@ -2,67 +2,44 @@
 
 import base64
 import json
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Iterator
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.annex.audit.sentences import CounterExample
-
-_MOST = 100  # counter-examples
-_SIGNED = text(
-    """SELECT r.request_id, r.stream_name, r.certificate, (
-        SELECT k.public_key FROM signing_key k
-        WHERE k.key_number::text = r.certificate ->> 'key_number') AS public_key,
-        (SELECT coalesce(jsonb_agg(jsonb_build_array(
-                e.erasure_number, e.stream_name, e.events, e.segments)), '[]')
-         FROM erasure e WHERE e.asked ->> 'request' = r.request_id) AS erased
-    FROM erasure_request r WHERE r.certificate IS NOT NULL
-    ORDER BY r.request_id"""
-)
+from weir.annex.audit.sentences import Found
+from weir.queries.annex.audit import certificates as sql
 
 
-def false_certificates(connection: Connection) -> list[CounterExample]:
+def false_certificates(connection: Connection) -> list[Found]:
     """Return the certificates that the installation has not signed, or that say something else than
     the ledger. All of them: they are few, and whoever changes one does not say when."""
-    found: list[CounterExample] = []
-    for row in connection.execute(_SIGNED):
-        found += map(CounterExample.of, _wrong(row))
-        if len(found) >= _MOST:
-            break
-    return found
+    return [found for one in sql.signed(connection) for found in _wrong(one)][:100]
 
 
-def _wrong(row: Any) -> list[Any]:
-    def is_(kind: str, a: int = 0, b: int = 0) -> Any:
-        return SimpleNamespace(
-            kind=kind, stream=row.stream_name, reader_group=None, segment=None, a=a, b=b,
-            name=row.request_id,
-        )  # fmt: skip
-
-    if not _is_signed(row):
-        return [is_("certificate_not_signed")]
+def _wrong(one: sql.Signed) -> Iterator[Found]:
+    if not _is_signed(one):
+        yield Found("certificate_not_signed", one.stream_name, name=one.request_id)
+        return
     said = [
-        [one["erasure"], one["stream"], one["events"], one["segments"]]
-        for one in row.certificate["document"]["erased"]
+        [it["erasure"], it["stream"], it["events"], it["segments"]]
+        for it in one.certificate["document"]["erased"]
     ]
-    if sorted(said, key=str) == sorted(row.erased, key=str):
-        return []
-    events = (sum(one[2] for one in some) for some in (said, row.erased))
-    return [is_("certificate_differs", *events)]
+    if sorted(said, key=str) != sorted(one.erased, key=str):
+        a, b = (sum(it[2] for it in some) for some in (said, one.erased))
+        yield Found("certificate_differs", one.stream_name, a=a, b=b, name=one.request_id)
 
 
-def _is_signed(row: Any) -> bool:
+def _is_signed(one: sql.Signed) -> bool:
     """Return whether the installation's key signed a certificate. Its own copy of the public key
     counts for nothing."""
-    if row.public_key is None:
+    if one.public_key is None:
         return False
-    document = json.dumps(row.certificate["document"], sort_keys=True, separators=(",", ":"))
+    document = json.dumps(one.certificate["document"], sort_keys=True, separators=(",", ":"))
     try:
-        signature = base64.b64decode(row.certificate["signature"], validate=True)
-        Ed25519PublicKey.from_public_bytes(bytes(row.public_key)).verify(
+        signature = base64.b64decode(one.certificate["signature"], validate=True)
+        Ed25519PublicKey.from_public_bytes(bytes(one.public_key)).verify(
             signature, document.encode()
         )
     except (InvalidSignature, ValueError, KeyError, TypeError):

@@ -3,49 +3,34 @@ and without a row where holes are declared, and nowhere else."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.annex.audit.sentences import CounterExample
+from weir.annex.audit.sentences import Found
+from weir.queries.annex.audit import files as sql
 
 _THREADS = 16  # that wait for the ends of files
 _AT_ONCE = 5_000  # files
 _MOST = 100  # counter-examples
-_EVERY = text(
-    """SELECT s.stream_name AS stream, f.path, f.bytes, f.events - f.erased AS events,
-        f.segment_id, f.start_offset, f.events AS offsets, h.firsts, h.pasts
-    FROM data_file f JOIN stream s USING (stream_id)
-    CROSS JOIN LATERAL (
-        SELECT array_agg(o.chunk * 65536 + lower(m)) AS firsts,
-               array_agg(o.chunk * 65536 + upper(m)) AS pasts
-        FROM hole o CROSS JOIN LATERAL unnest(o.offsets * int4multirange(int4range(
-            greatest(f.start_offset - o.chunk * 65536, 0)::integer,
-            least(f.start_offset + f.events - o.chunk * 65536, 65536)::integer))) m
-        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id AND o.chunk BETWEEN
-            f.start_offset / 65536 AND (f.start_offset + f.events - 1) / 65536) h
-    ORDER BY f.path"""
-)
 
 
 def looking_at(
     system: fs.FileSystem, root: str, say: Callable[[str], None] = lambda _: None
-) -> Callable[[Connection], list[CounterExample]]:
+) -> Callable[[Connection], list[Found]]:
     """Return what looks at all files of a warehouse that the ledger names. `say`: is told how many
     it has looked at, now and then."""
 
-    def look(connection: Connection) -> list[CounterExample]:
-        rows = connection.execution_options(stream_results=True).execute(_EVERY)
-        found: list[CounterExample] = []
+    def look(connection: Connection) -> list[Found]:
+        rows = connection.execution_options(stream_results=True).execute(sql.EVERY)
+        found: list[Found] = []
         looked = 0
         with ThreadPoolExecutor(_THREADS) as pool:
             for some in rows.partitions(_AT_ONCE):
-                for wrong in pool.map(lambda row: _wrong(system, root, row), some):
-                    found += [CounterExample.of(wrong)] if wrong is not None else []
+                files = map(sql.LedgerFile._make, some)
+                found += filter(None, pool.map(lambda one: _wrong(system, root, one), files))
                 if len(found) >= _MOST:
                     return found[:_MOST]
                 looked += len(some)
@@ -56,13 +41,11 @@ def looking_at(
     return look
 
 
-def _wrong(system: fs.FileSystem, root: str, row: Any) -> Any:
-    """Return what is wrong with a file, as a row of a statement would say it."""
+def _wrong(system: fs.FileSystem, root: str, row: sql.LedgerFile) -> Found | None:
+    """Return what is wrong with a file."""
 
-    def is_(kind: str, a: int = 0, b: int = 0) -> Any:
-        return SimpleNamespace(
-            kind=kind, stream=row.stream, reader_group=None, segment=None, a=a, b=b, name=row.path
-        )
+    def is_(kind: str, a: int = 0, b: int = 0) -> Found:
+        return Found(kind, row.stream, a=a, b=b, name=row.path)
 
     info = system.get_file_info(f"{root}/{row.path}")
     if info.type != fs.FileType.File:
@@ -81,7 +64,7 @@ def _wrong(system: fs.FileSystem, root: str, row: Any) -> Any:
     return None if at is None else is_("hole_elsewhere", at)
 
 
-def _hole_elsewhere(system: fs.FileSystem, path: str, row: Any) -> int | None:
+def _hole_elsewhere(system: fs.FileSystem, path: str, row: sql.LedgerFile) -> int | None:
     """Return the first offset at which a file and the holes that are declared differ."""
     every = set(range(row.start_offset, row.start_offset + row.offsets))
     pairs = zip(row.firsts or (), row.pasts or (), strict=True)

@@ -4,35 +4,32 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.annex.audit import deliveries, losses, positions, receipts
-from weir.annex.audit.batches import GONE, of_batches
 from weir.annex.audit.certificates import false_certificates
-from weir.annex.audit.erasures import of_erasures
-from weir.annex.audit.ledger import ORDER, STATES, TILES, of_streams
-from weir.annex.audit.sentences import CounterExample
+from weir.annex.audit.sentences import CounterExample, Found
 from weir.database.connection import Database
 from weir.errors import Incomplete, counted
-
-# Postgres knows of no stream how much there is of it, so it is told how to join: all rows by
-# hashes, in memory; and a table of which only new rows are asked, by its indexes. Several processes
-# are worth it only for all rows.
-_SETTINGS = """SELECT set_config('work_mem', '128MB', true), set_config('jit', 'off', true),
-    set_config('max_parallel_workers_per_gather', CASE WHEN :all THEN '4' ELSE '0' END, true),
-    set_config('min_parallel_table_scan_size', '1MB', true),
-    set_config('enable_mergejoin', 'off', true), set_config('enable_nestloop', '{0}', true),
-    set_config('enable_seqscan', '{1}', true)"""
-_OF_ALL_ROWS, _OF_NEW_ROWS = _SETTINGS.format("off", "on"), _SETTINGS.format("on", "off")
+from weir.queries.annex.audit import (
+    batches,
+    deliveries,
+    erasures,
+    losses,
+    positions,
+    receipts,
+    streams,
+)
+from weir.queries.annex.audit import run as sql
 
 # A batch has the time of its commit already before its transaction ends, which may have put many
 # rows into tables by then.
 _OVERLAP = timedelta(hours=1)
 
-# Looks at the files that the ledger names, given as rows, and returns what is wrong.
-Look = Callable[[Connection], list[CounterExample]]
+# Asks a question, or looks at the files that the ledger names, and returns what is wrong.
+Look = Callable[[Connection], list[Found]]
 
 
 @dataclass
@@ -84,94 +81,82 @@ def audit(database: Database, *, everything: bool = False, look: Look | None = N
 
 def ask(connection: Connection, everything: bool, look: Look | None = None) -> Audited:
     """Return what an audit finds in the snapshot of a connection. See `audit`."""
-    row = connection.execute(
-        text(
-            """SELECT transaction_timestamp() AS now, (
-                SELECT a.started_at FROM audit a WHERE a.number = (
-                    SELECT max(number) FROM audit WHERE proven)) AS since,
-                (SELECT count(*) FROM reader_group) AS groups"""
-        )
-    ).one()
-    since = None if everything else row.since
-    clocks = {
-        one.stream_id: one.last_clock
-        for one in connection.execute(
-            text("SELECT stream_id, last_clock FROM stream WHERE state <> 'deleted'")
-        )
-    }
-    done = Audited(row.now, since, look is not None, len(clocks), row.groups, clocks=clocks)
-    everything = since is None
-    moving = [
-        *of_streams(everything),
-        *of_batches(everything),
-        positions.of_checkpoints(everything),
-    ]
-    standing = [
-        STATES,
-        TILES,
-        *receipts.STATEMENTS,
-        *losses.STATEMENTS,
-        *of_erasures(everything),
-        *deliveries.STATEMENTS,
-        *positions.STATEMENTS,
-        GONE,
-    ]
-    for how, statements in (
-        (_OF_ALL_ROWS, [*standing, *(moving if everything else [])]),
-        (_OF_NEW_ROWS, [ORDER, *([] if everything else moving)]),
-    ):
-        connection.execute(text(how), {"all": everything})
-        for one in statements:
-            given = {"since": since and since - _OVERLAP} if ":since" in one else {}
-            done.counter_examples += map(CounterExample.of, connection.execute(text(one), given))
+    moment = sql.moment(connection)
+    clocks = dict(map(tuple, sql.clocks(connection)))
+    since = None if everything else moment.since
+    done = Audited(moment.now, since, look is not None, len(clocks), moment.groups, clocks=clocks)
+    found = list[Found]()
+    all_rows, new_rows = _questions(since and since - _OVERLAP)
+    for questions in (all_rows, new_rows):
+        sql.plan_for(connection, everything=since is None, all_rows=questions is all_rows)
+        for question in questions:
+            found += question(connection)
     done.lost = [
-        {**one._mapping, "events": int(one.events), "at": one.at.isoformat()}
-        for one in connection.execute(text(losses.LOST))
+        {**one._asdict(), "events": int(one.events), "at": one.at.isoformat()}
+        for one in losses.named(connection)
     ]
-    done.counter_examples += false_certificates(connection)
+    found += false_certificates(connection)
     if look is not None:
-        done.counter_examples += look(connection)
+        found += look(connection)
+    done.counter_examples = [*map(CounterExample.of, found)]
     return done
+
+
+def _questions(since: datetime | None) -> tuple[list[Look], list[Look]]:
+    """Return what is asked of all rows, and what of new ones: without `since`, everything."""
+    standing: list[Look] = [
+        streams.states,
+        streams.tiles,
+        receipts.ranges,
+        receipts.sums,
+        receipts.numbers,
+        losses.differ,
+        erasures.sums,
+        erasures.files_of_holes if since else erasures.all_files,
+        erasures.made_by_erasures,
+        erasures.requests,
+        deliveries.stays,
+        positions.front,
+        positions.states,
+        positions.placements,
+        positions.stores,
+        batches.gone,
+    ]
+    checkpoints = partial(positions.checkpoints, since=since)
+    if since:
+        return standing, [
+            streams.clocks_in_order,
+            streams.new_commits,
+            streams.new_files,
+            streams.new_appends,
+            partial(batches.new_inputs, since=since),
+            partial(batches.new_outputs, since=since),
+            batches.new_appends,
+            checkpoints,
+        ]
+    return [
+        *standing,
+        streams.all_commits,
+        streams.all_files,
+        streams.all_appends,
+        streams.garbage,
+        batches.all_inputs,
+        batches.inputs_as_bounds,
+        batches.all_outputs,
+        batches.all_appends,
+        checkpoints,
+    ], [streams.clocks_in_order]
 
 
 def _record(connection: Connection, done: Audited) -> None:
     """Record an audit, which is known by the moment that it looked at. Of a refuted one no stream
     counts as proven: the next one looks again."""
-    connection.execute(text("SELECT FROM installation FOR NO KEY UPDATE"))  # one at a time
-    connection.execute(
-        text(
-            """WITH made AS (
-                INSERT INTO audit (started_at, since, files, proven, streams, reader_groups,
-                                   lost_events)
-                SELECT :started, :since, :files, :proven, :streams, :groups, :lost
-                WHERE NOT EXISTS (SELECT FROM audit WHERE started_at = :started)
-            ), before AS (
-                DELETE FROM counter_example
-            )
-            INSERT INTO counter_example (kind, stream_id, group_id, what)
-            SELECT c.kind, s.stream_id, g.group_id, c.what
-            FROM jsonb_to_recordset(CAST(:found AS jsonb))
-                AS c (kind text, stream text, reader_group text, what text)
-            LEFT JOIN stream s ON s.stream_name = c.stream AND s.state <> 'deleted'
-            LEFT JOIN reader_group g ON g.name = c.reader_group"""
-        ),
-        {
-            "started": done.started_at, "since": done.since, "files": done.files,
-            "proven": not done.counter_examples, "streams": done.streams, "groups": done.groups,
-            "lost": sum(one["events"] for one in done.lost),
-            "found": json.dumps([asdict(one) for one in done.counter_examples]),
-        },
+    sql.one_at_a_time(connection)
+    sql.record(
+        connection, started=done.started_at, since=done.since, files=done.files,
+        proven=not done.counter_examples, streams=done.streams, groups=done.groups,
+        lost=sum(one["events"] for one in done.lost),
+        found=json.dumps([asdict(one) for one in done.counter_examples]),
     )  # fmt: skip
     if not done.counter_examples:
-        connection.execute(
-            text(
-                """INSERT INTO audited_stream AS a (stream_id, clock)
-                SELECT n.stream_id, n.clock
-                FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[])) AS n (stream_id,
-                    clock)
-                LEFT JOIN audited_stream b USING (stream_id)
-                WHERE b.clock IS NULL OR b.clock < n.clock
-                ON CONFLICT (stream_id) DO UPDATE SET clock = greatest(a.clock, excluded.clock)"""
-            ),
-            {"ids": list(done.clocks), "clocks": list(done.clocks.values())},
-        )
+        sql.proven(connection, ids=list(done.clocks), clocks=list(done.clocks.values()))

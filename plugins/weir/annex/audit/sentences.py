@@ -2,7 +2,8 @@
 # ruff: noqa: E501 - a sentence is one line
 
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from typing import NamedTuple
 
 _OFFSETS = "offsets {a:,} to {b:,} of segment {segment}"
 SENTENCES = {
@@ -79,6 +80,18 @@ SENTENCES = {
 }  # fmt: skip
 
 
+class Found(NamedTuple):
+    """What a statement of the audit found: a kind, where it is, two numbers and a name."""
+
+    kind: str
+    stream: str | None
+    reader_group: str | None = None
+    segment: int | None = None
+    a: int | Decimal | None = None
+    b: int | Decimal | None = None
+    name: str | None = None
+
+
 @dataclass(frozen=True)
 class CounterExample:
     """What is not as it must be: its kind, where it is, and a sentence."""
@@ -89,11 +102,12 @@ class CounterExample:
     what: str
 
     @classmethod
-    def of(cls, row: Any) -> "CounterExample":
-        """Return that of a row of a statement of the audit."""
-        given = {"a": row.a or 0, "b": row.b or 0, "segment": row.segment, "name": row.name}
-        said = SENTENCES[row.kind].format(
-            stream=row.stream, reader_group=row.reader_group,
-            **{k: int(v) if k in ("a", "b") else v for k, v in given.items()},
+    def of(cls, found: Found) -> "CounterExample":
+        """Return that of what was found."""
+        at = found.segment
+        said = SENTENCES[found.kind].format(
+            stream=found.stream, reader_group=found.reader_group, name=found.name,
+            segment=None if at is None else f"{at & 0xFFFFFFFF}.{at >> 32}",
+            a=int(found.a or 0), b=int(found.b or 0),
         )  # fmt: skip
-        return cls(row.kind, row.stream, row.reader_group, said)
+        return cls(found.kind, found.stream, found.reader_group, said)
