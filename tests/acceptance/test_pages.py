@@ -10,8 +10,8 @@ from playwright.sync_api import ConsoleMessage, FrameLocator, expect
 
 import weir
 from tests.acceptance.browser import Browser, browser
+from tests.acceptance.conftest import settings_of
 from weir.local.installation import Installation
-from weir.settings import load
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.release]
 RUN = 240_000  # milliseconds in which a run ends
@@ -20,7 +20,7 @@ RUN = 240_000  # milliseconds in which a run ends
 @pytest.fixture(scope="module")
 def ui(installation: Installation) -> Iterator[Browser]:
     passwords = json.loads(installation.airflow.passwords_file.read_text())
-    with weir.open(settings=load(dict(os.environ) | installation.environment())) as store:
+    with weir.open(settings=settings_of(installation)) as store:
         store.create_stream("pages/orders", "customer", segments=2)
         store.append("pages/orders", [{"customer": "ann"}, {"customer": "<b>bob</b>"}])
         store.create_reader_group("pages-totals", ["pages/orders"])

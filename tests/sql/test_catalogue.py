@@ -5,7 +5,6 @@ import pytest
 from psycopg2 import errors
 
 from tests.conftest import TestDatabase
-from weir.database import migrate
 from weir.local.embedded_postgres import EmbeddedPostgres
 
 
@@ -106,14 +105,3 @@ def test_the_jobs_login_changes_rows_but_no_table(test_database: TestDatabase) -
     ):
         with pytest.raises(errors.InsufficientPrivilege):
             _rows(test_database.dsn, forbidden)
-
-
-def test_migrating_again_changes_nothing(test_database: TestDatabase) -> None:
-    columns = """SELECT table_name, column_name, data_type FROM information_schema.columns
-        WHERE table_schema LIKE 'weir%' ORDER BY 1, ordinal_position"""
-    identity = "SELECT installation_id FROM weir_internal.installation"
-    before = _rows(test_database.owner_dsn, columns), _rows(test_database.owner_dsn, identity)
-    migrate.upgrade(test_database.owner_dsn)
-    after = _rows(test_database.owner_dsn, columns), _rows(test_database.owner_dsn, identity)
-    assert before == after
-    assert len(before[0]) > 100
