@@ -110,7 +110,9 @@ def read(path: Path) -> Queries:
     fragments: dict[str, str] = {}
     for line in about:
         if line.startswith("fragments: "):
-            fragments |= read(SOURCES / line.removeprefix("fragments: ")).fragments
+            name = line.removeprefix("fragments: ")
+            beside = path.parent / name
+            fragments |= read(beside if beside.exists() else SOURCES / name).fragments
     said = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
     found = Queries(path, said, imports, [], fragments)
     for part in parts:

@@ -1,6 +1,6 @@
 -- What the audit asks of positions: each group has one at every key, in order, where its placements
 -- and checkpoints say that it is or was.
--- fragments: annex/audit/kept.sql
+-- fragments: kept.sql
 -- import: from weir.annex.audit.sentences import Found
 
 -- name: front -> many Found

@@ -1,5 +1,5 @@
 -- What the audit asks of receipts: each offset below a head has one, and no other.
--- fragments: annex/audit/kept.sql
+-- fragments: kept.sql
 -- import: from weir.annex.audit.sentences import Found
 
 -- name: ranges -> many Found

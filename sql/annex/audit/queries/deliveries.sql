@@ -1,6 +1,6 @@
 -- What the audit asks of reader groups: since it was put somewhere, each group was given every
 -- offset up to its position once, and passed over no other than those that were truncated.
--- fragments: annex/audit/kept.sql
+-- fragments: kept.sql
 -- import: from weir.annex.audit.sentences import Found
 
 -- name: stays -> many Found

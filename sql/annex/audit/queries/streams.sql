@@ -4,7 +4,7 @@
 -- offset between two once, that is the number of the last end less that of the first beginning, and
 -- else hardly ever: as many ranges have an offset as begin up to it less those that end up to it.
 -- So no row must be sorted.
--- fragments: annex/audit/kept.sql
+-- fragments: kept.sql
 -- import: from weir.annex.audit.sentences import Found
 
 -- fragment: all

@@ -1,5 +1,5 @@
 -- What the audit asks of erasures: each offset without a row is a hole that an erasure declares.
--- fragments: annex/audit/kept.sql
+-- fragments: kept.sql
 -- import: from weir.annex.audit.sentences import Found
 
 -- name: sums -> many Found

@@ -1,6 +1,6 @@
 -- What the audit asks of losses: of each receipt it computes by itself what each group had not read
 -- of that truncation, from where the group was put and what it was given by then.
--- fragments: annex/audit/kept.sql
+-- fragments: kept.sql
 -- import: from weir.annex.audit.sentences import Found
 
 -- fragment: subscribers
