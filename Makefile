@@ -85,6 +85,9 @@ pictures: setup ## docs/images/pages, of the real pages in a real Chromium
 api: setup ## tests/programs/public_api.txt, when what programs use is meant to change
 	@$(PYTHON) -m tests.programs.public_api
 
+queries: setup ## plugins/weir/queries from sql/queries, typed by the database's catalogue
+	@$(PYTHON) -m docs.generate_queries
+
 sentences: setup ## tests/errors/sentences.txt from what the code says when it refuses
 	@$(PYTHON) -m tests.errors.sentences
 

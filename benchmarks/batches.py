@@ -19,7 +19,7 @@ from benchmarks.setting import Setting
 from tests.watching import count_statements
 from weir.arrow.read import read_slice
 from weir.controller.commit import commit
-from weir.controller.read_plan import FileSlice, plan_of_bounds
+from weir.controller.read_plan import FileSlice, Slices, plan_of_bounds
 from weir.controller.streams import create_stream
 from weir.controller.transactions import begin
 from weir.kernel.attempt import Attempt, Staged, StagedFile
@@ -34,7 +34,7 @@ from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.reader_groups.groups.readers import join
 from weir.settings import Settings
-from weir.spark.reads.native import frame_of, read_stream_frame
+from weir.spark.reads.frames import frame_of
 from weir.spark.reads.source import register
 from weir.warehouse.paths import spark_path
 
@@ -188,8 +188,7 @@ def scan(setting: Setting) -> Figure:
     files = FILES if setting.full else FEW_FILES
     for _ in range(files):
         stream.append(content(setting))
-    warehouse = setting.settings.warehouse
-    root = spark_path(warehouse, str(stream.stream_id))
+    root = spark_path(setting.settings.warehouse, str(stream.stream_id))
 
     def first(frame: DataFrame) -> None:
         assert frame.first() is not None
@@ -199,7 +198,8 @@ def scan(setting: Setting) -> Figure:
         start = time.perf_counter()
         slices, fields = group.plan(group.open())
         assert len(slices) == MANY * files
-        first(frame_of(setting.spark, warehouse, stream.stream_id, slices, fields, order="segment"))
+        whole = Slices(str(stream.name), stream.stream_id, slices, fields)
+        first(frame_of(setting.spark, setting.settings, whole, order="segment"))
         return time.perf_counter() - start
 
     schema = "key string, value bigint, _weir_seq bigint"
@@ -314,11 +314,7 @@ def facade(setting: Setting) -> Figure:
         "batch/facade",
         '5 million events by spark.read.format("weir"), beside the native path in the same order',
         lambda: all_of(source.load(str(name))),
-        lambda: all_of(
-            read_stream_frame(
-                setting.spark, setting.database, setting.settings, name, order="segment"
-            )
-        ),
+        lambda: all_of(setting.frame(name, "segment")),
         limit=None,
         runs=3,
         small_runs=1,

@@ -13,7 +13,6 @@ from weir.controller.streams import create_stream
 from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.appender import Appender
-from weir.spark.reads.native import read_stream_frame
 from weir.warehouse.paths import spark_path
 
 ROWS = 5_000_000
@@ -133,9 +132,7 @@ def read(setting: Setting) -> Figure:
         "read",
         "5 million events with segment, offset and clock beside a native scan of the same files "
         "and columns",
-        lambda: to_nothing(
-            read_stream_frame(setting.spark, setting.database, setting.settings, name, order="none")
-        ),
+        lambda: to_nothing(setting.frame(name, "none")),
         lambda: to_nothing(files_of(setting, name).select(*COLUMNS)),
         limit=1.1,
         goal=1.05,

@@ -12,11 +12,11 @@ from weir.annex.erasure.find import places, with_keys
 from weir.annex.erasure.records import Asked, Erased, Offsets
 from weir.annex.erasure.run import erase
 from weir.arrow.append import append_table
-from weir.controller.read_plan import plan_of_stream
+from weir.controller.read_plan import Slices, plan_of_stream
 from weir.controller.streams import create_stream
 from weir.kernel.matching import in_columns
 from weir.model.names import StreamName, stream_name
-from weir.spark.reads.native import frame_of
+from weir.spark.reads.frames import frame_of
 
 KEYS = 10_000
 
@@ -92,7 +92,8 @@ def find(setting: Setting) -> Figure:
         )
 
     def reference() -> None:
-        to_nothing(frame_of(setting.spark, setting.settings.warehouse, *planned, order="none"))
+        whole = Slices(str(name), *planned)
+        to_nothing(frame_of(setting.spark, setting.settings, whole, order="none"))
 
     return Figure(
         "erase/find",

@@ -14,7 +14,6 @@ from weir.arrow.append import append_table
 from weir.compaction.run import Budget, compact
 from weir.controller.streams import create_stream
 from weir.model.names import StreamName, stream_name
-from weir.spark.reads.native import read_stream_frame
 
 ROWS = 1_000  # of a small file
 _NO_END = Budget(1 << 60, 1e9)
@@ -112,9 +111,7 @@ def read(setting: Setting) -> Figure:
     whole = _appended(setting, files * ROWS // 1_000_000, 1_000_000)
 
     def side(name: StreamName) -> None:
-        to_nothing(
-            read_stream_frame(setting.spark, setting.database, setting.settings, name, order="none")
-        )
+        to_nothing(setting.frame(name, "none"))
 
     return Figure(
         "files/read_compacted",

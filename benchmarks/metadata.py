@@ -17,7 +17,7 @@ from benchmarks.kept_files import why_kept
 from benchmarks.metadata_changes import committed, scaled, truncated
 from benchmarks.setting import Setting
 from tests.watching import count_statements
-from weir.controller import queries
+from tests.world import questions as queries
 from weir.controller.cuts import check_cut, load_cuts
 from weir.database.connection import Database
 from weir.model.names import stream_name

@@ -14,7 +14,6 @@ from benchmarks.setting import Setting
 from weir.arrow.append import append_table
 from weir.controller.streams import create_stream
 from weir.model.names import StreamName, stream_name
-from weir.spark.reads.native import read_stream_frame
 
 SMALL_APPENDS, SMALL_ROWS = 2_000, 1_000
 
@@ -47,7 +46,7 @@ def append(setting: Setting) -> Figure:
         ours,
         reference,
         limit=2.5,
-        goal=1.3,  # docs/decisions/0066
+        goal=1.3,
     )
 
 
@@ -70,11 +69,7 @@ def read(setting: Setting, name: str, order: str, limit: float, goal: float) -> 
         name,
         f"{ROWS:,} events of one segment, one append, with order={order!r}, beside a scan of plain "
         "files of the same rows",
-        lambda: to_nothing(
-            read_stream_frame(
-                setting.spark, setting.database, setting.settings, stream, order=order
-            )
-        ),
+        lambda: to_nothing(setting.frame(stream, order)),
         lambda: to_nothing(setting.spark.read.parquet(plain)),
         limit=limit,
         goal=goal,
@@ -94,11 +89,7 @@ def many_small(setting: Setting) -> Figure:
         "shapes/many-small",
         f"{SMALL_APPENDS:,} appends of {SMALL_ROWS:,} rows to one segment read whole, beside a "
         "scan of as many plain files",
-        lambda: to_nothing(
-            read_stream_frame(
-                setting.spark, setting.database, setting.settings, stream, order="none"
-            )
-        ),
+        lambda: to_nothing(setting.frame(stream, "none")),
         lambda: to_nothing(setting.spark.read.parquet(str(plain))),
         limit=1.5,
         goal=1.0,

@@ -19,7 +19,6 @@ from benchmarks.data_path import (
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.model.names import StreamName
-from weir.spark.reads.native import read_stream_frame
 
 # The names of the folders give segment and transaction; within those the rank is the order.
 PLACE = ("_weir_segment", "_weir_tx")
@@ -42,9 +41,7 @@ def one_stream(setting: Setting, order: str) -> Figure:
         {"segment": "order/segment", "stream": "order/ordered"}[order],
         f'5 million events with order="{order}" beside Spark sorting a scan of the same files the '
         "same way",
-        lambda: to_nothing(
-            read_stream_frame(setting.spark, setting.database, setting.settings, name, order=order)
-        ),
+        lambda: to_nothing(setting.frame(name, order)),
         plain,
         limit={"segment": 0.8, "stream": 0.6}[order],
     )

@@ -7,17 +7,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import text
 
 from benchmarks.jvm import job_session, options_of
 from weir.controller.ownership import check_warehouse_ownership
+from weir.controller.read_plan import Slices, plan_of_stream
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
+from weir.model.names import StreamName
 from weir.settings import Settings
+from weir.spark.reads.frames import frame_of
 
 
 @dataclass
@@ -60,6 +63,11 @@ class Setting:
     @cached_property
     def _session(self) -> SparkSession:
         return self.new_session() if self.new_session else job_session(self.folder)
+
+    def frame(self, name: StreamName, order: str) -> DataFrame:
+        """Return all events of a stream."""
+        planned = self.database.snapshot(lambda c: plan_of_stream(c, name))
+        return frame_of(self.spark, self.settings, Slices(str(name), *planned), order=order)
 
     def close(self) -> None:
         """Close the connections and the session, if there are any."""

@@ -4,7 +4,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from sqlalchemy import text
@@ -19,9 +21,10 @@ from weir.annex.verification.footers_in_tasks import looker
 from weir.annex.verification.prove import prove
 from weir.annex.verification.verify import Verified, verify
 from weir.controller.streams import create_stream
+from weir.kernel import writer
 from weir.model.names import StreamName, stream_name
 from weir.retention.capture import capture
-from weir.spark.appends import stage
+from weir.spark.appends import tasks
 
 
 def _rows(setting: Setting) -> DataFrame:
@@ -41,21 +44,35 @@ def _stream(setting: Setting, segments: int) -> StreamName:
     return name
 
 
-def _appending(setting: Setting, rows: DataFrame, most: int) -> Callable[[], None]:
-    """Return what appends the rows to a stream of four segments, with digests if it may have so
-    many."""
+def _appending(setting: Setting, rows: DataFrame, *, hashed: bool) -> Callable[[], None]:
+    """Return what appends the rows to a stream of four segments, with digests or without."""
     name = _stream(setting, 4)
 
     def run() -> None:
-        before, stage.MOST_DIGESTS = stage.MOST_DIGESTS, most  # type: ignore[attr-defined]
+        real = tasks._write_below
+        tasks._write_below = real if hashed else _unhashed(real)
         try:
             appender(setting).append_frame(
                 name, rows, writer_id="bench", batch_id=str(time.monotonic())
             )
         finally:
-            stage.MOST_DIGESTS = before  # type: ignore[attr-defined]
+            tasks._write_below = real
 
     return run
+
+
+def _unhashed(write: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what a task does without hashing its rows."""
+
+    def written(*given: Any, **more: Any) -> Any:
+        hashes = vars(writer)["row_hashes"]
+        vars(writer)["row_hashes"] = lambda batch, *_: np.zeros(batch.num_rows, np.uint64)
+        try:
+            return write(*given, **more)
+        finally:
+            vars(writer)["row_hashes"] = hashes
+
+    return written
 
 
 def digests(setting: Setting) -> Figure:
@@ -64,8 +81,8 @@ def digests(setting: Setting) -> Figure:
     return Figure(
         "files/digest",
         f"an append of {rows.count():,} rows to four segments with digests, beside one without",
-        _appending(setting, rows, 32),
-        _appending(setting, rows, -1),
+        _appending(setting, rows, hashed=True),
+        _appending(setting, rows, hashed=False),
         limit=1.05,
         warm_up=2,
     )

@@ -57,7 +57,7 @@ def watch(setting: Setting) -> Figure:
             in_bulk(database, _MOVED, moved=MOVED)
             begun = time.perf_counter()
             rows = to_announce(database, "airflow", [])
-            record(database, "airflow", [(r["stream"], n) for r in rows for n in r["transactions"]])
+            record(database, "airflow", [(r.stream, n) for r in rows for n in r.transactions or ()])
             spent += time.perf_counter() - begun
             assert len(rows) == MOVED, len(rows)
         setting.server.psql("VACUUM ANALYZE", f"control_{streams}")

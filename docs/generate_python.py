@@ -19,9 +19,9 @@ from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
 from weir.front_ends import RENAMED
-from weir.history.lineage import Step
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs import methods
+from weir.queries.history.lineage import Step
 from weir.reader_groups.batches.reading import Options
 
 TARGET = Path(__file__).parent / "python.md"

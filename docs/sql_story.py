@@ -12,7 +12,6 @@ from sqlalchemy import Connection, text
 from weir.adjunct.builds import Build, begin_build
 from weir.adjunct.publication import Built, publish_build
 from weir.adjunct.stores import define_store
-from weir.adjunct.versions import AdjunctFile
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
@@ -23,6 +22,7 @@ from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.model.segment import parse_segment_name
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.lifecycle import commit_batch, open_in
 from weir.reader_groups.batches.reading import Reading

@@ -1,7 +1,7 @@
 """Build versions of the adjunct stores whose streams have moved.
 
-A version is the last one, without the keys that have changed, and what these are now; it is
-published at once, for all who join the store from then on. `weir.adjunct_stores` says how far
+A build copies the last version and replaces the keys that changed. It is published at once, for all
+who join the store from then on. `weir.adjunct_stores` says how far
 behind each store is, and why its last build failed. With `adjunct_stores`, the run builds these.
 Versions that their store no longer keeps expire.
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.annex.declarations.apply import apply, compare
-from weir.annex.declarations.declared import Declared, is_declaring
+from weir.annex.declarations.declared import Declared
 from weir.annex.declarations.reading import read_object, read_text
+from weir.consumers.user_functions import is_declaring
 from weir.errors import InvalidInput, WeirError
 from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import DATA, Action, Job, Report

@@ -6,7 +6,7 @@ per second and segment, and the rest of it. Without a target rate, the stream's 
 
 **Result.** The log and the report of the run have a table: segments, the largest rate of a segment
 and the number of changes over time, recorded and with the policy, and each scale that it would have
-made. The report names a picture of both (SVG) below the first output root.
+made.
 
 **On failure.** Nothing has changed; run it again.
 """
@@ -95,9 +95,8 @@ class BackTest:
 
 
 def run(job: Job, arguments: BackTest) -> Report:
-    """Replay one policy; write the picture below the first output root."""
+    """Replay one policy, and say what it would have made."""
     from weir.annex.back_test.back_test import back_test
-    from weir.annex.back_test.reports import write_picture
 
     stream = stream_name(arguments.stream)
     last = arguments.last_seconds
@@ -110,10 +109,7 @@ def run(job: Job, arguments: BackTest) -> Report:
     )
     for line in found.table():
         job.say(line)
-    name = f"back-test {job.run}"
-    picture = write_picture(job.settings, stream, name, found.picture())
-    job.say(f"picture: {picture}")
-    return found.report() | {"picture": picture}
+    return found.report()
 
 
 def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
@@ -132,7 +128,7 @@ def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
 def said(arguments: BackTest, report: dict[str, Any]) -> str:
     """Say how often the policy would have scaled."""
     times = counted(len(report["scales"]) + report["scales_not_listed"], "time")
-    return f"the policy would have scaled stream {arguments.stream} {times}: {report['picture']}"
+    return f"the policy would have scaled stream {arguments.stream} {times}"
 
 
 ACTION = Action(__file__, BackTest, run, said, STREAMS, uses_spark=True)

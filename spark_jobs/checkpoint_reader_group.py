@@ -33,12 +33,12 @@ class CheckpointReaderGroup:
     barrier: bool = argument(
         "Barrier", "Wait for the batches that are open now, and record the position of the group "
         "when they are committed.", False,
-        section="Wait for open batches",
+        section="Wait for open batches", unless="cancel",
     )  # fmt: skip
     patience: int = argument(
         "Patience", "Seconds after which a waiting barrier is given up.", 3600,
         minimum=1, maximum=31_536_000,
-        section="Wait for open batches",
+        section="Wait for open batches", beside="barrier",
     )  # fmt: skip
     cancel: bool = argument(
         "Cancel", "Give up the waiting checkpoint of this name.", False, section="More"

@@ -14,8 +14,7 @@ continues with the others, names it, and fails at its end.
 from dataclasses import dataclass
 from typing import Any
 
-from weir.annex.verification.new_files import checking
-from weir.compaction.run import Budget, compact, say
+from weir.compaction.run import Budget, checks, compact, say
 from weir.errors import counted
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
@@ -52,7 +51,7 @@ def run(job: Job, arguments: Compact) -> dict[str, Any]:
     names = [stream_name(stream) for stream in arguments.streams] or None
     budget = Budget(parse_size(arguments.at_most) or 1 << 62, arguments.seconds or _NO_END)
     compacted = compact(
-        job.database, job.settings, budget, names, thorough=True, check=checking(job.installation),
+        job.database, job.settings, budget, names, thorough=True, check=checks(job.installation),
         holder=job.request_id,
     )  # fmt: skip
     for one in compacted:

@@ -74,7 +74,7 @@ class Erase:
         "Subject",
         "The column that has the keys in the streams and outputs that consumers made of this "
         "one. Empty: the column with the name of its routing key.",
-        "", section="More", maxLength=300,
+        "", section="More", maxLength=300, beside="keys",
     )  # fmt: skip
     requested_by: str = argument(
         "Requested by", "Who asks for it, as the certificate says it. Empty: the run.", "",
@@ -82,7 +82,7 @@ class Erase:
     )  # fmt: skip
     everything: bool = argument(
         "Everything", "Erase even if the condition is true for every event of the stream.", False,
-        section="More",
+        section="More", beside="condition",
     )  # fmt: skip
 
 
@@ -109,7 +109,8 @@ def _each(job: Job) -> Each:
             from weir.annex.erasure.places_in_tasks import in_tasks
 
             try:
-                where = in_tasks(job.spark)
+                spark = job.spark
+                where = in_tasks(lambda: spark)
             except InvalidInput as error:
                 if error.code not in ("spark_not_given", "session_unsupported"):
                     raise
@@ -220,7 +221,10 @@ def said(arguments: Erase, report: dict[str, Any]) -> str:
     return f"erased {counted(report['events'], 'event')}; {signed}"
 
 
-ACTION = Action(__file__, Erase, run, said, STREAMS, irreversible=True, measure=measure)
+ACTION = Action(
+    __file__, Erase, run, said, STREAMS, irreversible=True, measure=measure,
+    kept=("stream", "reason", "requested_by", "dry_run"),  # not what is to be erased
+)  # fmt: skip
 
 if __name__ == "__main__":
     raise SystemExit(main(ACTION))

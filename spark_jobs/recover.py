@@ -15,15 +15,15 @@ and deletes nothing.
 from dataclasses import dataclass
 from typing import Any
 
-from weir.annex.erasure.restored import certificates_in, erased_since
-from weir.annex.recovery.recover import recover
-from weir.annex.verification.new_files import checking
+from weir.annex.recovery.recover import BeforeRecovery, recover
+from weir.compaction.run import checks
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job, Report
 from weir.operations.form import (
     argument,
 )
 from weir.operations.runner import main
+from weir.seams import hung
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,15 @@ class Recover:
 def run(job: Job, arguments: Recover) -> Report:
     """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
     that jobs may run again."""
-    certificates = certificates_in(arguments.erased)
-    erased = erased_since(job.database, job.settings.warehouse, certificates)
+    erased: dict[str, Any] = {"unknown_since": None, "then": []}
+    for annex in hung(BeforeRecovery):
+        erased |= annex.look(job.database, job.settings.warehouse, arguments.erased)
     report = recover(
         job.database,
         job.settings.warehouse,
         unknown_files=arguments.unknown_files,
         second_name=arguments.second_name,
-        check=checking(job.installation),
+        check=checks(job.installation),
         request_id=job.request_id,
     )
     for line in erased["then"]:

@@ -44,8 +44,7 @@ class Retention:
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
     """Truncate each stream in a transaction of its own, then sweep."""
-    from weir.annex.verification.footers_in_tasks import looker
-    from weir.spark.base.delete import FEW, deleter
+    from weir.spark.base.delete import deleter
 
     if not arguments.dry_run:
         # In a restored database, groups look as if they had been away since the backup.
@@ -64,7 +63,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
         deleted = sweep(
             job.database, job.settings.warehouse, job.settings.grace_period,
             deleter(lambda: job.spark), again_after=job.settings.transaction_max,
-            compacted_grace=job.settings.compacted_grace, look=looker(lambda: job.spark, few=FEW),
+            compacted_grace=job.settings.compacted_grace, start_spark=lambda: job.spark,
         )  # fmt: skip
     report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
     return complete(report, decisions, failed=(deleted or {}).get("failed", ()))

@@ -14,18 +14,15 @@ starts no Spark.
 **On failure.** Everything done so far is kept, and the next run does the rest.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weir.annex.verification.footers import Wrong, look_here
-from weir.annex.verification.prove import must_be_right, prove, said_of
-from weir.annex.verification.recorded import Recorded
 from weir.errors import counted
-from weir.installation.extras import has_spark
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.runner import main
+from weir.operations.steps import CutStep
 from weir.retention.capture import capture
+from weir.seams import hung
 
 
 @dataclass(frozen=True)
@@ -36,23 +33,16 @@ class StreamCuts:
 
 def run(job: Job, _arguments: StreamCuts) -> dict[str, Any]:
     """Record all tails in one statement, then look at the files before them."""
-
-    def look(warehouse: str, files: Sequence[Recorded]) -> list[Wrong]:  # not called at rest
-        from weir.annex.verification.footers_in_tasks import looker
-
-        return looker(lambda: job.spark)(warehouse, files)
-
-    captured = capture(job.database)
-    proven = prove(job.installation, look if has_spark() else look_here)
-    report = {"captured": captured, "proven": proven.report()}
-    must_be_right(proven, report)
+    report: dict[str, Any] = {"captured": capture(job.database)}
+    for step in hung(CutStep):
+        step.run(job, report)
     return report
 
 
 def said(_arguments: StreamCuts, report: dict[str, Any]) -> str:
     """Say how many streams have grown, and how many files were looked at."""
     tails = f"the tails of {counted(len(report['captured']), 'stream')} are recorded"
-    return f"{tails}; {said_of(report['proven'])}"
+    return "; ".join([tails, *(step.said(report) for step in hung(CutStep))])
 
 
 ACTION = Action(__file__, StreamCuts, run, said, UPKEEP, uses_spark=True)

@@ -21,12 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.adjunct.expiry import prune_versions
-from weir.annex.erasure.certificate import sign_waiting
-from weir.annex.publication.run import publish
-from weir.annex.verification.new_files import checking
 from weir.compaction.pack import pack
 from weir.compaction.records import prune_compactions
-from weir.compaction.run import Budget, compact, say
+from weir.compaction.run import Budget, checks, compact, say
 from weir.controller.announcements import forget
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
@@ -34,12 +31,14 @@ from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.runner import main
+from weir.operations.steps import UpkeepStep
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
 from weir.reader_groups.outputs.records import sweep_manifests
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
+from weir.seams import hung
 
 
 @dataclass(frozen=True)
@@ -48,51 +47,69 @@ class Upkeep:
     small files."""
 
 
-def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
-    """Abort transactions first, because that makes garbage; then sweep, and prune what no question
-    needs. Compact last, because it takes longest, and fails if the disk is full."""
-    from weir.annex.verification.footers_in_tasks import looker
-    from weir.spark.base.delete import FEW, deleter
+def _sweep(job: Job) -> dict[str, Any]:
+    from weir.spark.base.delete import deleter
 
-    check_warehouse_ownership(job.database, job.settings.warehouse)
-    published = publish(job.database, job.settings)  # first: a sweep waits for old snapshots to go
-    aborted = expire(job.database, job.settings.transaction_lease)
     deleted = sweep(
         job.database, job.settings.warehouse, job.settings.grace_period,
         deleter(lambda: job.spark), again_after=job.settings.transaction_max,
-        compacted_grace=job.settings.compacted_grace, look=looker(lambda: job.spark, few=FEW),
+        compacted_grace=job.settings.compacted_grace, start_spark=lambda: job.spark,
     )  # fmt: skip
-    pruned = prune(job.database, job.settings.metadata_history)
-    dropped = sweep_staging(job.database)
-    report = {
-        "aborted": aborted,
-        "deleted": deleted,
-        "pruned": pruned,
-        "pruned_checkpoints": prune_checkpoints(job.database, job.settings.checkpoint_history),
-        "pruned_batches": prune_batches(job.database, job.settings.job_history),
-        "pruned_versions": prune_versions(job.database, job.settings.metadata_history),
-        "pruned_runs": prune_runs(job.database, job.settings.job_history),
-        "pruned_compactions": prune_compactions(job.database, job.settings.job_history),
-        "dropped": dropped,
-        "published": published,
-        "forgotten": forget(job.database),
-        "signed": sign_waiting(job.database, job.settings.grace_period),
-    }
-    report["packed"] = packed = []
-    if job.settings.pack_after:
-        packed += pack(job.database, job.settings.pack_after, job.settings.compact_time)
-    failed = deleted["failed"] + sweep_manifests(job.database)
+    deleted["failed"] += sweep_manifests(job.database)
+    return deleted
+
+
+def _pack(job: Job) -> list[dict[str, Any]]:
+    if not job.settings.pack_after:
+        return []
+    return pack(job.database, job.settings.pack_after, job.settings.compact_time)
+
+
+def _compact(job: Job) -> list[dict[str, Any]]:
     budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
-    report["compacted"] = compacted = []
-    if budget.bytes and budget.seconds:
-        compacted += compact(
-            job.database, job.settings, budget, check=checking(job.installation),
-            holder=job.request_id,
-        )  # fmt: skip
-    for one in compacted:
-        job.say(say(one))
-    tried = aborted + pruned + packed + compacted + published
-    return complete(report, tried, done=deleted["deleted"], failed=failed)
+    if not budget.bytes or not budget.seconds:
+        return []
+    compacted = compact(
+        job.database, job.settings, budget, check=checks(job.installation), holder=job.request_id
+    )
+    job.say_all([say(one) for one in compacted])
+    return compacted
+
+
+_STEPS = (
+    UpkeepStep("aborted", lambda job: expire(job.database, job.settings.transaction_lease)),
+    UpkeepStep("deleted", _sweep),
+    UpkeepStep("pruned", lambda job: prune(job.database, job.settings.metadata_history)),
+    UpkeepStep("dropped", lambda job: sweep_staging(job.database)),
+    UpkeepStep(
+        "pruned_checkpoints",
+        lambda job: prune_checkpoints(job.database, job.settings.checkpoint_history),
+    ),
+    UpkeepStep("pruned_batches", lambda job: prune_batches(job.database, job.settings.job_history)),
+    UpkeepStep(
+        "pruned_versions", lambda job: prune_versions(job.database, job.settings.metadata_history)
+    ),
+    UpkeepStep("pruned_runs", lambda job: prune_runs(job.database, job.settings.job_history)),
+    UpkeepStep(
+        "pruned_compactions", lambda job: prune_compactions(job.database, job.settings.job_history)
+    ),
+    UpkeepStep("forgotten", lambda job: forget(job.database)),
+)
+_LAST = (UpkeepStep("packed", _pack), UpkeepStep("compacted", _compact))
+
+
+def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
+    """Abort transactions first, because that makes garbage; then sweep, and prune what no question
+    needs. Compact last, because it takes longest, and fails if the disk is full. The steps of
+    annexes come before that, or before everything."""
+    check_warehouse_ownership(job.database, job.settings.warehouse)
+    hanging = hung(UpkeepStep)
+    first, later = ([one for one in hanging if one.first is when] for when in (True, False))
+    report = {step.name: step.run(job) for step in (*first, *_STEPS, *later, *_LAST)}
+    lists = [part for part in report.values() if isinstance(part, list)]
+    tried = [one for part in lists for one in part if isinstance(one, dict)]
+    deleted = report["deleted"]
+    return complete(report, tried, done=deleted["deleted"], failed=deleted["failed"])
 
 
 def said(_arguments: Upkeep, report: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ class Verify:
         "What reads the events: spark, in a job; pyarrow, in one process; auto: spark where there "
         "is much to read and pyspark is installed.",
         "auto", enum=["auto", *ENGINES],
-        section="More",
+        section="More", beside="contents",
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_team, weir_read
 GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs, weir_team;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version, weir_internal.hidden_stream,
-    weir_internal.hidden_group, weir_internal.hidden_store
+    weir_internal.hidden_group, weir_internal.hidden_store, weir_internal.held_garbage, weir_internal.annex_file
 FROM weir_jobs, weir_team;
 GRANT UPDATE (sweep_count, incarnation, warehouse, batches_pruned) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;
@@ -41,9 +41,6 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 -- What Airflow is told of all streams is no team's.
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.watch FROM weir_team;
 REVOKE INSERT, UPDATE ON weir_internal.announcement FROM weir_team;
--- An audit is of all streams, and the next one does not look again at what it has proven.
-REVOKE INSERT, UPDATE, DELETE ON weir_internal.audit, weir_internal.audited_stream, weir_internal.counter_example
-FROM weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
     weir_internal.due_partitions, weir_internal.announced_partitions
 FROM weir_team;
@@ -52,14 +49,6 @@ FROM weir_team;
 -- them by name, too.
 GRANT USAGE ON SCHEMA weir_internal TO weir_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA weir_internal TO weir_reader;
--- Whoever has the private key can sign a certificate of what never happened (decision 93).
-REVOKE ALL ON weir_internal.signing_key FROM weir_jobs, weir_team, weir_reader;
-GRANT SELECT, INSERT ON weir_internal.signing_key TO weir_jobs;
-GRANT SELECT (key_number, public_key, made_at) ON weir_internal.signing_key TO weir_team, weir_reader;
--- Evidence of what was erased is added by functions, which look at the ledger, and changed by nobody (decision 93).
-REVOKE INSERT, UPDATE, DELETE ON weir_internal.erasure, weir_internal.erasure_request FROM weir_jobs, weir_team;
-REVOKE EXECUTE ON FUNCTION weir_internal.sign_erasure FROM weir_team;
-REVOKE EXECUTE ON FUNCTION weir_internal.add_erasure FROM weir_jobs, weir_team;
 -- Receipts are evidence, too: of what was truncated, and of what a group was given (which becomes longer). They go with their
 -- stream, once it is sealed.
 REVOKE UPDATE ON weir_internal.truncation, weir_internal.truncated_range, weir_internal.delivered_range FROM weir_jobs, weir_team;
@@ -85,7 +74,7 @@ REVOKE DELETE ON weir_internal.job_run FROM weir_team;
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.request FROM weir_jobs, weir_team;
 GRANT INSERT (request_id, operation, object, arguments, result, ended_at) ON weir_internal.request TO weir_jobs, weir_team;
 GRANT UPDATE (result) ON weir_internal.request TO weir_jobs, weir_team;
--- Whoever has the hashes of erased keys with their salt can try keys (decision 94).
+-- Whoever has the hashes of erased keys with their salt can try keys (decision 93).
 REVOKE ALL ON weir_internal.erased_keys FROM weir_jobs, weir_team, weir_reader;
 GRANT SELECT (stream_id, keys), DELETE ON weir_internal.erased_keys TO weir_jobs, weir_team;
 DO $$
@@ -175,7 +164,6 @@ BEGIN
                 OR weir_internal.hides_nothing(current_user)'
             WHEN 'garbage' THEN  -- the folder of an output has its name
                 by_stream || ' AND (stream_id IS NOT NULL OR root = '''' OR weir_internal.hides_nothing(current_user))'
-            WHEN 'counter_example' THEN by_stream || ' AND ' || by_group  -- it names both
             -- What others did to something that is seen may have been told names that are not.
             WHEN 'request' THEN 'login IN (SELECT weir_internal.logins_of_teams()) OR weir_internal.hides_nothing(current_user)
                 OR object IN (SELECT weir_internal.seen_names()) AND NOT weir_internal.tells_hidden(result::text)'
@@ -220,21 +208,19 @@ TO weir_watcher;
 
 -- These run with the rights of weir_publisher, which needs CREATE for as long as it is given them. Nobody may execute them
 -- but the owner, whose functions look first who asks for what (publishing_door.sql).
-REVOKE EXECUTE ON FUNCTION weir_internal.publish_staging, weir_internal.settle_constraints, weir_internal.erase_as_publisher,
+REVOKE EXECUTE ON FUNCTION weir_internal.publish_staging, weir_internal.settle_constraints,
     weir_internal.lend_staging, weir_internal.empty_staging
 FROM weir_jobs, weir_team, weir_reader;
 GRANT USAGE ON SCHEMA weir_staging TO weir_publisher;
 GRANT USAGE, CREATE ON SCHEMA weir_internal TO weir_publisher;
 ALTER FUNCTION weir_internal.publish_staging OWNER TO weir_publisher;
 ALTER FUNCTION weir_internal.settle_constraints OWNER TO weir_publisher;
-ALTER FUNCTION weir_internal.erase_as_publisher OWNER TO weir_publisher;
 DO $$
 DECLARE
     owner CONSTANT name := current_user;
 BEGIN
     SET LOCAL ROLE weir_publisher;
-    EXECUTE format('GRANT EXECUTE ON FUNCTION weir_internal.publish_staging, weir_internal.settle_constraints,
-        weir_internal.erase_as_publisher TO %I', owner);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION weir_internal.publish_staging, weir_internal.settle_constraints TO %I', owner);
     RESET ROLE;
 END $$;
 REVOKE USAGE, CREATE ON SCHEMA weir_internal FROM weir_publisher;

@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from weir.database.definitions import files
+
 ROOT = Path(__file__).parents[1]
 FIRST = "0.1.0"
 
@@ -29,8 +31,8 @@ def frozen(root: Path) -> Path:
 
 
 def composed(root: Path) -> str:
-    """Return the tables of `sql/schema` in one text."""
-    return "\n".join(path.read_text() for path in sorted((root / "sql" / "schema").glob("*.sql")))
+    """Return the tables of the folders `schema` in one text."""
+    return "\n".join(path.read_text() for path in files(root / "sql", "schema"))
 
 
 def version_of(root: Path) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from flights import checks, reference
 from flights.checks import Check
-from flights.hours import HOURS, LAST_BUSY, QUIET, TARGET, Replay
+from flights.hours import HOURS, LAST_BUSY, QUIET, Replay
 from flights.input import DECLARED, Input, write_input
 from flights.report import Views, draw_stream, report
 from flights.runs import Run, Runs
@@ -66,7 +66,6 @@ class Story:
         self.replay = Replay(self.jobs_login, self.settings, self.input.hours)
         self.runs = Runs(installation.airflow.api(), self.database, _say)
         self.checks: list[Check] = []
-        self.back_tests: list[str] = []  # their pictures
 
     def tell(self) -> Told:
         """Tell the story. Raises WeirError if a run ends in another way than it should."""
@@ -86,8 +85,7 @@ class Story:
             self.checks.append(checks.proven(self.settings, HOURS))
             pictures = [
                 draw_stream(self.jobs_login, FLIGHTS, self.pictures),
-                draw_stream(self.jobs_login, HOURS, self.pictures, TARGET),
-                *map(Path, self.back_tests),
+                draw_stream(self.jobs_login, HOURS, self.pictures),
             ]
             text = report(self.views, FLIGHTS, self.warehouse)
         self.database.dispose()
@@ -196,13 +194,12 @@ class Story:
         with self.runs.unpaused("weir_scale"):
             self.runs.together(self._ingest(8, 12, "August to December"), scale)
         self.consume("the second half of the year")
-        *_, tried = self.runs.together(
+        self.runs.together(
             Run("weir_stream_cuts", {}, "record the tails", _captured),
             Run("weir_checkpoints", {}, "release what delays has consumed", _checkpointed),
             Run("weir_back_test", {"stream": HOURS, "target_rate": 2, "read_files": False},
                 f"twice the target rate, on what {HOURS} has recorded", _tried),
         )  # fmt: skip
-        self.back_tests.append(str(tried.report["picture"]))
 
     def check_flights(self) -> None:
         """Check that every flight is accounted for: counts, order, results."""

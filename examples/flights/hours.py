@@ -16,7 +16,6 @@ HOURS = "nyc/hours"
 SECONDS = 15
 LAST_BUSY = 46  # the hour, from the first midnight on, after which the first scale is due
 QUIET = 1800  # seconds without a flight, after which the last segments are merged
-TARGET = 1  # events per second of a segment, by the policy in declared.yaml
 _SET_BACK = (
     # A digest is of the clock, too; without one, nobody compares it.
     "UPDATE weir_internal.time_index t SET clock = clock - :by, digest = NULL "

@@ -10,11 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from weir.annex.back_test.recorded import recorded
 from weir.database.connection import Database
-from weir.history.picture import draw
-from weir.history.scene import Picture
-from weir.model.names import stream_name
+from weir.pages.picture import picture_of
 
 
 class Views:
@@ -92,14 +89,11 @@ def active(segments: Sequence[Any], epoch: int) -> list[Any]:
     return found
 
 
-def draw_stream(database: Database, stream: str, folder: Path, target: float | None = None) -> Path:
-    """Write the picture of a stream and return its path. `target`: of its policy, per second."""
-    past = recorded(database, stream_name(stream))
-    title = f"{stream}: key space and time"
-    panels = [past.panel("Segments, coloured by events per second")]
-    path = folder / f"{stream.replace('/', '-')}.svg"
+def draw_stream(database: Database, stream: str, folder: Path) -> Path:
+    """Write the picture of a stream and return its path."""
+    path = folder / f"{stream.replace('/', '-')}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(draw(Picture(title, past.begin, past.end, panels, target=target)))
+    path.write_text(picture_of(database, stream), encoding="utf-8")
     return path
 
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weir.annex.declarations.declared import declares as declares
+    from weir.consumers.user_functions import declares as declares
     from weir.errors import TruncatedWarning as TruncatedWarning
     from weir.programs.opening import open as open
     from weir.programs.store import StreamStore as StreamStore
@@ -20,7 +20,7 @@ _OFFERED = {
     "Settings": "weir.settings",
     "StreamStore": "weir.programs.store",
     "TruncatedWarning": "weir.errors",
-    "declares": "weir.annex.declarations.declared",
+    "declares": "weir.consumers.user_functions",
     "open": "weir.programs.opening",
 }
 __version__ = "0.1.0"

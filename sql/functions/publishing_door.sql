@@ -171,17 +171,3 @@ BEGIN
     RETURN done;
 END $$;
 COMMENT ON FUNCTION weir_internal.publish_tables(jsonb) IS 'Puts staged rows into the tables they are for, calls the functions that follow, and checks deferred constraints. in_outputs: {staging, table, pieces, how} each. Returns what publish_staging does, each.';
-
-CREATE OR REPLACE FUNCTION weir_internal.erase_from_table(in_table text, in_columns text[], in_keys text[], in_count_only boolean)
-RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    target CONSTANT regclass := weir_internal.output_table(in_table);
-BEGIN
-    IF target IS NULL OR weir_internal.missing_rights_of_caller(target, CASE WHEN in_count_only THEN 'count' ELSE 'erase' END) <> '{}' THEN
-        RETURN NULL;
-    END IF;
-    RETURN weir_internal.erase_as_publisher(target, in_columns, in_keys, in_count_only);
-END $$;
-COMMENT ON FUNCTION weir_internal.erase_from_table(text, text[], text[], boolean) IS 'Deletes (or counts) the rows of a table in which one of some columns (in lower case) has one of some texts; null if there is no such column, the login or weir_publisher has no right to do that, or if something of its owner would run.';

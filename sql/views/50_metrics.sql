@@ -76,8 +76,6 @@ UNION ALL
 SELECT 'weir_alerts', jsonb_build_object('alert', a.alert), count(*)
 FROM weir.retention_alerts a GROUP BY a.alert
 UNION ALL
-SELECT 'weir_damaged_files', '{}', count(*) FROM weir.damage
-UNION ALL
 SELECT 'weir_garbage_bytes', '{}', coalesce(sum(g.bytes), 0) FROM weir.garbage_files g
 UNION ALL
 SELECT 'weir_open_appends', '{}', count(*) FROM weir.active_transaction
@@ -88,7 +86,9 @@ UNION ALL
 SELECT 'weir_failed_jobs', jsonb_build_object('job', r.job), count(*)
 FROM weir.job_runs r
 WHERE r.state IN ('failed', 'killed') AND r.started_at > statement_timestamp() - interval '1 day'
-GROUP BY r.job;
+GROUP BY r.job
+-- each annex: metrics.sql
+;
 COMMENT ON VIEW weir.metrics IS 'What a monitoring system asks for, as numbers with labels: streams, reader groups, alerts, damage, garbage, appends and jobs. docs/operations.md lists the metrics.';
 COMMENT ON COLUMN weir.metrics.metric IS 'The name, as Prometheus writes it: with the unit last, and _total for what never falls.';
 COMMENT ON COLUMN weir.metrics.labels IS 'What it is measured of: stream, reader_group, alert or job.';

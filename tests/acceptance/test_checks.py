@@ -180,7 +180,8 @@ def test_a_failed_check_is_printed_and_makes_the_demo_fail(
         def start(self) -> None: ...
 
         def tell(self) -> demo.Told:
-            return demo.Told([Check("two is two", self.ok, "1, 2")], "report", [tmp_path / "p.svg"])
+            check = Check("two is two", self.ok, "1, 2")
+            return demo.Told([check], "report", [tmp_path / "p.html"])
 
     monkeypatch.setattr(demo, "Story", lambda i: Nothing())
     assert demo.run(Nothing()) is False  # type: ignore[arg-type]  # it stands for one

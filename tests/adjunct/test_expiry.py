@@ -11,9 +11,9 @@ from tests.world.groups import Group
 from tests.world.streams import Lane, run, unique
 from weir.adjunct.expiry import expire_versions, prune_versions
 from weir.adjunct.stores import delete_store
-from weir.adjunct.versions import AdjunctFile
 from weir.database.connection import Database
 from weir.model.adjunct_expiry import Expiry, Kept, expire
+from weir.queries.adjunct.versions import AdjunctFile
 
 DAY = 1000
 

@@ -14,11 +14,11 @@ from tests.world.adjunct import Store
 from tests.world.streams import Lane
 from weir.adjunct import lookup
 from weir.adjunct.lookup import key_text, look_up
-from weir.adjunct.versions import AdjunctFile
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.model.key_space import routing_steps
 from weir.programs.opening import shared
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 

@@ -20,6 +20,7 @@ from weir.airflow.watcher import StreamTrigger
 from weir.controller.announcements import forget, to_announce
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.queries.controller.announcements import ToAnnounce
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +125,7 @@ def test_a_triggerer_that_is_stopped_at_any_step_loses_nothing(
         seen = asyncio.Event()
         original = watcher.payload_of
 
-        def payload_of(row: dict[str, Any]) -> dict[str, Any]:
+        def payload_of(row: ToAnnounce) -> dict[str, Any]:
             seen.set()
             return original(row)
 

@@ -128,8 +128,7 @@ class Questions:
             )
 
     def shown(self) -> Any:
-        found = recorded(self.lane.database, self.lane.name, exact=True)
-        return found.commits, found.head
+        return recorded(self.lane.database, self.lane.name).commits
 
     def of_budget(self, unit: str, random: Random) -> None:
         head = self.lane.head()

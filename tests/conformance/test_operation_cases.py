@@ -11,8 +11,8 @@ import pytest
 from tests.conformance.cases import BY_AN_OPERATION, CASES, NEVER, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.raises import raises
+from tests.world import questions as queries
 from tests.world.streams import Lane, database_for_many, staged, unique
-from weir.controller import queries
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.expiry import expire

@@ -8,8 +8,8 @@ import pytest
 from tests.conformance.cases import BY_A_QUERY, CASES, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.raises import raises
+from tests.world import questions as queries
 from tests.world.streams import database_for_many, run
-from weir.controller import queries
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange

@@ -15,10 +15,10 @@ from tests.world.adjunct import FIELDS, Store
 from tests.world.streams import Lane
 from weir.adjunct.lookup import key_text
 from weir.adjunct.publication import publish_build
-from weir.adjunct.versions import AdjunctFile
 from weir.controller.locks import read_stream
 from weir.model.key_space import routing_steps
 from weir.model.names import stream_name
+from weir.queries.adjunct.versions import AdjunctFile
 
 VALUE = {"name": "name", "type": "string", "nullable": True, "metadata": {}}
 

@@ -20,9 +20,9 @@ from tests.controller.operations import (
     updating,
 )
 from tests.world.groups import Group, budget, open_batch
+from tests.world.questions import closed_cut_at
 from tests.world.streams import FIELDS, Lane, run, unique
 from weir.controller.expiry import expire
-from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import ping_all
 from weir.database.connection import Database
 from weir.kernel.attempt import Attempt

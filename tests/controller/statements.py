@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from weir.database.definitions import split
+from weir.database.definitions import files, split
 from weir.source_tree import beside
 
 LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
@@ -35,7 +35,7 @@ _NO_TABLE_FOLLOWS = {
 def _found(folder: str, pattern: re.Pattern[str]) -> dict[str, str]:
     """Return what the files of a folder create, by name; for several of a name, all of them."""
     found: dict[str, str] = {}
-    for path in sorted(beside("sql").glob(f"{folder}/*.sql")):
+    for path in files(beside("sql"), folder):
         for statement in split(path.read_text()):
             if (match := pattern.match(statement)) is not None:
                 name, *text = match.groups()

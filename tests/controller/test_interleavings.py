@@ -12,12 +12,10 @@ from tests.world.groups import Group
 from tests.world.streams import Lane, at_once, staged, unique, while_held
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
-from weir.controller.streams import create_stream
-from weir.controller.transactions import Committed, abort
+from weir.controller.transactions import Committed
 from weir.controller.truncation import move_head, parse_cut
-from weir.errors import Conflict, Fenced, InvalidInput
+from weir.errors import Conflict, InvalidInput
 from weir.kernel.attempt import Attempt
-from weir.model.names import stream_name
 
 
 def committing(
@@ -32,18 +30,6 @@ def committing(
     return work
 
 
-def test_a_commit_that_waited_for_a_commit_comes_after_it(lane: Lane) -> None:
-    first, second = lane.opened(), lane.opened()
-    [one], other = while_held(
-        lane.database,
-        committing(lane, first, {"0.0": 3}),
-        partial(lane.commit, second, {"0.0": 4}),
-    )
-    assert one.clock < other.clock
-    assert lane.order_in("0.0") == [first.transaction_number, second.transaction_number]
-    assert [f.start_offset for f in lane.files("0.0")] == [0, 3]
-
-
 def test_a_commit_that_waited_for_a_roll_goes_to_the_copies(lane: Lane) -> None:
     late = lane.opened()
     lane.scale("0.0")
@@ -55,16 +41,6 @@ def test_a_commit_that_waited_for_a_roll_goes_to_the_copies(lane: Lane) -> None:
     )
     assert not other.rolled
     assert lane.tail() == {"2.3": 4, "3.3": 0, "1.3": 1}
-
-
-def test_a_scale_that_waited_for_a_roll_seals_the_copies(lane: Lane) -> None:
-    late = lane.opened()
-    lane.scale("0.0")
-    _, created = while_held(
-        lane.database, committing(lane, late, {"0.0": 3}), partial(lane.scale, "2.1")
-    )
-    assert created == ["4.4", "5.4"]
-    assert lane.active() == ["4.4", "5.4", "3.3", "1.3"]
 
 
 def test_a_begin_that_waited_for_a_roll_sees_the_copies(lane: Lane) -> None:
@@ -106,26 +82,6 @@ def test_a_truncation_that_waited_for_a_further_one_is_refused(lane: Lane) -> No
     assert lane.head() == {"0.0": 4, "1.0": 1}
 
 
-def test_an_abort_and_a_commit_at_once_end_in_one_of_the_two(lane: Lane) -> None:
-    for _ in range(6):
-        attempt, before = lane.opened(), lane.tail()["0.0"]
-        committed, aborted = at_once(
-            partial(lane.commit, attempt, {"0.0": 1}), partial(abort, lane.database, attempt)
-        )
-        assert isinstance(committed, Fenced) == aborted
-        assert lane.tail()["0.0"] == before + (not aborted)
-
-
-def test_of_two_scales_of_a_segment_one_is_done(lane: Lane) -> None:
-    for _ in range(6):
-        low, *_ = lane.active()
-        epochs = len(lane.epochs())
-        outcomes = at_once(partial(lane.scale, low, parts=2), partial(lane.scale, low, parts=3))
-        [refused] = [one for one in outcomes if isinstance(one, Exception)]
-        assert isinstance(refused, Conflict)
-        assert len(lane.epochs()) == epochs + 1
-
-
 def test_scales_of_different_segments_are_both_done(lane: Lane) -> None:
     outcomes = at_once(partial(lane.scale, "0.0"), partial(lane.scale, "1.0"))
     assert sorted(name for created in outcomes for name in created) == ["2.1", "3.1", "4.2", "5.2"]
@@ -149,22 +105,6 @@ def test_the_same_batch_begun_twice_at_once_is_two_attempts_at_one_transaction(
         one, other = at_once(partial(lane.opened, f"{i}"), partial(lane.opened, f"{i}"))
         assert one.transaction_number == other.transaction_number
         assert {one.attempt, other.attempt} == {1, 2}
-
-
-def test_a_stream_is_created_once(lane: Lane) -> None:
-    def create(name: str, request: str) -> object:
-        return create_stream(
-            lane.database, stream_name(name), routing_key="k", segments=2, request_id=request
-        )
-
-    for _ in range(4):
-        name, request = f"test/{unique('stream')}", unique("request")
-        same = at_once(partial(create, name, request), partial(create, name, request))
-        assert same[0] == same[1]
-        name = f"test/{unique('stream')}"
-        outcomes = at_once(partial(create, name, "one"), partial(create, name, "other"))
-        [refused] = [one for one in outcomes if isinstance(one, Exception)]
-        assert isinstance(refused, Conflict)
 
 
 def test_many_sessions_at_once_lose_nothing_and_never_block_each_other(

@@ -66,6 +66,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
+from weir.queries.reader_groups.outputs.tables import Column
 from weir.reader_groups import progress
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import alignment, halves_by_rank, splits
@@ -188,11 +189,11 @@ def do_everything(watch: Watch, folder: Path) -> None:
     [told] = [
         one
         for one in watch(announcements.to_announce, "airflow", [])
-        if one["stream"] == str(lane.name)
+        if one.stream == str(lane.name)
     ]
-    watch(announcements.announced, "airflow", [(str(lane.name), told["transactions"][0])])
+    watch(announcements.announced, "airflow", [(str(lane.name), told.transactions[0])])
     [due] = watch(announcements.due_partitions, "airflow", [("hours", str(timed.name))])
-    watch(announcements.announced_partitions, "airflow", [due])
+    watch(announcements.announced_partitions, "airflow", [due._asdict()])
     watch(announcements.watched_partitions, "airflow")
     watch(announcements.forget, 0.0)
     watch(progress.progress_of, [("stream", str(lane.name)), ("group", "none")])
@@ -229,7 +230,6 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(lag.read_lag, ["one"])
     watch(release.read_alerts, [str(lane.name)])
     watch(capture.capture)
-    watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
     watch(queries.count_between, lane.name, None, datetime.now(UTC))
     watch(times.close_span, [lane.name], times.Span(None, datetime.now(UTC)))
     watch(times.close_now, [lane.name])
@@ -283,7 +283,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
 
 
 def publish_rows(watch: Watch, batch: Batch) -> table_outputs.StagedTable:
-    column = table_outputs.Column("n", "int8", "bigint", None, 20, -1, False, False, False)
+    column = Column("n", "int8", "bigint", None, 20, -1, False, False, False)
     staging, _ = watch(table_outputs.make_staging, batch, 0, [column])
     watch(table_outputs.drop_staging, staging)
     staging, _ = watch(table_outputs.make_staging, batch, 0, [column])

@@ -13,7 +13,6 @@ from tests.world.streams import Lane, at_once, staged
 from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.staged import announce
-from weir.controller.transactions import Committed
 from weir.errors import Fenced
 from weir.model.segment import parse_segment_name
 
@@ -72,25 +71,6 @@ def test_epochs_of_a_roll_are_duplicates_around_the_commit_in_time(lane: Lane) -
     # One split, undone by the duplicate of epoch 0 (a merge), and done again.
     assert [(e.splits, e.merges) for e in epochs] == [(0, 0), (1, 0), (1, 1), (2, 1)]
     assert [(e.sealed_events, e.sealed_bytes) for e in epochs] == [(0, 0), (0, 0), (0, 0), (7, 70)]
-
-
-def test_new_segments_after_a_roll_get_numbers_never_used_before(lane: Lane) -> None:
-    late = lane.opened()
-    lane.scale("0.0")
-    lane.commit(late, {"0.0": 7})
-    assert lane.scale("1.3") == ["4.4", "5.4"]
-
-
-def test_order_per_key_is_old_then_transaction_then_later(lane: Lane) -> None:
-    late = lane.opened()
-    before = lane.append({"0.0": 1})
-    lane.scale("0.0")
-    between = lane.append({"2.1": 1})
-    rolled = lane.commit(late, {"0.0": 1})
-    later = lane.append({"2.3": 1})
-    chain = [n for segment in ("0.0", "2.1", "0.2", "2.3") for n in lane.order_in(segment)]
-    assert chain == [d.transaction_number for d in (before, between, rolled, later)]
-    assert before.clock < between.clock < rolled.clock < later.clock
 
 
 def test_append_that_wrote_only_to_segments_that_live_on_does_not_roll(lane: Lane) -> None:
@@ -183,38 +163,6 @@ def test_roll_of_a_roll(lane: Lane) -> None:
     sizes = lane.sizes()
     assert (sizes["2.5"], sizes["2.7"], sizes["0.9"]) == (2, 3, 4)
     assert lane.active() == ["4.10", "5.10", "3.10", "1.10"]
-
-
-def test_late_append_is_found_between_its_neighbours_in_every_later_cut(lane: Lane) -> None:
-    late = lane.opened()
-    lane.append({"0.0": 5, "1.0": 1})
-    lane.scale("0.0")
-    lane.commit(late, {"0.0": 7})
-    lane.append({"2.3": 2})
-    for cut, events in [
-        ('{"0.0": 5, "1.0": 1}', 6),
-        ('{"2.1": 0, "3.1": 0, "1.0": 1}', 6),
-        ('{"0.2": 0, "1.2": 0}', 6),
-        ('{"0.2": 7, "1.2": 0}', 13),
-        ('{"2.3": 1, "3.3": 0, "1.3": 0}', 14),
-    ]:
-        size = lane.value("SELECT events FROM size_till(:s, CAST(:cut AS jsonb))", cut=cut)
-        assert size == events
-
-
-def test_two_appends_racing_with_a_split_lose_nothing(lane: Lane) -> None:
-    for _ in range(5):
-        low, *_ = lane.active()
-        first, second = lane.opened(), lane.opened()
-        before = sum(lane.sizes().values())
-        outcomes = at_once(
-            partial(lane.commit, first, {low: [10, 5]}),
-            partial(lane.commit, second, {low: [10, 5]}),
-            partial(lane.scale, low),
-        )
-        assert [type(outcome) for outcome in outcomes] == [Committed, Committed, list]
-        assert sum(lane.sizes().values()) == before + 30
-        assert sum(file.events for file in lane.files()) == before + 30
 
 
 def test_appends_that_commit_at_once_after_a_split_share_one_roll(

@@ -1,7 +1,5 @@
 """Creating, scaling and truncating streams by hand."""
 
-from itertools import pairwise
-
 import pytest
 
 from tests.raises import raises
@@ -23,16 +21,6 @@ def test_the_same_request_to_create_returns_the_same_and_another_is_a_conflict(l
         create_stream(lane.database, name, routing_key="k", segments=3, request_id=unique("r"))
 
 
-def test_segments_of_a_new_stream_tile_the_key_space(lane: Lane) -> None:
-    made = Lane.made(lane.database, segments=7)
-    ranges = made.rows(
-        "SELECT key_low, key_high FROM segment WHERE stream_id = :s ORDER BY key_low"
-    )
-    assert ranges[0].key_low == 0.0
-    assert ranges[-1].key_high == 1.0
-    assert all(a.key_high == b.key_low for a, b in pairwise(ranges))
-
-
 def test_a_split_seals_the_segment_at_its_tail_and_numbers_go_on(lane: Lane) -> None:
     lane.append({"0.0": 5, "1.0": 7})
     assert lane.scale("1.0", parts=3) == ["2.1", "3.1", "4.1"]
@@ -51,6 +39,9 @@ def test_a_segment_that_never_was_is_not_taken_for_one_of_the_same_number(lane: 
         with raises(f"segment_not_active {never}"):
             lane.scale(never)
     assert lane.active() == before
+    lane.scale("0.0")
+    with raises("segment_not_active 0.0"):
+        lane.scale("0.0")
 
 
 @pytest.mark.parametrize("parts", [0, 1_000_000_000])
@@ -59,11 +50,6 @@ def test_a_split_into_more_parts_than_a_stream_may_have_is_refused_at_once(
 ) -> None:
     with raises(f"argument_invalid parts {parts} 10000"):
         lane.scale("1.0", parts=parts)
-
-
-def test_a_merge_is_a_scale_into_one_part(lane: Lane) -> None:
-    assert lane.scale("0.0", "1.0", parts=1) == ["2.1"]
-    assert [(e.splits, e.merges) for e in lane.epochs()] == [(0, 0), (0, 1)]
 
 
 def test_segments_that_are_no_neighbours_are_scaled_at_once(lane: Lane) -> None:
@@ -86,33 +72,12 @@ def test_boundaries_divide_unequally_and_must_lie_inside(lane: Lane) -> None:
         lane.scale("2.1", boundaries=[0.9])
 
 
-def test_the_same_scale_request_scales_once(lane: Lane) -> None:
-    request = unique("scale")
-    first = lane.scale("0.0", request_id=request)
-    assert lane.scale("0.0", request_id=request) == first
-    assert len(lane.epochs()) == 2
-    with raises("request_reused"):
-        lane.scale("1.0", request_id=request)
-
-
-def test_a_segment_that_is_not_active_is_named(lane: Lane) -> None:
-    lane.scale("0.0")
-    with raises("segment_not_active 0.0"):
-        lane.scale("0.0")
-    assert len(lane.epochs()) == 2
-
-
 def test_after_a_roll_a_segment_is_meant_by_its_number(lane: Lane) -> None:
     late = lane.opened()
     lane.scale("1.0")
     lane.commit(late, {"1.0": 4})
     assert lane.active() == ["0.3", "2.3", "3.3"]
     assert lane.scale("0.0", parts=2) == ["4.4", "5.4"]
-
-
-def test_an_unknown_stream_is_named(lane: Lane) -> None:
-    with raises("stream_not_found nobody/here"):
-        scale(lane.database, stream_name("nobody/here"), seal=["0.0"], request_id=unique("r"))
 
 
 def test_truncation_is_exact_and_files_wholly_below_it_die(lane: Lane) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
+from tests.world import questions as queries
 from tests.world.groups import Group
 from tests.world.streams import Lane, at_once, rows, staged, unique, while_held
-from weir.controller import queries
 from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
@@ -68,9 +68,8 @@ def test_segments_at_a_time_before_the_sealing_are_still_known(lane: Lane) -> No
     lane.append({"0.0": 3})
     lane.scale("1.0", parts=2)
     seal(lane)
-    info = lane.database.transaction(lambda c: queries.stream_info(c, lane.name))
-    found = lane.rows("SELECT segment FROM active_segments(:n, :at)", n=str(lane.name),
-                      at=info.created_at)  # fmt: skip
+    found = lane.rows("""SELECT a.segment FROM stream, active_segments(:n, created_at) a
+                      WHERE stream_name = :n""", n=str(lane.name))  # fmt: skip
     assert [row.segment for row in found] == ["0.0", "1.0"]
     assert lane.rows("SELECT * FROM active_segments(:n, now() + interval '1 day')",
                      n=str(lane.name)) == []  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.raises import raises
+from tests.world import questions as queries
 from tests.world.streams import Lane, run, staged, while_held
-from weir.controller import queries
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.times import parse_time

@@ -78,21 +78,6 @@ def test_commit_gives_files_their_offsets_in_the_order_of_their_rows(lane: Lane)
     assert lane.order_in("0.0") == [1, 1, 2]
 
 
-def test_time_index_has_one_entry_per_commit_and_segment(lane: Lane) -> None:
-    done = lane.append({"0.0": [3, 4], "1.0": 5})
-    again = lane.append({"0.0": 2})
-    entries = lane.rows(
-        """SELECT segment_id, start_offset, events, start_byte, bytes, clock FROM time_index
-        WHERE stream_id = :s ORDER BY segment_id, start_offset"""
-    )
-    assert [tuple(e) for e in entries] == [
-        (0, 0, 7, 0, 70, done.clock),
-        (0, 7, 2, 70, 20, again.clock),
-        (1, 0, 5, 0, 50, done.clock),
-    ]
-    assert done.clock < again.clock
-
-
 def test_files_are_placed_by_rank_whatever_order_they_are_reported_in(lane: Lane) -> None:
     written = staged(lane.opened(), {"0.0": [3, 4, 5]})
     shuffled = type(written)(written.attempt, tuple(reversed(written.files)), written.fields)
@@ -131,16 +116,6 @@ def test_beginning_a_committed_batch_returns_its_result_and_appends_nothing(lane
         done.transaction_number, done.clock, 3, 30, 1,
     )  # fmt: skip
     assert lane.tail() == {"0.0": 3, "1.0": 0}
-
-
-def test_committing_twice_is_harmless(lane: Lane) -> None:
-    attempt = lane.opened()
-    first = lane.commit(attempt, {"0.0": 3})
-    second = lane.commit(attempt, {"0.0": 3})
-    assert second.repeated
-    assert (second.clock, second.events) == (first.clock, 3)
-    assert lane.tail() == {"0.0": 3, "1.0": 0}
-    assert len(lane.files()) == 1
 
 
 def test_beginning_an_open_batch_takes_it_over_and_fences_the_attempt_before(lane: Lane) -> None:

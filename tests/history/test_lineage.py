@@ -14,9 +14,10 @@ from tests.world.streams import Lane, rows, staged, unique
 from weir.controller.commit import commit
 from weir.controller.streams import create_in
 from weir.database.connection import Database
-from weir.history.lineage import Step, lineage_of
+from weir.history.lineage import lineage_of
 from weir.kernel.attempt import Staged
 from weir.model.stream_configuration import Configuration
+from weir.queries.history.lineage import Step
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.groups.lifecycle import delete_reader_group

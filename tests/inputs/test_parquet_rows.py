@@ -279,6 +279,19 @@ def test_a_value_that_changed_in_a_page_with_a_checksum_is_damage(tmp_path: Path
             assert column(tmp_path)[0] != rows["c"][0].as_py(), "nobody can see it"
 
 
+def test_what_pyarrow_does_not_read_is_refused_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> Iterator[pa.Table]:
+        raise pa.ArrowNotImplementedError("a codec of tomorrow")
+
+    written(tmp_path, {"c": [1]})
+    monkeypatch.setattr(ParquetValues, "_tables", refuses)
+    with raises("file_invalid 'x.parquet' tomorrow") as failed:
+        read(tmp_path, "x.parquet")
+    assert not failed.value.retryable
+
+
 def damaged_files(data: bytes, count: int, seed: str) -> Iterator[bytes]:
     """A file with changed bytes, in its footer or before it."""
     chance = random_for(seed)

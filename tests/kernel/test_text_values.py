@@ -13,8 +13,8 @@ import pytest
 from tests.chance import cases, random_for
 from tests.kernel.texts import DECLARED, GUESSED, NOT_KEPT
 from weir.errors import InvalidInput
+from weir.inputs.text_guess import guess, look
 from weir.kernel.text_formats import check_format
-from weir.kernel.text_guess import guess, look
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import twice, value
 

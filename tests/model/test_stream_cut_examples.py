@@ -7,11 +7,8 @@ from weir.model.segment import Segment, segment_id
 from weir.model.stream_cut import (
     FUTURE,
     Offset,
-    Order,
     StreamCut,
     check_valid,
-    compare,
-    join,
     meet,
     read_entries,
     read_text,
@@ -47,24 +44,6 @@ def test_seams_are_the_keys_where_the_front_changes() -> None:
     assert StreamCut({D: 5}).seams == []
     assert StreamCut({A: 3, D: FUTURE}).seams == [(0.5, A.segment_id, D.segment_id)]
     assert StreamCut({B: 3, D: FUTURE}).seams == [(0.5, B.segment_id, D.segment_id)]
-
-
-def test_end_of_a_sealed_segment_comes_before_the_beginning_of_its_successors() -> None:
-    end, beginning = StreamCut({D: 5}), StreamCut({M1: 0, M2: 0})
-    assert compare(end, beginning) is Order.BEFORE
-    assert compare(beginning, end) is Order.EQUAL_OR_AFTER
-
-
-def test_cut_with_a_future_segment_is_at_itself() -> None:
-    cut = StreamCut({A: 3, D: FUTURE})
-    assert compare(cut, cut) is Order.EQUAL_OR_AFTER
-
-
-def test_cuts_that_wait_for_different_predecessors_join_at_the_beginning_of_the_successor() -> None:
-    left, right = StreamCut({A: 3, D: FUTURE}), StreamCut({B: 1, D: FUTURE})
-    assert compare(left, right) is Order.OVERLAPS
-    assert join(left, right) == StreamCut({D: 0})
-    assert meet([left, right]) == StreamCut({A: 3, B: 1})
 
 
 def test_there_is_no_lower_bound_of_nothing() -> None:

@@ -6,11 +6,18 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
-from weir.operations.effects import COUNTS, check_effects
+from weir.operations.effects import check_effects
 from weir.operations.form import default_of, is_required, parse
 from weir.operations.jobs import FORMS
 
 BY_CLASS = {form.__name__: form for form in FORMS.values()}
+# By form and argument, the one beside which it counts, or does not.
+COUNTS = {
+    (name, one.name): one.metadata["beside"] or one.metadata["unless"]
+    for name, form in BY_CLASS.items()
+    for one in fields(form)
+    if one.metadata["beside"] or one.metadata["unless"]
+}
 NEEDED = {
     "stream": "s/a", "streams": ["s/a"], "reader_group": "g", "new_reader_group": "h", "name": "n",
     "reader": "r", "adjunct_store": "s/b", "routing_key": "k", "reason": "why", "cut": "tail",
@@ -19,7 +26,7 @@ NEEDED = {
 GIVEN: dict[str, Any] = {
     "barrier": True, "patience": 5, "everything": True, "subject": "k",
     "start": "tail", "engine": "pyarrow", "condition": "n = 1", "keys": ["a"], "cancel": True,
-    "streams": ["s/a"], "contents": False,
+    "streams": ["s/a"], "contents": True,
 }  # fmt: skip
 # What lets an action do more, or only look, changes nothing where there is nothing of that kind.
 PERMITS = {
@@ -70,20 +77,19 @@ def test_of_each_option_somebody_has_decided_when_it_counts(form: str) -> None:
     known |= {name for of, name in COUNTS if of == form}
     if form in SETTINGS:
         known |= options
-    assert options - known == set(), "say when these count, in weir.operations.effects or here"
+    assert options - known == set(), "say when these count, in the form or here"
 
 
 @pytest.mark.parametrize(("form", "name"), COUNTS)
 def test_an_option_is_refused_where_it_would_change_nothing(form: str, name: str) -> None:
-    of, beside, given = BY_CLASS[form], COUNTS[form, name], required(form)
-    [other] = [one for one in fields(of) if one.name == beside.other]
-    begins = default_of(other)
-    without = {} if not beside.holds(begins) else {beside.other: GIVEN[beside.other]}
-    with raises(f"argument_without_effect {name} {beside.other}"):
-        check_effects(parse(of, {**given, **without, name: GIVEN[name]}))
-    [itself] = [one for one in fields(of) if one.name == name]
-    check_effects(
-        parse(of, {**given, **without, name: default_of(itself)})
-    )  # as a form of Airflow sends it
-    beside_it = {} if beside.holds(begins) else {beside.other: GIVEN[beside.other]}
-    check_effects(parse(of, {**given, **beside_it, name: GIVEN[name]}))
+    of, other, given = BY_CLASS[form], COUNTS[form, name], required(form)
+    begins = {one.name: default_of(one) for one in fields(of)}
+    [field] = [one for one in fields(of) if one.name == name]
+    nothing = type(begins[other])()
+    alone = {other: nothing if field.metadata["beside"] else GIVEN[other]}
+    with raises(f"argument_without_effect {name} {other}"):
+        check_effects(parse(of, {**given, **alone, name: GIVEN[name]}))
+    # As a form of Airflow sends it.
+    check_effects(parse(of, {**given, **alone, name: begins[name]}))
+    counts = {other: GIVEN[other] if field.metadata["beside"] else begins[other]}
+    check_effects(parse(of, {**given, **counts, name: GIVEN[name]}))

@@ -48,7 +48,8 @@ def test_prometheus_reads_what_the_views_say(lane: Lane) -> None:
 
 def test_each_metric_is_described_and_in_the_documentation() -> None:
     assert REPOSITORY is not None
-    text = (REPOSITORY / "sql/views/50_metrics.sql").read_text()
+    files = (REPOSITORY / "sql").rglob("*metrics.sql")
+    text = "".join(path.read_text() for path in files)
     page = (
         (REPOSITORY / "docs/operations.md").read_text().split("\n## Metrics\n")[1].split("\n## ")[0]
     )

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 from tests.pages.serving import anybody
 from tests.world.streams import Lane
 from weir.database.connection import Database
-from weir.pages.app import PAGES, STATIC, Access, create_app
+from weir.pages.app import PAGES, Access, create_app
+from weir.pages.shells import STATIC
 from weir.settings import Settings
 
 
@@ -58,6 +59,7 @@ def test_every_answer_has_a_strict_policy(client: TestClient) -> None:
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy, path
         assert "unsafe" not in policy
         assert "frame-ancestors 'self'" in policy
+        assert client.get(path).headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -81,6 +83,12 @@ def test_a_browser_is_told_at_once_which_modules_a_page_needs(
         needed |= {f"assets/js/{one}" for one in re.findall(r'"\./([^"]+\.js)"', text)}
     assert len(told) == len(set(told)) > 3
     assert set(told) == needed
+
+
+def test_every_page_is_looked_at_in_a_browser() -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    looked = set(re.findall(r'look\(page, "([a-z-]+)"\)', tests))
+    assert set(PAGES) <= looked, "each page is wide and narrow, light and dark, and axe looks at it"
 
 
 def test_no_module_makes_markup_of_a_text() -> None:

@@ -46,7 +46,7 @@ def value(store: weir.StreamStore, sql: str) -> Any:
 
 
 def test_rows_are_told_while_another_thread_loads_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
-    from weir.kernel.tables import as_table
+    from weir.arrow.tables import as_table
 
     monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
     with raises("frame_unsupported"):
@@ -127,7 +127,7 @@ def test_rows_of_every_kind_are_appended_and_read(store: weir.StreamStore) -> No
 def test_a_column_that_a_dictionary_lacks_is_null_and_no_value_changes_its_kind() -> None:
     from datetime import UTC, date, datetime
 
-    from weir.kernel.tables import as_table
+    from weir.arrow.tables import as_table
 
     table = as_table([{"a": 1}, {"b": [1, 2]}, {"a": 2.5, "c": {"x": 1}}, {"c": {"y": "z"}}])
     assert table.to_pylist() == [

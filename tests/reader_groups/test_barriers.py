@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, run, unique, while_held
@@ -12,12 +10,6 @@ from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_al
 from weir.reader_groups.groups.lifecycle import fork_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.groups.update import update_reader_group
-
-
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
 
 
 def barrier(group: Group, name: str, **options: Any) -> Any:
@@ -55,11 +47,6 @@ def test_readers_go_on_while_a_barrier_waits(group: Group) -> None:
     assert state(group, "b") == "complete"
     assert sum(cut(group, "b").values()) == 10, "what was opened after it is not in it"
     assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
-def test_a_barrier_with_nothing_open_is_complete_at_once(group: Group) -> None:
-    barrier(group, "b")
-    assert state(group, "b") == "complete"
 
 
 def test_a_barrier_across_a_split_has_the_successors(lane: Lane) -> None:

@@ -3,13 +3,7 @@
 import pytest
 
 from tests.world.groups import Group, spans
-from tests.world.streams import Lane, unique
-
-
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
+from tests.world.streams import Lane
 
 
 def test_a_batch_has_everything_up_to_the_tail(lane: Lane, group: Group) -> None:
@@ -17,24 +11,6 @@ def test_a_batch_has_everything_up_to_the_tail(lane: Lane, group: Group) -> None
     assert spans(batch) == [("0.0", 0, 10), ("1.0", 0, 10)]
     assert (batch.events, batch.batch_id, batch.attempt) == (20, 1, 1)
     assert [(b.state, b.events, b.bytes) for b in group.batches()] == [("open", 20, 200)]
-
-
-def test_positions_move_with_the_commit_and_not_before(lane: Lane, group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    assert group.cut() == {"0.0": 0, "1.0": 0}
-    lane.append({"0.0": 1})
-    reader.commit(batch)
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-    assert reader.read_all() == [("0.0", 10, 11)]
-    assert reader.open() is None
-    assert [b.batch_id for b in group.batches()] == [1, 2]
-
-
-def test_nothing_to_read_opens_no_batch(lane: Lane) -> None:
-    group = Group.made(lane, start="tail")
-    assert group.reader().open() is None
-    assert group.batches() == []
 
 
 def test_a_budget_is_shared_over_the_segments_and_rounded_to_whole_files(
@@ -58,15 +34,6 @@ def test_opening_again_before_the_commit_gives_the_same_batch_as_another_attempt
     reader.commit(again)
 
 
-def test_committing_twice_is_harmless(lane: Lane, group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open(budget=10)
-    reader.commit(batch)
-    before = (group.states(), group.batches())
-    reader.commit(batch)
-    assert (group.states(), group.batches()) == before
-
-
 def test_committing_twice_is_harmless_also_when_the_next_batch_is_open(
     lane: Lane, group: Group
 ) -> None:
@@ -78,16 +45,6 @@ def test_committing_twice_is_harmless_also_when_the_next_batch_is_open(
     reader.commit(batch)
     assert group.states() == before
     reader.commit(following)
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
-def test_two_readers_share_the_segments(lane: Lane, group: Group) -> None:
-    a, b = group.reader("a"), group.reader("b")
-    first, second = a.must_open(), b.must_open()
-    assert sorted(spans(first) + spans(second)) == [("0.0", 0, 10), ("1.0", 0, 10)]
-    assert (group.owned("a"), group.owned("b")) == (["0.0"], ["1.0"])
-    a.commit(first)
-    b.commit(second)
     assert group.cut() == {"0.0": 10, "1.0": 10}
 
 
@@ -113,47 +70,6 @@ def test_readers_that_are_expected_keep_their_share_free(group: Group) -> None:
     assert spans(b.must_open(expected=2)) == [("1.0", 0, 10)]
 
 
-def test_a_batch_runs_through_a_split(lane: Lane, group: Group) -> None:
-    low, high = lane.scale("0.0")
-    lane.append({low: 3, high: 4, "1.0": 1})
-    reader = group.reader()
-    batch = reader.must_open()
-    assert spans(batch) == [("0.0", 0, 10), ("1.0", 0, 11), (low, 0, 3), (high, 0, 4)]
-    reader.commit(batch)
-    assert group.states() == {
-        "1.0": ("assigned", 11, "reader"),
-        low: ("assigned", 3, "reader"),
-        high: ("assigned", 4, "reader"),
-    }
-
-
-def test_a_merged_segment_waits_until_both_readers_are_through(lane: Lane, group: Group) -> None:
-    [merged] = lane.scale("0.0", "1.0", parts=1)
-    lane.append({merged: 3})
-    a, b = group.reader("a"), group.reader("b")
-    first, second = a.must_open(), b.must_open()
-    assert (spans(first), spans(second)) == ([("0.0", 0, 10)], [("1.0", 0, 10)])
-    a.commit(first)
-    assert group.states() == {"1.0": ("assigned", 0, "b"), merged: ("future", None, None)}
-    assert a.open() is None
-    b.commit(second)
-    assert group.states() == {merged: ("unassigned", 0, None)}
-    assert a.read_all() + b.read_all() == [(merged, 0, 3)]
-
-
-def test_what_was_sealed_while_its_batch_was_open_is_left_with_the_next_one(
-    lane: Lane, group: Group
-) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    low, high = lane.scale("0.0")
-    lane.append({low: 3})
-    reader.commit(batch)
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-    assert reader.read_all() == [(low, 0, 3)]
-    assert group.cut() == {low: 3, high: 0, "1.0": 10}
-
-
 def test_ends_of_empty_segments_are_passed_without_a_batch(lane: Lane) -> None:
     group = Group.made(lane)
     low, high = lane.scale("0.0")
@@ -170,19 +86,6 @@ def test_a_run_reads_to_the_tail_it_saw_and_no_further(lane: Lane, group: Group)
     reader = group.reader()
     assert reader.read_all(until=until) == [("0.0", 0, 10), ("1.0", 0, 10)]
     assert reader.read_all() == [("0.0", 10, 11), ("1.0", 10, 11), (low, 0, 1), (high, 0, 1)]
-
-
-def test_a_late_append_is_read_between_what_was_there_and_what_follows(
-    lane: Lane, group: Group
-) -> None:
-    late = lane.opened()
-    low, high = lane.scale("0.0")
-    lane.append({low: 1, high: 1})
-    lane.commit(late, {"0.0": 4, "1.0": 2})
-    read = group.reader().read_all()
-    assert read[:4] == [("0.0", 0, 10), ("1.0", 0, 10), (low, 0, 1), (high, 0, 1)]
-    assert read[4:] == [("0.2", 0, 4), ("1.2", 0, 2)]
-    assert group.cut() == {"2.3": 0, "3.3": 0, "1.3": 0}
 
 
 def test_catching_up_over_many_scales_takes_batches_by_budget(lane: Lane) -> None:
@@ -227,11 +130,6 @@ def test_what_lies_beyond_the_part_of_the_graph_that_one_batch_looks_at_is_not_l
     assert group.cut() == lane.tail()
 
 
-def test_groups_do_not_disturb_each_other(lane: Lane, group: Group) -> None:
-    other = Group.made(lane)
-    assert group.reader().read_all() == other.reader().read_all()
-
-
 def test_streams_of_a_group_are_kept_apart(lane: Lane) -> None:
     # Both streams have segments of the same ids; only one merges its own.
     other = Lane.made(lane.database)
@@ -246,10 +144,3 @@ def test_streams_of_a_group_are_kept_apart(lane: Lane) -> None:
     lane.append({merged: 2})
     assert reader.read_all() == [(merged, 0, 2)]
     group.check_positions()
-
-
-def test_one_of_several_streams_without_anything_new_does_not_stop_the_others(lane: Lane) -> None:
-    other = Lane.made(lane.database, name=f"test/{unique('other')}", segments=1)
-    group = Group.made(lane, other)
-    other.append({"0.0": 3})
-    assert group.reader().read_all() == [("0.0", 0, 3)]

@@ -16,8 +16,9 @@ from tests.watching import count_statements
 from tests.world.groups import ALL, Group, Reader, spans
 from tests.world.streams import BYTES_PER_EVENT, Lane, rows, run
 from weir.database.connection import Database
+from weir.queries.reader_groups.batches.budget import FIT
 from weir.reader_groups.batch import Batch
-from weir.reader_groups.batches.budget import _FIT, Budget
+from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.locks import lock_group
 from weir.reader_groups.positions import read_graphs, read_positions
 
@@ -307,7 +308,7 @@ def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
 ) -> None:
     database = test_database.open()
     lanes = [Lane.made(database) for _ in range(40)]
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {_FIT}"
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {FIT}"
     pages = []
     for lane, commits in zip(lanes, [200, 4_000], strict=False):
         commit_events(

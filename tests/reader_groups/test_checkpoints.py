@@ -27,12 +27,6 @@ from weir.settings import Settings
 from weir.warehouse.marker import MARKER
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def recorded(group: Group) -> dict[str, dict[str, Any]]:
     found = group.rows("SELECT name, cuts FROM checkpoint WHERE group_id = :g ORDER BY created_at")
     return {row.name: row.cuts for row in found}
@@ -46,24 +40,6 @@ def test_a_checkpoint_records_where_the_group_stands(lane: Lane, group: Group) -
         "reader_group": group.name, "checkpoint": "before the migration", "released": True,
     }  # fmt: skip
     assert recorded(group) == {"before the migration": {str(lane.stream_id): {"0.0": 5, "1.0": 5}}}
-
-
-def test_a_checkpoint_waits_for_nobody_and_says_what_is_committed(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open(budget=10)
-    group.checkpoint("while open")
-    reader.commit(batch)
-    group.checkpoint("after")
-    (before,), (after,) = (list(cuts.values()) for cuts in recorded(group).values())
-    assert (before, after) == ({"0.0": 0, "1.0": 0}, {"0.0": 5, "1.0": 5})
-
-
-def test_a_checkpoint_of_a_subscriber_releases_what_it_has_read(group: Group) -> None:
-    reader = group.reader()
-    reader.commit(reader.must_open(budget=10))
-    assert group.released() == {"0.0": 0, "1.0": 0}
-    group.checkpoint()
-    assert group.released() == {"0.0": 5, "1.0": 5}
 
 
 def test_a_group_that_is_no_subscriber_publishes_nothing(lane: Lane) -> None:

@@ -11,11 +11,10 @@ from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.reader_groups.completeness_model import Stream, Times, World, staged_times
 from tests.world.groups import Group
-from tests.world.streams import Lane, unique
+from tests.world.streams import Lane, rows, unique
 from weir.controller.commit import commit, commit_in
 from weir.controller.completeness import state_completeness
 from weir.controller.locks import lock_streams
-from weir.controller.queries import completeness
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed
@@ -24,7 +23,6 @@ from weir.database.connection import Database
 from weir.kernel.attempt import Staged
 from weir.model.event_time import DONE, as_datetime
 from weir.model.names import stream_name
-from weir.reader_groups.groups.lag import group_completeness
 
 
 @pytest.mark.parametrize("case", range(cases(30)))
@@ -53,8 +51,7 @@ def test_a_writer_that_is_done_holds_nothing_back(shared_database: Database) -> 
     stream = Stream.made(shared_database)
     assert one(stream, [10], "a", as_datetime(10)).complete_until == 10
     assert one(stream, [30], "b", as_datetime(30)).complete_until == 10
-    found = shared_database.transaction(lambda c: completeness(c, stream.lane.name))
-    assert found is not None
+    [found] = stream.lane.rows("SELECT held_by, writers FROM completeness WHERE stream_id = :s")
     assert (found.held_by, found.writers) == ("a", 2)
     assert one(stream, [], "a", DONE).complete_until == 30
     assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "never to less"
@@ -186,7 +183,8 @@ def test_the_word_of_a_group_counts_only_streams_whose_writers_state_something(
     batch = reader.must_open()
     assert batch.complete_until is None
     reader.commit(batch)
-    found = shared_database.transaction(lambda c: group_completeness(c, group.name))
+    view = "SELECT complete_until FROM weir.group_completeness WHERE reader_group = :group"
+    found = rows(shared_database, view, group=group.name)
     assert {row.complete_until for row in found} == {None}
     one(speaking, [10], until=as_datetime(10))
     one(silent, [5])

@@ -130,25 +130,6 @@ def test_a_group_leaves_a_stream_that_was_deleted_and_goes_on_with_the_others(la
     assert group.reader().read_all() == [("0.0", 0, 3)]
 
 
-def test_a_gap_is_skipped_and_counted(lane: Lane, skipping: Group) -> None:
-    lane.truncate("0.0=3, 1.0=4")
-    assert skipping.reader().read_all() == [("0.0", 3, 10), ("1.0", 4, 10)]
-    assert skipping.lost() == 7
-    lane.append({"0.0": 5})
-    lane.truncate("0.0=12, 1.0=10")
-    skipping.reader().read_all()
-    assert skipping.lost() == 9
-    skipping.check_positions()
-
-
-def test_no_gap_where_the_group_is_beyond_the_head(lane: Lane, failing: Group) -> None:
-    failing.reader().read_all()
-    lane.append({"0.0": 1})
-    lane.truncate("0.0=10, 1.0=10")
-    assert failing.reader().read_all() == [("0.0", 10, 11)]
-    assert failing.lost() == 0
-
-
 def test_only_what_was_not_read_yet_counts_as_lost(lane: Lane, skipping: Group) -> None:
     # Ahead of the head in one segment, behind it in the other.
     a, b = skipping.reader("a"), skipping.reader("b")
@@ -168,18 +149,6 @@ def test_only_what_was_not_read_yet_counts_as_lost(lane: Lane, skipping: Group) 
     lane.truncate("0.0=2, 1.0=12")
     assert skipping.reader("b").read_all() == [("1.0", 12, 15)]
     assert skipping.lost() == 8
-
-
-def test_a_gap_over_several_segments_leads_into_their_successors(
-    lane: Lane, skipping: Group
-) -> None:
-    low, high = lane.scale("0.0")
-    [merged] = lane.scale(high, "1.0", parts=1)
-    lane.append({low: 4, merged: 6})
-    lane.truncate(f"{low}=1, {merged}=2")
-    reader = skipping.reader()
-    assert reader.read_all() == [(low, 1, 4), (merged, 2, 6)]
-    assert skipping.lost() == 20 + 1 + 2
 
 
 def test_a_gap_before_a_segment_that_waits_ends_in_the_join_of_both(

@@ -200,41 +200,6 @@ def test_what_was_read_late_and_what_was_left_behind_is_measured(hours: Lane) ->
     )  # fmt: skip
 
 
-def test_what_was_read_of_a_segment_that_the_batch_completes_counts_as_read(hours: Lane) -> None:
-    hours.scale("1.0", parts=2)
-    group = Group.made(hours)
-    slow, fast = group.reader("a"), group.reader("b")
-    held = slow.must_open(2, expected=2)
-    fast.commit(fast.must_open(expected=2))
-    assert sorted(group.states()) == ["0.0", "2.1", "3.1"]
-    assert disorder(group).hole == timedelta(hours=5)
-    slow.commit(held)
-    assert disorder(group).max_lateness == timedelta(hours=5)
-
-
-@pytest.mark.parametrize("late", [1, 2])
-def test_one_late_event_in_a_hundred_is_not_in_the_99th_percentile(lane: Lane, late: int) -> None:
-    lane.append({"0.0": late})
-    lane.append({"1.0": 1})
-    lane.append({"0.0": 100 - late})
-    group = Group.made(lane)
-    slow, fast = group.reader("a"), group.reader("b")
-    held = slow.must_open(expected=2)
-    assert held.events == 100
-    fast.commit(fast.must_open(expected=2))
-    slow.commit(held)
-    batch = group.batches()[0]
-    assert batch.max_lateness > 0
-    assert batch.p99_lateness == (batch.max_lateness if late == 2 else 0)
-
-
-def test_what_lies_before_the_start_of_a_group_was_not_read(hours: Lane) -> None:
-    group = Group.made(hours, start=json.dumps({"0.0": 12, "1.0": 0}))
-    reader = group.reader()
-    reader.read_all(4)
-    assert {(b.max_lateness, b.hole) for b in group.batches()} == {(0, 0)}
-
-
 def test_after_a_reset_lateness_is_counted_anew(hours: Lane) -> None:
     group = Group.made(hours)
     reader = group.reader()

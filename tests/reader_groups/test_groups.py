@@ -35,12 +35,6 @@ def fork(group: Group, **options: Any) -> Group:
     return Group(group.database, name, group.lanes)
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def test_group_begins_at_the_head(lane: Lane) -> None:
     lane.append({"0.0": 5, "1.0": 5})
     lane.truncate("0.0=2, 1.0=0")

@@ -24,11 +24,12 @@ from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
 from weir.database.connection import Database
 from weir.errors import Fenced
+from weir.queries.reader_groups.outputs.tables import Column
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.groups.readers import release_expired, renew
 from weir.reader_groups.groups.update import update_reader_group
 from weir.reader_groups.locks import lock_group
-from weir.reader_groups.outputs.tables import Column, StagedTable, make_staging
+from weir.reader_groups.outputs.tables import StagedTable, make_staging
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
 from weir.retention.prune import prune

@@ -27,12 +27,6 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def turn(
     reader: Reader,
     until: dict[int, Any] | None = None,

@@ -25,12 +25,6 @@ from weir.reader_groups.outputs.records import PART, record_output, write_manife
 
 
 @pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
-@pytest.fixture
 def out(lane: Lane) -> Lane:
     return Lane.made(lane.database)
 
@@ -38,17 +32,6 @@ def out(lane: Lane) -> Lane:
 def parquet(group: Group, batch: int, attempt: int, root: str = "/out") -> dict[str, Any]:
     folder = f"delays/group={group.name}/batch={batch}/attempt={attempt}/"
     return {"kind": "parquet", "output": "delays", "root": root, "path": folder}
-
-
-def test_positions_and_an_append_are_published_together(
-    lane: Lane, group: Group, out: Lane
-) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    written = staged(out.opened(), {"0.0": 7})
-    [done] = reader.commit(batch, [written])
-    assert (done.stream, done.events) == (str(out.name), 7)
-    assert (out.tail(), group.cut()) == ({"0.0": 7, "1.0": 0}, {"0.0": 10, "1.0": 10})
 
 
 def test_a_fenced_append_keeps_the_positions_where_they_are(group: Group, out: Lane) -> None:
@@ -77,17 +60,6 @@ def test_of_several_appends_all_or_none_are_published(group: Group, out: Lane) -
     again = staged(other.opened(), {"0.0": 8})
     done = reader.commit(batch, [staged(fine, {"0.0": 7}), again])
     assert [one.events for one in done] == [7, 8]
-
-
-def test_committing_twice_publishes_once(group: Group, out: Lane) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    written = staged(out.opened(), {"0.0": 7})
-    reader.commit(batch, [written], outputs=[parquet(group, 1, 1)])
-    [again] = reader.commit(batch, [written], outputs=[parquet(group, 1, 1)])
-    assert again.repeated
-    assert out.tail() == {"0.0": 7, "1.0": 0}
-    assert committed_folders(group.database, group.name, "delays") == [parquet(group, 1, 1)["path"]]
 
 
 def test_a_group_may_append_to_the_stream_it_reads(lane: Lane, group: Group) -> None:

@@ -2,14 +2,13 @@
 
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 
 from tests.chance import cases
 from tests.model.test_stream_cut import Remaining, Stream, positions, seeds, streams
 from weir.model.bounds import Bound, Graph, SegmentState, bounds_of_stream, readable_until
 from weir.model.segment import Segment, segment_id, segment_name
-from weir.model.stream_cut import FUTURE, StreamCut, at_or_before, join
+from weir.model.stream_cut import StreamCut, join
 
 
 def states(stream: Stream) -> list[SegmentState]:
@@ -45,38 +44,6 @@ def by_name(stream: Stream) -> dict[str, Segment]:
     return {s.name: s for s in stream.segments}
 
 
-def test_a_batch_runs_through_a_split_into_both_successors() -> None:
-    stream = Stream(0, 8).scale(0, 4, 8)
-    [first] = stream.epochs[0]
-    assert plan(stream, {first: 0}) == [
-        ("0.0", 0, 1, True),
-        ("1.1", 0, 1, False),
-        ("2.1", 0, 1, False),
-    ]
-
-
-def test_a_merged_segment_is_read_when_all_its_predecessors_are_in_the_batch() -> None:
-    stream = Stream(0, 4, 8).scale(0, 8)
-    left, right = stream.epochs[0]
-    assert plan(stream, {left: 0, right: 1}) == [
-        ("0.0", 0, 1, True),
-        ("1.0", 1, 1, True),
-        ("2.1", 0, 1, False),
-    ]
-
-
-def test_a_merged_segment_waits_for_the_predecessor_of_another_reader() -> None:
-    stream = Stream(0, 4, 8).scale(0, 8)
-    left, right = stream.epochs[0]
-    assert plan(stream, {left: 0}, [right]) == [("0.0", 0, 1, True)]
-
-
-def test_a_merged_segment_that_waits_already_is_read_with_its_last_predecessor() -> None:
-    stream = Stream(0, 4, 8).scale(0, 8)
-    left, merged = by_name(stream)["0.0"], by_name(stream)["2.1"]
-    assert plan(stream, {left: 0}, [merged]) == [("0.0", 0, 1, True), ("2.1", 0, 1, False)]
-
-
 def test_a_batch_runs_into_all_successors_that_fit_its_share_or_none() -> None:
     stream = Stream(0, 8).scale(0, 4, 8)
     [first] = stream.epochs[0]
@@ -93,45 +60,6 @@ def test_what_comes_after_a_successor_beyond_the_share_waits_too() -> None:
     assert [s.name for s in stream.epochs[-1]] == ["2.1", "4.2"]
     stream.sizes[by_name(stream)["3.1"]] = 5  # too much, and one of the two before 4.2
     assert plan(stream, {left: 0, right: 0}, share=3) == [("0.0", 0, 1, True), ("1.0", 0, 1, True)]
-
-
-def test_what_comes_after_a_segment_that_waits_waits_too() -> None:
-    # 3.1 merges 0.0 and 1.0; then [0, 0.5) and 2.0 are divided anew at 0.25: 5.2 comes after 3.1
-    # and 2.0. Whoever reads 1.0 and 2.0 must not go on to 5.2: 3.1 waits for 0.0.
-    stream = Stream(0, 2, 4, 8).scale(0, 4).scale(0, 2, 8)
-    found = by_name(stream)
-    owned = {found["1.0"]: 0, found["2.0"]: 0}
-    assert plan(stream, owned, [found["0.0"]]) == [("1.0", 0, 1, True), ("2.0", 0, 1, True)]
-
-
-def test_an_empty_sealed_segment_is_passed() -> None:
-    stream = Stream(0, 8).scale(0, 4, 8)
-    [first] = stream.epochs[0]
-    stream.sizes[first] = 0
-    assert plan(stream, {first: 0})[0] == ("0.0", 0, 0, True)
-
-
-def test_nothing_is_planned_where_there_is_nothing_to_read() -> None:
-    stream = Stream(0, 4, 8)
-    assert plan(stream, dict.fromkeys(stream.active, 1)) == []
-
-
-def test_a_run_stops_at_its_cut_however_far_the_stream_goes() -> None:
-    stream = Stream(0, 4, 8).scale(0, 8)
-    left, right = stream.epochs[0]
-    until = StreamCut({left: 1, right: 0})
-    assert plan(stream, {left: 0, right: 0}, until=until) == [("0.0", 0, 1, True)]
-    merged = by_name(stream)["2.1"]
-    assert plan(stream, {left: 0, right: 0}, until=StreamCut({merged: 0})) == [
-        ("0.0", 0, 1, True),
-        ("1.0", 0, 1, True),
-    ]
-
-
-def test_a_run_whose_positions_are_beyond_its_cut_reads_nothing() -> None:
-    stream = Stream(0, 4, 8)
-    left, right = stream.active
-    assert plan(stream, {left: 1, right: 1}, until=StreamCut({left: 0, right: 0})) == []
 
 
 @given(positions(2))
@@ -246,14 +174,3 @@ def test_a_segment_whose_successors_are_not_in_sight_is_not_left() -> None:
         ("0.0", 0, 4, False)
     ]
     assert bounds_of_stream(1, {first: 4}, [], graph, None, everything) == []
-
-
-@pytest.mark.parametrize("others", [0, 1])
-def test_a_future_segment_of_the_cut_holds_back_what_comes_after_it(others: int) -> None:
-    stream = Stream(0, 4, 8).scale(0, 8).scale(0, 4, 8)
-    found = by_name(stream)
-    cut = StreamCut({found["1.0"]: 0, found["2.1"]: FUTURE})
-    assert at_or_before(cut, cut)
-    waiting = [found["2.1"], *[found["3.2"]] * others]
-    expected = [("1.0", 0, 1, True), ("2.1", 0, 1, True), ("3.2", 0, 1, False)]
-    assert plan(stream, {found["1.0"]: 0}, waiting) == [*expected, ("4.2", 0, 1, False)]

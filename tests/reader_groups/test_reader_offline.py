@@ -11,12 +11,6 @@ from weir.errors import Fenced
 from weir.reader_groups.groups.readers import reader_offline
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def offline(group: Group, reader: str, position: str = "") -> None:
     reader_offline(group.database, group.name, reader, position, request_id=unique("offline"))
 

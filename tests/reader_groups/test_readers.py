@@ -20,12 +20,6 @@ def expired(group: Group, lease: float = 0.0) -> list[str]:
     return [one["reader"] for one in found if one["reader_group"] == group.name]
 
 
-def test_each_reader_gets_a_token_of_its_own(group: Group) -> None:
-    a, b = group.reader("a"), group.reader("b")
-    assert a.token < b.token
-    assert group.readers() == ["a", "b"]
-
-
 def test_coming_back_gives_a_new_token_and_fences_the_process_that_had_the_old_one(
     group: Group,
 ) -> None:
@@ -128,14 +122,6 @@ def test_expiry_goes_on_when_a_group_is_deleted_meanwhile(lane: Lane) -> None:
         group.lapse("a")
     _, freed = while_held(lane.database, gone.delete_in, lambda: expired(other))
     assert freed == ["a"]
-
-
-def test_leaving_frees_the_segments(group: Group) -> None:
-    a = group.reader("a")
-    a.read_all()
-    a.leave()
-    assert group.readers() == []
-    assert group.states() == {"0.0": ("unassigned", 5, None), "1.0": ("unassigned", 5, None)}
 
 
 def test_leaving_with_an_open_batch_lets_another_have_it_at_once(group: Group) -> None:

@@ -16,12 +16,6 @@ def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:
     return reset_reader_group(group.database, group.name, to, request_id=unique("reset"), **options)
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def test_a_reset_goes_back_only_when_it_is_said_that_outputs_may_repeat(group: Group) -> None:
     reader = group.reader()
     reader.commit(reader.must_open(budget=10))

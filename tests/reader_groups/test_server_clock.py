@@ -13,9 +13,9 @@ from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.reader_groups.completeness_model import Stream, World
 from tests.reader_groups.test_wrong_clocks import append
+from tests.world import questions as queries
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
-from weir.controller import queries
 from weir.database.connection import Database
 from weir.model.clock import to_clock
 from weir.model.event_time import as_datetime

@@ -19,12 +19,6 @@ from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.groups.reset import reset_reader_group
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def split(group: Group, batch: Batch) -> None:
     split_batch(group.database, batch, "it failed")
 
@@ -68,16 +62,6 @@ def test_halves_are_read_in_the_place_of_the_batch_that_was_split(group: Group) 
     assert sizes[2] == sizes[3] + sizes[4]
 
 
-def test_another_reader_gets_no_part_of_what_was_split(group: Group) -> None:
-    first = group.reader("a")
-    split(group, first.must_open())
-    other = group.reader("b")
-    assert other.open() is None
-    first.commit(first.must_open())
-    assert other.open() is None, "the second half is still its own"
-    assert group.owned("a") == ["0.0", "1.0"]
-
-
 def test_the_halves_are_taken_over_whole(group: Group) -> None:
     first = group.reader("a")
     split(group, first.must_open())
@@ -93,15 +77,6 @@ def test_the_halves_are_taken_over_whole(group: Group) -> None:
     assert heir.read_all() == [("1.0", 0, 10)]
 
 
-def test_whoever_was_taken_over_splits_nothing(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    group.reader().must_open()  # the same task, tried again
-    with raises(f"batch_taken_over batch {batch.batch_id}"):
-        split(group, batch)
-    assert [b.state for b in group.batches()] == ["open"]
-
-
 def test_splitting_again_after_a_lost_connection_splits_once(group: Group) -> None:
     reader = group.reader()
     batch = reader.must_open()
@@ -114,30 +89,6 @@ def test_splitting_again_after_a_lost_connection_splits_once(group: Group) -> No
     reader.commit(half)
     reader.commit(half)
     assert [(b.batch_id, b.state) for b in group.batches()][1:] == [(2, "committed"), (3, "open")]
-
-
-def test_a_batch_over_splits_and_merges_is_halved_down_to_single_events_in_order(
-    lane: Lane, group: Group
-) -> None:
-    low, high = lane.scale("0.0")
-    lane.append({low: 3, high: 2})
-    [merged] = lane.scale(low, high, parts=1)
-    lane.append({merged: 4})
-    reader = group.reader()
-    read: list[tuple[str, int, int]] = []
-    while (batch := reader.open()) is not None:
-        if batch.events > 1:
-            split(group, batch)
-        else:
-            read += spans(batch)
-            reader.commit(batch)
-        group.check_positions()
-    assert [(name, start) for name, start, _ in read] == [
-        *(("0.0", n) for n in range(10)), *(("1.0", n) for n in range(10)),
-        *((low, n) for n in range(3)), *((high, n) for n in range(2)),
-        *((merged, n) for n in range(4)),
-    ]  # fmt: skip
-    assert group.cut() == lane.tail()
 
 
 @pytest.mark.random

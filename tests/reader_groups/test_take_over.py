@@ -5,16 +5,10 @@ from functools import partial
 import pytest
 
 from tests.raises import raises
-from tests.world.groups import Group, spans
+from tests.world.groups import Group
 from tests.world.streams import Lane, at_once, staged
 from weir.errors import Fenced
 from weir.reader_groups.batch import check_held
-
-
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
 
 
 def test_the_batch_of_a_dead_reader_is_taken_over_whole_with_its_bounds(
@@ -71,18 +65,6 @@ def test_a_zombies_output_stays_invisible_and_that_of_the_other_counts(
     assert out.tail() == {"0.0": 8, "1.0": 0}
 
 
-def test_a_reader_that_comes_back_resumes_its_batch_under_a_new_token(group: Group) -> None:
-    before = group.reader("task")
-    batch = before.must_open(budget=10)
-    now = group.reader("task")  # the task was retried; nothing has expired
-    resumed = now.must_open(budget=1_000)
-    assert (resumed.batch_id, resumed.bounds, resumed.attempt) == (1, batch.bounds, 2)
-    with pytest.raises(Fenced):
-        before.commit(batch)
-    now.commit(resumed)
-    assert group.cut() == {"0.0": 5, "1.0": 5}
-
-
 def test_a_reader_prefers_its_own_open_batch_to_that_of_a_dead_one(group: Group) -> None:
     dead, mine = group.reader("dead"), group.reader("mine")
     dead.must_open()
@@ -95,25 +77,6 @@ def test_a_reader_prefers_its_own_open_batch_to_that_of_a_dead_one(group: Group)
     assert back.must_open().batch_id == 1
 
 
-def test_a_slow_reader_that_is_alive_is_not_replaced(group: Group) -> None:
-    slow, other = group.reader("slow"), group.reader("other")
-    batch = slow.must_open()
-    others = other.must_open()
-    other.commit(others)
-    assert other.open() is None
-    assert group.owned("slow") == [name for name, _, _ in spans(batch)]
-    slow.commit(batch)
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
-def test_an_expired_reader_that_nobody_replaced_commits(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    group.lapse("reader")
-    reader.commit(batch)
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
 def test_an_expired_reader_is_spared_for_a_lease_after_the_start_of_the_server(
     group: Group,
 ) -> None:
@@ -122,27 +85,6 @@ def test_an_expired_reader_is_spared_for_a_lease_after_the_start_of_the_server(
     group.lapse("late")
     assert other.must_open(lease=3600.0).batch_id == 2
     late.commit(batch)
-
-
-def test_a_batch_is_taken_over_again_and_again(group: Group) -> None:
-    batch = group.reader("r0").must_open()
-    for i in range(1, 5):
-        group.lapse(f"r{i - 1}")
-        taken = group.reader(f"r{i}").must_open()
-        assert (taken.batch_id, taken.bounds, taken.attempt) == (1, batch.bounds, i + 1)
-    group.reader("r4").commit(group.reader("r4").must_open())
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
-def test_who_was_replaced_may_join_again_and_read_on(group: Group) -> None:
-    dead, alive = group.reader("dead"), group.reader("alive")
-    dead.must_open()
-    group.lapse("dead")
-    alive.commit(alive.must_open())
-    alive.read_all()
-    back = group.reader("dead")
-    assert back.open() is None
-    group.check_positions()
 
 
 def test_of_several_that_take_over_at_once_one_gets_the_batch(group: Group) -> None:

@@ -9,12 +9,6 @@ from weir.errors import Truncated
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 
 
-@pytest.fixture
-def group(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane)
-
-
 def test_each_change_makes_a_generation_and_an_old_one_is_refused(group: Group) -> None:
     assert group.update(on_gap="skip")["generation"] == 1
     assert group.update(generation=1, max_outstanding=5)["generation"] == 2

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chance import cases
-from tests.model.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
+from tests.model.test_stream_cut import Remaining, Stream, advance, cuts, seeds, streams
 from tests.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.retention_policy import Policy
-from weir.model.segment import Segment
 from weir.model.stream_cut import StreamCut, at_or_before
 
 NAMES = ["a", "b", "c", "d"]
@@ -208,43 +207,6 @@ def test_nothing_unread_goes_unless_a_maximum_says_so_and_nothing_that_a_minimum
                 assert kept & world.head <= left
 
 
-@settings(max_examples=cases(1000))
-@given(worlds())
-def test_a_maximum_takes_nothing_unread_while_what_subscribers_hold_does_not_exceed_it(
-    world: World,
-) -> None:
-    decision, bound, policy = world.decide(), world.bound(), world.policy
-    if bound is None or decision.cut is None:
-        return
-    too_much = policy.max_bytes is not None and world.tail - world.size(bound) > policy.max_bytes
-    # Records that are too old and that somebody has not released.
-    too_old = policy.max_age is not None and any(
-        world.now - time >= policy.max_age and not bound <= left for time, left in world.records
-    )
-    if not (too_much or too_old):
-        assert bound <= world.stream.remaining(decision.cut), decision.reason
-        assert decision.truncated_past == ()
-
-
-def test_a_subscriber_that_is_nearly_caught_up_loses_nothing_where_the_limits_are_equal() -> None:
-    # Bytes stand for events here; the subscriber has passed 25 of 26.
-    one, two = (Segment(i, i / 2, (i + 1) / 2) for i in range(2))
-    record = Record(1, StreamCut({one: 5, two: 10}), 15)
-    for most in (10, 11, 12):
-        situation = Situation(
-            Policy("consumed", min_bytes=10, max_bytes=most),
-            StreamCut({one: 0, two: 0}),
-            Size(26, 26),
-            {"nearly there": StreamCut({one: 16, two: 9})},
-            {},
-            Limits(min_bytes=record, within_max_bytes=record),
-            lambda cut: Size(*[sum(cut.present.values())] * 2),
-        )
-        decision = decide(situation)
-        assert (decision.cut, decision.rule) == (StreamCut({one: 5, two: 9}), "min_bytes")
-        assert decision.truncated_past == ()
-
-
 @settings(max_examples=cases(300))
 @given(worlds(limited=False))
 def test_without_limits_the_cut_is_what_all_subscribers_released_and_never_behind_the_head(
@@ -286,36 +248,6 @@ def test_nobody_is_said_to_hold_back_what_a_minimum_keeps(world: World) -> None:
 def test_the_order_of_subscribers_does_not_matter(world: World) -> None:
     orders = [list(order) for order in permutations(world.released)]
     assert len({repr(decide(world.situation(order))) for order in orders}) == 1
-
-
-@settings(max_examples=cases(100))
-@given(worlds())
-def test_what_was_freed_is_not_freed_again_and_the_second_decision_frees_the_rest(
-    world: World,
-) -> None:
-    # After a cut that only overlaps with the bound, the next decision takes the rest of it.
-    first = world.decide()
-    for _ in range(2):
-        if first.cut is None:
-            return
-        world.head = world.stream.remaining(first.cut)
-        first = world.decide()
-    assert first.cut is None, first
-
-
-@given(positions(3))
-def test_without_subscribers_or_where_everything_is_kept_nothing_is_truncated(
-    world: tuple[Stream, list[Remaining]],
-) -> None:
-    stream, [left, a, b] = world
-    for minimum in ({}, {"min_age": 5}, {"min_bytes": 1}):
-        alone = World(stream, Policy("consumed", **minimum), left, {}, [(0, a)], 50).decide()
-        assert (alone.cut, alone.bound, alone.rule) == (None, None, "no_rule")
-        assert alone.held_by == ()
-    kept = World(stream, NOTHING, left, {"a": a, "b": b}, [(0, a)], 50)
-    for decision in (kept.decide(), replace(kept, released={}).decide()):
-        assert (decision.cut, decision.bound, decision.rule) == (None, None, "keep")
-        assert decision.held_by == ()
 
 
 @given(worlds())

@@ -4,8 +4,7 @@ import pytest
 
 from tests.world.groups import Group
 from tests.world.retention import consume, decide
-from tests.world.streams import Lane, at_once, rows, run
-from weir.database.connection import Database
+from tests.world.streams import Lane, rows, run
 from weir.retention.run import retain
 
 
@@ -106,28 +105,6 @@ def test_a_group_behind_the_head_does_not_hold_it_back_any_further(lane: Lane) -
     assert lane.head() == {"0.0": 4, "1.0": 0}
 
 
-def test_a_stream_keeps_everything_by_default(database: Database) -> None:
-    lane = Lane.made(database)
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    consume(group)
-    assert decide(lane)["rule"] == "keep"
-    assert lane.head() == {"0.0": 0, "1.0": 0}
-
-
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(lane: Lane) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    consume(group)
-    before = rows(lane.database, "SELECT * FROM stream")
-    report = decide(lane, dry_run=True)
-    assert (report["rule"], report["cut"]) == ("consumed", {"0.0": 3, "1.0": 0})
-    assert (report["events"], report["bytes"], report["files"]) == (3, 30, 1)
-    assert rows(lane.database, "SELECT * FROM stream") == before
-    assert rows(lane.database, "SELECT * FROM garbage") == []
-    assert decisions(lane) == []
-
-
 def test_what_the_slowest_subscriber_has_not_released_stays(lane: Lane) -> None:
     fast, slow = Group.made(lane), Group.made(lane)
     lane.append({"0.0": 3, "1.0": 4})
@@ -156,13 +133,3 @@ def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(
         g=other.name,
     )
     assert (unread, lost) == (0, 7)
-
-
-def test_two_runs_at_once_truncate_once(lane: Lane) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    consume(group)
-    found = at_once(lambda: retain(lane.database), lambda: retain(lane.database))
-    rules = sorted(report["rule"] for reports in found for report in reports)
-    assert rules in (["consumed"], ["consumed", "nothing_consumed"])
-    assert decisions(lane).count("consumed") == 1

@@ -7,7 +7,6 @@ from sqlalchemy import Connection, event, text
 
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
-from tests.world.retention import consume
 from tests.world.streams import Lane, run
 from weir.controller.expiry import expire as expire_transactions
 from weir.controller.locks import lock_streams
@@ -34,27 +33,6 @@ def be_hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SESSION", hasty)
     options = session.OPTIONS.replace("lock_timeout=1min", "lock_timeout=100ms")
     monkeypatch.setattr(session, "OPTIONS", options)
-
-
-def test_one_stream_that_fails_does_not_stop_the_others(lane: Lane) -> None:
-    broken, other = (
-        Lane.made(lane.database, retention="consumed"),
-        Lane.made(lane.database, retention="consumed"),
-    )
-    groups = [Group.made(one) for one in (lane, broken, other)]
-    for one, group in zip((lane, broken, other), groups, strict=True):
-        one.append({"0.0": 3})
-        consume(group)
-    run(
-        lane.database,
-        """UPDATE stream SET head = '{"9.9": 0}' WHERE stream_id = :s""",
-        s=broken.stream_id,
-    )
-    reports = {report["stream"]: report for report in retain(lane.database)}
-    assert "no segment 9.9" in reports[str(broken.name)]["error"]
-    for one in (lane, other):
-        assert reports[str(one.name)]["events"] == 3
-        assert one.head() == {"0.0": 3, "1.0": 0}
 
 
 def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests.controller.operations import equal_ranges
 from tests.watching import count_statements
 from tests.world.scaling import made, never, pass_time, scaled, write
-from tests.world.streams import Lane, at_once, rows, run, unique
+from tests.world.streams import Lane, rows, run, unique
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
@@ -184,15 +183,6 @@ def test_a_stream_that_is_sealed_meanwhile_is_left(shared_database: Database) ->
         lane.database, never, names=[stream_name("test/nowhere")], request_id=unique("run")
     )
     assert "no stream test/nowhere" in missing["error"]
-
-
-def test_of_two_runs_at_once_one_scales(shared_database: Database) -> None:
-    for _ in range(5):
-        lane = made(shared_database)
-        write(lane, {"0.0": 35.0})
-        done = at_once(partial(scaled, lane), partial(scaled, lane))
-        assert sorted(one["rule"] for one in done) in (["hot", "void"], ["hot", "too_young"])
-        assert epochs(lane) == ["create", "policy"]
 
 
 def test_a_run_that_is_repeated_scales_once(shared_database: Database) -> None:

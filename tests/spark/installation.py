@@ -33,7 +33,7 @@ from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
 from weir.spark.appends.appender import Appender
 from weir.spark.consumers.engine import Spark
-from weir.spark.reads.native import read_stream_frame
+from weir.spark.reads.streams import read as read_stream
 from weir.warehouse.filesystem import filesystem
 
 _ids = itertools.count()
@@ -149,7 +149,7 @@ class Installation:
 
     def frame(self, stream: StreamName, order: str = "segment") -> DataFrame:
         """Return the stream as a DataFrame."""
-        return read_stream_frame(self.spark, self.database, self.settings, stream, order=order)
+        return read_stream(str(stream), order=order, spark=self.spark, settings=self.settings)
 
     def read(
         self, stream: StreamName, order: str = "segment", columns: Sequence[str] = ()

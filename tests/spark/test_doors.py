@@ -208,18 +208,6 @@ def test_encodings_and_types_of_other_writers_are_read(weir: Installation) -> No
 
 
 @pytest.mark.release
-def test_a_file_that_spark_can_not_read_is_refused_for_good(weir: Installation) -> None:
-    path = f"{weir.input}/x.parquet"
-    pq.write_table(pa.table({"k": ["a"] * 99}), path, compression="brotli")
-    with (
-        raises("file_invalid 'x.parquet'") as failed,
-        naming_files(weir.input, ["x.parquet"], "parquet"),
-    ):
-        weir.spark.read.parquet(path).collect()
-    assert not failed.value.retryable
-
-
-@pytest.mark.release
 def test_a_file_names_a_module_and_a_class_in_vain(
     weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,11 +13,11 @@ from tests.spark.adjunct_world import LONG, WAYS, World
 from tests.spark.installation import Installation
 from tests.world.streams import rows, run
 from weir.adjunct.versions import read_version
+from weir.annex.erasure import places_in_tasks as places
 from weir.annex.erasure import stores as stores_of_erasures
 from weir.operations.jobs import ACTIONS
 from weir.spark.adjuncts.read import current_frame
 from weir.spark.base.calls import called_in_tasks
-from weir.spark.reads import places
 
 
 def test_very_many_events_are_looked_through_in_tasks(
@@ -30,7 +30,7 @@ def test_very_many_events_are_looked_through_in_tasks(
         asked.append(len(groups))
         return called_in_tasks(spark, function, groups)
 
-    monkeypatch.setattr(places, "called_in_tasks", counting)
+    monkeypatch.setattr("weir.spark.base.calls.called_in_tasks", counting)
     monkeypatch.setattr(places, "_AT_ONCE", 100)
     with library.open(settings=weir.settings, spark=weir.spark) as store:
         store.create_stream("s/people", "lower(who)", segments=2)

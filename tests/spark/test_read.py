@@ -12,12 +12,12 @@ from tests.chance import random_for
 from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import PLACE, Installation, setting, to_pandas
-from weir.controller.read_plan import plan_of_bounds
+from weir.controller.read_plan import Slices, plan_of_bounds
 from weir.kernel import stage
 from weir.kernel.attempt import Attempt
 from weir.model.names import StreamName
 from weir.spark.reads import tasks
-from weir.spark.reads.native import frame_of
+from weir.spark.reads.frames import frame_of
 
 ORDERS = ("segment", "stream", "none")
 
@@ -301,9 +301,8 @@ def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
             for s, a, b in bounds
         )
         for order in ORDERS:
-            frame = frame_of(
-                weir.spark, weir.settings.warehouse, stream_id, slices, fields, order=order
-            )
+            whole = Slices(str(stream), stream_id, slices, fields)
+            frame = frame_of(weir.spark, weir.settings, whole, order=order)
             read = to_pandas(frame)
             assert sorted(zip(read["_segment"], read["_offset"], read["n"], strict=True)) == sorted(
                 zip(wanted["_segment"], wanted["_offset"], wanted["n"], strict=True)

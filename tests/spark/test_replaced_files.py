@@ -23,7 +23,7 @@ from weir.model.names import StreamName
 from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.spark.adjuncts import writer
-from weir.spark.reads.native import frame_of as frame_of_slices
+from weir.spark.reads.frames import frame_of as frame_of_slices
 from weir.spark.reads.source import register
 
 pytestmark = pytest.mark.release

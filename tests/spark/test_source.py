@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType
 from tests.crash.jobs import write_config
 from tests.released import only
 from tests.spark.installation import Installation
+from tests.world import questions as queries
 from tests.world.streams import Lane
-from weir.controller import queries
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName

@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 from spark_jobs.stream_cuts import StreamCuts
 from tests.raises import raises
 from tests.spark.installation import Installation
+from weir.annex.verification import footers_in_tasks as footers
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations.action import Job
 from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand
-from weir.spark.reads import footers
 
 pytestmark = pytest.mark.jvm
 

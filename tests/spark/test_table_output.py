@@ -15,7 +15,8 @@ from weir.consumers.columns import matched
 from weir.consumers.engine import Copy
 from weir.errors import BadRows
 from weir.model.schema import Field
-from weir.reader_groups.outputs.tables import Column, read_table
+from weir.queries.reader_groups.outputs.tables import Column
+from weir.reader_groups.outputs.tables import read_table
 from weir.settings import Settings
 from weir.spark.consumers.table_output import copy_rows
 

@@ -1,7 +1,6 @@
 """`weir.append` and `weir.read` without a JVM, beside Spark: the same streams and refusals."""
 
 import datetime as dt
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,35 +95,6 @@ def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Inst
         shared(weir.settings).read(str(stream), start={"9.0": 0})
     read = shared(weir.settings).read(str(stream), start={"1.1": 0})
     assert sorted(read["n"].to_pylist()) == list(range(200, 250))
-
-
-@pytest.mark.release
-def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:
-    stream = weir.create(key="id")
-    rows = pa.table(
-        {
-            "id": pa.array([1, -2, 3], pa.int32()),
-            "day": [dt.date(2013, 1, 1), None, dt.date(1969, 12, 31)],
-            "at": pa.array([0, 1, None], pa.timestamp("us", tz="UTC")),
-            "local": pa.array([0, 1, None], pa.timestamp("us")),
-            "price": pa.array([Decimal("1.25"), None, Decimal("-3.50")], pa.decimal128(9, 2)),
-            "tags": [["a"], [], None],
-            "who": [{"name": "x", "age": 1}, None, {"name": None, "age": 2}],
-            "raw": [b"\x00", None, b""],
-            "good": [True, False, None],
-            "ratio": pa.array([0.5, None, 1e300], pa.float64()),
-        }
-    )
-    append(weir, stream, rows, "one")
-    frame = weir.frame(stream).drop("_segment", "_offset", "_clock")
-    assert sorted(row.id for row in frame.collect()) == [-2, 1, 3]
-    weir.append(stream, frame.selectExpr("*", "'new' AS more"))
-    append(weir, stream, pa.table({"id": pa.array([9], pa.int32())}), "two")
-    read = shared(weir.settings).read(str(stream), order="stream")
-    assert read["more"].to_pylist() == [None] * 3 + ["new"] * 3 + [None]
-    first = {row["id"]: row for row in read.slice(0, 3).to_pylist()}
-    for row in rows.to_pylist():
-        assert {name: first[row["id"]][name] for name in row} == row
 
 
 @pytest.mark.release

@@ -34,6 +34,7 @@ def files(made: random.Random, commits: int, segments: int, most: int) -> list[F
                     FileSlice(
                         f"{len(found)}", segment, segment / segments, (segment + 1) / segments,
                         offsets[segment], events, low, last, clock, clock, False, begin, end,
+                        0, False,
                     )
                 )  # fmt: skip
                 offsets[segment] += events
@@ -104,7 +105,7 @@ def test_a_large_segment_has_a_task_for_each_large_file_and_each_core() -> None:
     def one_segment(count: int, events: int) -> list[FileSlice]:
         return [
             FileSlice(str(i), 0, 0.0, 1.0, i * events, events, i * events, (i + 1) * events - 1,
-                      7, 7, False, 0, events)
+                      7, 7, False, 0, events, 0, False)
             for i in range(count)
         ]  # fmt: skip
 
@@ -182,11 +183,10 @@ def test_compacted_files_are_divided_by_clocks_and_read_once_in_write_order(case
 
 def test_files_of_the_same_time_are_divided_into_equal_tasks() -> None:
     slices = [
-        FileSlice(
-            str(i), i, i / 16, (i + 1) / 16, 0, 100_000, 0, 99, 1_000, 2_000, True, 0, 100_000
-        )
+        FileSlice(str(i), i, i / 16, (i + 1) / 16, 0, 100_000, 0, 99, 1_000, 2_000, True, 0,
+                  100_000, 0, False)
         for i in range(16)
-    ]
+    ]  # fmt: skip
     found = tasks_in_write_order([slices], 4)
     assert len(found) == 16
     ranges = [task[0].clocks or (0, 0) for task in found]

@@ -67,11 +67,11 @@ def test_no_login_watches_hears_or_answers_for_the_airflow_of_another(
             act()
     watch(two, "theirs", _events("a/b"))
     [told] = to_announce(one, "mine", [])
-    assert (told["stream"], told["transactions"]) == ("a/b", [1])
+    assert (told.stream, told.transactions) == ("a/b", [1])
     announced(one, "mine", [("a/b", 1)])
     assert to_announce(one, "mine", []) == []
     jobs.append("a/b", [{"n": 2}])
-    assert [row["transactions"] for row in to_announce(two, "theirs", [])] == [[2]]
+    assert [row.transactions for row in to_announce(two, "theirs", [])] == [[2]]
 
 
 def test_what_jobs_watch_is_taken_over_and_so_is_what_a_login_that_is_gone_watched(

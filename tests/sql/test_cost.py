@@ -14,13 +14,13 @@ from tests.conftest import TestDatabase
 from tests.sql.history import scaled_again_and_again
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run, unique
-from weir.controller.cuts import AROUND
-from weir.controller.read_plan import OF_BOUNDS
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
+from weir.queries.controller.cuts import AROUND
+from weir.queries.controller.read_plan import SLICES_OF_BOUNDS
+from weir.queries.reader_groups.outputs.records import NEWEST
+from weir.queries.scaling.evaluate import RECORD_NOTHING
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
-from weir.reader_groups.outputs.records import NEWEST
-from weir.scaling.evaluate import RECORD
 
 EPOCHS = 4000
 
@@ -53,8 +53,8 @@ def test_where_manifests_are_is_found_at_the_same_cost_however_many_folders_they
             first=first, last=last,
         )  # fmt: skip
         analyze(test_database)
-        reads.append(lane.database.transaction(lambda c: cost(c, NEWEST)))
-        found = [tuple(row) for row in rows(lane.database, NEWEST)]
+        reads.append(lane.database.transaction(lambda c: cost(c, NEWEST.text)))
+        found = [tuple(row) for row in rows(lane.database, NEWEST.text)]
         assert found == sorted(("/r", f"{o}/group={g.name}") for o in ("a", "b/c") for g in groups)
     assert reads[1] <= 4 * reads[0] < 5000
 
@@ -147,7 +147,7 @@ def test_a_cut_with_an_old_segment_is_checked_without_reading_the_history_since(
     def of_the_tail(lane: Lane) -> int:
         ids = [parse_segment_name(name) for name in lane.active()]
         return lane.database.transaction(
-            lambda c: cost(c, AROUND, s=lane.stream_id, ids=ids),
+            lambda c: cost(c, AROUND.text, stream_id=lane.stream_id, ids=ids),
         )
 
     long, short = long_and_short
@@ -188,7 +188,9 @@ def test_the_files_of_a_batch_are_found_without_reading_the_history_before(
         past = commits // 2
         last = [{"segment": 0, "first": past, "past": past + 1}]
         return database.transaction(
-            lambda c: cost(c, OF_BOUNDS, s=lane.stream_id, bounds=json.dumps(last))
+            lambda c: cost(
+                c, SLICES_OF_BOUNDS.text, stream_id=lane.stream_id, bounds=json.dumps(last)
+            )
         )
 
     few = of_the_last(10)
@@ -271,7 +273,7 @@ def test_decisions_of_scaling_are_recorded_at_the_same_cost_per_stream_however_m
         }  # fmt: skip
         # So that Postgres takes the table for empty.
         analyze(test_database, "TRUNCATE weir_internal.scale_decision; ANALYZE")
-        return database.transaction(lambda c: cost(c, RECORD.text, 0, **each))
+        return database.transaction(lambda c: cost(c, RECORD_NOTHING.text, 0, **each))
 
     assert of(streams) < 15 * of(streams[:30])
 

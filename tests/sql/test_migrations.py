@@ -16,7 +16,7 @@ from tests.raises import raises
 from tests.sql.catalogue import describe, differences
 from tests.sql.seed import SEEDS, fill
 from weir.database import migrate
-from weir.database.definitions import replace_definitions, split
+from weir.database.definitions import files, grants, replace_definitions, split
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.source_tree import beside
 
@@ -76,10 +76,10 @@ def make_from_files(dsn: str, folder: Path = FOLDER) -> None:
 
     def make(connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL check_function_bodies = off")
-        for path in sorted(folder.glob("schema/*.sql")):
+        for path in files(folder, "schema"):
             connection.exec_driver_sql(path.read_text())
         replace_definitions(connection, folder)
-        connection.exec_driver_sql((folder / "roles.sql").read_text())
+        connection.exec_driver_sql(grants(folder))
 
     engine = create_engine(
         "postgresql+psycopg2://", creator=lambda: psycopg2.connect(dsn), poolclass=NullPool

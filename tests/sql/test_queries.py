@@ -10,8 +10,8 @@ from tests.controller.driver import Driver
 from tests.controller.model import as_json
 from tests.raises import raises
 from tests.sql.history import TICK, History
+from tests.world import questions as queries
 from tests.world.streams import Lane
-from weir.controller import queries
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput

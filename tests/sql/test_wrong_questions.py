@@ -16,8 +16,8 @@ from tests.controller.model import as_json
 from tests.raises import raises
 from tests.sql.history import History
 from tests.watching import count_statements
+from tests.world import questions as queries
 from tests.world.streams import Lane
-from weir.controller import queries
 from weir.controller.cuts import check_cut, load_cuts
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound

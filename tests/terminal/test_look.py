@@ -164,13 +164,13 @@ def test_a_picture_is_written_to_a_file_or_printed(
     append(settings, "one", ["a", "b", "c"])
     printed = weir("picture", "shop/orders")
     assert (printed.status, printed.err) == (0, "")
-    assert printed.out.startswith("<svg ")
-    assert weir("picture", "shop/orders", "--json").json["svg"].startswith("<svg ")
-    done = weir("picture", "shop/orders", "--out", "map.svg")
+    assert printed.out.startswith("<!doctype html>")
+    assert weir("picture", "shop/orders", "--json").json["html"].startswith("<!doctype html>")
+    done = weir("picture", "shop/orders", "-o", "map.html")
     assert (done.status, done.out) == (0, "")
-    assert "map.svg has the picture of shop/orders" in done.err
-    assert (tmp_path / "map.svg").read_text().startswith("<svg ")
-    assert weir("picture", "shop/orders", "--out", "m.svg", "--json").json == {"out": "m.svg"}
+    assert "map.html has the picture of shop/orders" in done.err
+    assert (tmp_path / "map.html").read_text().startswith("<!doctype html>")
+    assert weir("picture", "shop/orders", "--out", "m.html", "--json").json == {"out": "m.html"}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,8 @@ def test_a_picture_is_written_to_a_file_or_printed(
         ("picture shop/none", "stream_not_found", "shop/none"),
         ("picture nobody", "group_not_found", "nobody"),
         ("picture shop/orders --since yesterdayish", "time_invalid", "yesterdayish"),
-        ("picture shop/orders --out no/folder/map.svg", "picture_not_written", "map.svg"),
+        ("picture shop/orders --out no/folder/map.html", "picture_not_written", "map.html"),
+        ("picture shop/orders --out map.svg", "picture_not_written", "such as map.html"),
         ("lineage shop/orders --segment 7.0", "segment_not_found", "7.0"),
         ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),

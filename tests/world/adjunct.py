@@ -1,15 +1,17 @@
 """Adjunct stores over streams of invented files: what builders do, without Spark."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tests.world.streams import Lane, rows, run, unique
 from weir.adjunct.builds import Build, Running, begin_build
 from weir.adjunct.publication import Built, publish_build
 from weir.adjunct.stores import AdjunctStore, define_store, read_store, update_store
-from weir.adjunct.versions import AdjunctFile, AdjunctVersion, History, find_version, history_since
+from weir.adjunct.versions import AdjunctVersion, History, find_version, history_since
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.queries.adjunct.versions import AdjunctFile
 
 LEASE = 60.0
 FIELDS = [{"name": "_weir_key", "type": "string", "nullable": False, "metadata": {}}]
@@ -58,7 +60,7 @@ class Store:
         keeps one."""
         file = AdjunctFile(f"{build.folder}table/part.parquet", 10, 100, 0, 1 << 52)
         keeps = build.store.configuration.history is not None
-        history = [replace(file, path=f"{build.folder}history/part.parquet")] if keeps else None
+        history = [file._replace(path=f"{build.folder}history/part.parquet")] if keeps else None
         return Built(
             FIELDS, **{
                 "files": [file], "kept": [], "history": history, "events": 1, "upserts": 1,
@@ -73,9 +75,9 @@ class Store:
     def build(self, builder: str = "builder", **how: Any) -> AdjunctVersion:
         return self.publish(self.begun(builder, **how))
 
-    def find(self, cut: dict[str, int], clock: int | None = None) -> AdjunctVersion | None:
+    def find(self, cut: Mapping[str, int | str], clock: int | None = None) -> AdjunctVersion | None:
         store_id = self.row.store_id
-        return self.database.snapshot(lambda c: find_version(c, store_id, cut, clock))
+        return self.database.snapshot(lambda c: find_version(c, store_id, {**cut}, clock))
 
     def newest(self) -> AdjunctVersion | None:
         return self.database.transaction(lambda c: find_version(c, self.row.store_id))

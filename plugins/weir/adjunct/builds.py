@@ -3,24 +3,29 @@
 A version is recorded with the events that it adds before anything is read: from the cut of its base
 to its own cut. Whoever builds it after another builder has died builds the same version, in a
 folder of its own, and the one before can't publish any more.
+
+What ended without a word is built last, with rests in between, so that a store that kills the
+process does not keep the others from theirs.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.adjunct.stores import AdjunctStore, complete_since, lock_store_and_stream
-from weir.adjunct.versions import AdjunctVersion, Cut, find_version, read_version
+from weir.adjunct.versions import AdjunctVersion, find_version, read_version
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
 from weir.controller.missing import missing_after
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.errors import Conflict, NotFound, Truncated
 from weir.front_ends import do
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.stream_cut import StreamCut, at_or_before
+from weir.queries.adjunct import builds as sql
 from weir.reader_groups.positions import place_at
 from weir.warehouse.paths import adjunct_attempt_folder
 
@@ -119,61 +124,45 @@ def begin_build(
         rekeyed = newest is not None and _rekeyed(connection, store, newest, code)
         base = None if lost or rekeyed else newest
         if base is not None and current:
-            events = _events_between(connection, stream, base.cut, target)
-            if events == 0:
+            start_json, end_json = json.dumps(base.cut), json.dumps(target.to_json())
+            if not sql.events_between(
+                connection, stream_id=stream.stream_id, start=start_json, end=end_json
+            ):
                 return _advance(connection, store, stream, base, target, at)
         kind = REBUILT if base is None else EXTENDED if current else CONVERTED
         from_cut = stream.head if base is None else start
         since = complete_since(connection, stream)
-        version = connection.execute(
-            _BEGIN,
-            {
-                "a": store.store_id, "definition": store.definition_number, "kind": kind,
-                "base": None if base is None else base.version, "from": json.dumps(from_cut),
-                "cut": json.dumps(target.to_json()), "clock": at, "since": since, "lost": lost,
-                "builder": builder, "lease": lease, "code": code,
-            },
-        ).scalar_one()  # fmt: skip
+        version = sql.begin(
+            connection,
+            store_id=store.store_id,
+            definition=store.definition_number,
+            kind=kind,
+            base=None if base is None else base.version,
+            from_cut=json.dumps(from_cut),
+            cut=json.dumps(target.to_json()),
+            clock=at,
+            since=since,
+            lost=lost,
+            builder=builder,
+            lease=lease,
+            code=code,
+        )
         return Build(store, version, 1, kind, base, from_cut, target.to_json(), at, code)
 
     return database.transaction(work)
-
-
-_BEGIN = text(
-    """WITH given AS (
-        UPDATE adjunct_store SET next_version = next_version + 1 WHERE store_id = :a
-        RETURNING next_version - 1 AS version
-    )
-    INSERT INTO adjunct_version (store_id, version, definition, state, kind, base, from_cut, cut,
-        clock, complete_since, lost_events, builder, lease_until, started_at, code)
-    SELECT :a, g.version, :definition, 'building', :kind, :base, CAST(:from AS jsonb),
-        CAST(:cut AS jsonb), :clock,
-        CASE WHEN CAST(:base AS bigint) IS NULL THEN :since ELSE (
-            SELECT b.complete_since FROM adjunct_version b
-            WHERE b.store_id = :a AND b.version = :base) END,
-        :lost, :builder, clock_timestamp() + :lease * interval '1 second', clock_timestamp(), :code
-    FROM given g RETURNING version"""
-)
 
 
 def _target(
     connection: Connection, stream: LockedStream, cut: Cut | None, clock: int | None
 ) -> tuple[StreamCut, int]:
     """Return the cut to be complete to, at least the head, and its clock."""
-    row = connection.execute(
-        text(
-            """SELECT CASE WHEN CAST(:cut AS jsonb) IS NULL THEN tail_cut(:s)
-                    ELSE readable_cut(:s, CAST(:cut AS jsonb), head) END AS cut,
-                coalesce(:clock, CASE WHEN CAST(:cut AS jsonb) IS NOT NULL
-                    THEN clock_after(:s, readable_cut(:s, CAST(:cut AS jsonb), head)) - 1 END,
-                    :last) AS clock
-            FROM stream WHERE stream_id = :s"""
-        ),
-        {
-            "s": stream.stream_id, "cut": None if cut is None else json.dumps(cut),
-            "clock": clock, "last": stream.last_clock,
-        },
-    ).one()  # fmt: skip
+    row = sql.target(
+        connection,
+        stream_id=stream.stream_id,
+        cut=None if cut is None else json.dumps(cut),
+        clock=clock,
+        last=stream.last_clock,
+    )
     (target,) = load_cuts(connection, stream.stream_id, row.cut)
     return target, row.clock
 
@@ -187,13 +176,7 @@ def _rekeyed(
     connection: Connection, store: AdjunctStore, version: AdjunctVersion, code: str | None
 ) -> bool:
     """Return whether the keys of a version are not those of the store's present definition."""
-    row = connection.execute(
-        text(
-            """SELECT key, key_type FROM adjunct_definition
-            WHERE store_id = :a AND definition = :d"""
-        ),
-        {"a": store.store_id, "d": version.definition},
-    ).one()
+    row = sql.keys(connection, store_id=store.store_id, definition=version.definition)
     wanted: AdjunctDefinition = store.definition
     # The code of all functions has one hash: a function that makes keys may be another one now.
     other_code = bool(wanted.key_type) and version.code != code
@@ -207,14 +190,7 @@ def _running(
 
     A version that is being built by another definition is abandoned.
     """
-    row = connection.execute(
-        text(
-            """SELECT version, attempt, kind, base, from_cut, cut, clock, code, definition, builder,
-                CAST(extract(epoch FROM lease_until - clock_timestamp()) AS float8) AS leased
-            FROM adjunct_version WHERE store_id = :a AND state = 'building'"""
-        ),
-        {"a": store.store_id},
-    ).one_or_none()
+    row = sql.building(connection, store_id=store.store_id)
     if row is None:
         return None
     if row.definition != store.definition_number or row.code != code:
@@ -236,8 +212,12 @@ def _start(
 ) -> tuple[Cut, int]:
     """Return where a store continues to read its stream, and how many events were truncated before
     it has read them. Raises Truncated for such a gap, unless the store is then rebuilt."""
-    start = newest.cut if newest is not None else connection.execute(_ENTERED, {
-        "g": store.group_id, "s": stream.stream_id}).scalar_one()  # fmt: skip
+    # Before its first version a store has read nothing: it is where its group entered the stream.
+    start = (
+        sql.entered(connection, group_id=store.group_id, stream_id=stream.stream_id)
+        if newest is None
+        else newest.cut
+    )
     lost, gone = _missing(connection, stream, start)
     if lost and store.configuration.on_gap == "fail":
         so = "its keys may have old values" if newest else "its first version would lack them"
@@ -248,10 +228,6 @@ def _start(
             f"{do('update_adjunct_store', adjunct_store=store.name, on_gap='rebuild')}.",
         )
     return stream.head if newest is None else start, lost
-
-
-# Before its first version a store has read nothing: it is where its group entered the stream.
-_ENTERED = text("SELECT start_cut FROM reader_group_stream WHERE group_id = :g AND stream_id = :s")
 
 
 def _missing(connection: Connection, stream: LockedStream, start: Cut) -> tuple[int, str]:
@@ -268,20 +244,6 @@ def _lost(connection: Connection, stream: LockedStream, build: Build) -> bool:
     return _missing(connection, stream, build.from_cut)[0] != 0
 
 
-def _events_between(
-    connection: Connection, stream: LockedStream, start: Cut, end: StreamCut
-) -> int:
-    return int(
-        connection.execute(
-            text(
-                """SELECT b.events - a.events FROM size_till(:s, CAST(:start AS jsonb)) a
-                CROSS JOIN size_till(:s, CAST(:end AS jsonb)) b"""
-            ),
-            {"s": stream.stream_id, "start": json.dumps(start), "end": json.dumps(end.to_json())},
-        ).scalar_one()
-    )
-
-
 def _advance(
     connection: Connection,
     store: AdjunctStore,
@@ -291,14 +253,13 @@ def _advance(
     clock: int,
 ) -> AdjunctVersion:
     """Move the cut of the newest version forward, over epochs in which nothing was appended."""
-    connection.execute(
-        text(
-            """UPDATE adjunct_version SET cut = CAST(:cut AS jsonb), clock = greatest(clock, :clock)
-            WHERE store_id = :a AND version = :v"""
-        ),
-        {"a": store.store_id, "v": version.version, "cut": json.dumps(cut.to_json()),
-         "clock": clock},
-    )  # fmt: skip
+    sql.advance(
+        connection,
+        store_id=store.store_id,
+        version=version.version,
+        cut=json.dumps(cut.to_json()),
+        clock=clock,
+    )
     place_at(connection, store.group_id, {stream.stream_id: cut})
     return read_version(connection, store.store_id, version.version)
 
@@ -308,22 +269,8 @@ def _again(
 ) -> Build:
     """Begin another attempt at a version; what the one before has written becomes garbage."""
     _discard(connection, store, build.version)
-    connection.execute(
-        text(
-            """WITH dead AS (
-                UPDATE adjunct_store s SET failed_at = clock_timestamp(),
-                    error = format('%s ended without a word while it built version %s (%s times '
-                        || 'in a row by now); was it killed, or its memory used up?',
-                        v.builder, v.version, v.silent_attempts)
-                FROM adjunct_version v WHERE s.store_id = :a AND v.store_id = :a AND v.version = :v
-                    AND v.silent_attempts > 0
-            )
-            UPDATE adjunct_version SET attempt = attempt + 1, builder = :builder,
-                silent_attempts = silent_attempts + 1,
-                lease_until = clock_timestamp() + :lease * interval '1 second'
-            WHERE store_id = :a AND version = :v"""
-        ),
-        {"a": store.store_id, "v": build.version, "builder": builder, "lease": lease},
+    sql.again(
+        connection, store_id=store.store_id, version=build.version, builder=builder, lease=lease
     )
     return Build(
         store, build.version, build.attempt + 1, build.kind, build.base, build.from_cut, build.cut,
@@ -333,29 +280,13 @@ def _again(
 
 def _abandon(connection: Connection, store: AdjunctStore, version: int) -> None:
     _discard(connection, store, version)
-    connection.execute(
-        text(
-            """UPDATE adjunct_version SET state = 'abandoned', lease_until = NULL,
-                ended_at = clock_timestamp()
-            WHERE store_id = :a AND version = :v"""
-        ),
-        {"a": store.store_id, "v": version},
-    )
+    sql.abandon(connection, store_id=store.store_id, version=version)
 
 
 def _discard(connection: Connection, store: AdjunctStore, version: int) -> None:
     """Make garbage of what the present attempt at a version has written."""
-    attempt = connection.execute(
-        text("SELECT attempt FROM adjunct_version WHERE store_id = :a AND version = :v"),
-        {"a": store.store_id, "v": version},
-    ).scalar_one()
-    connection.execute(
-        text(
-            """INSERT INTO garbage (root, path, stream_id, reason)
-            VALUES ('', :folder, NULL, 'fenced') ON CONFLICT (root, path) DO NOTHING"""
-        ),
-        {"folder": adjunct_attempt_folder(store.store_id, version, attempt)},
-    )
+    attempt = sql.attempt_of(connection, store_id=store.store_id, version=version)
+    sql.discard(connection, folder=adjunct_attempt_folder(store.store_id, version, attempt))
 
 
 def stores_to_build(
@@ -369,21 +300,10 @@ def stores_to_build(
     after it. `names`: only of these stores, now; None: of all that do not rest after several
     attempts of which none said how it ended.
     """
-    rows = connection.execute(
-        text(
-            """SELECT a.name, n.code, w.moved FROM adjunct_store a JOIN stream s USING (stream_id)
-            LEFT JOIN adjunct_version n ON n.store_id = a.store_id
-                AND n.state = 'published' AND n.superseded_at IS NULL
-            LEFT JOIN adjunct_version b ON b.store_id = a.store_id AND b.state = 'building'
-            CROSS JOIN LATERAL (SELECT n.clock IS NULL OR n.clock < s.last_clock
-                OR n.definition <> a.definition OR b.store_id IS NOT NULL AS moved) w
-            WHERE s.state <> 'deleted' AND (w.moved OR n.code IS NOT NULL)
-              AND CASE WHEN CAST(:names AS text[]) IS NOT NULL THEN a.name = ANY(:names)
-                  ELSE coalesce(b.silent_attempts, 0) < 2 OR b.definition <> a.definition
-                      OR b.lease_until + least(:longest, :rest * 2.0 ^ (b.silent_attempts - 2))
-                         * interval '1 second' < clock_timestamp() END
-            ORDER BY coalesce(b.silent_attempts, 0), a.store_id"""
-        ),
-        {"names": None if names is None else list(names), "rest": REST, "longest": LONGEST_REST},
-    ).all()
+    rows = sql.to_build(
+        connection,
+        names=None if names is None else list(names),
+        rest=REST,
+        longest=LONGEST_REST,
+    )
     return [r.name for r in rows if r.moved], {r.name: r.code for r in rows if not r.moved}

@@ -11,14 +11,16 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.adjunct.stores import AdjunctStore, lock_store, read_store
-from weir.adjunct.versions import AdjunctVersion, Cut, find_version, read_version
+from weir.adjunct.versions import AdjunctVersion, find_version, read_version
 from weir.controller.epochs import close
 from weir.controller.locks import LockedStream
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
+from weir.queries.adjunct import pins as sql
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_streams_and_group
 from weir.reader_groups.positions import place_at
@@ -66,15 +68,9 @@ def pass_over(database: Database, group: str, stream_ids: Sequence[int]) -> dict
 
     def work(connection: Connection) -> dict[int, Cut]:
         streams, locked = lock_streams_and_group(connection, group, ids=stream_ids)
-        rows = connection.execute(
-            text(
-                """SELECT s.stream_id, group_cut(:g, s.stream_id) AS at,
-                    tail_cut(s.stream_id) AS tail, EXISTS (
-                        SELECT FROM held_segments(:g) h WHERE h.stream_id = s.stream_id) AS reading
-                FROM unnest(CAST(:ids AS bigint[])) AS s (stream_id)"""
-            ),
-            {"g": locked.group_id, "ids": [stream.stream_id for stream in streams]},
-        ).all()
+        rows = sql.places(
+            connection, group_id=locked.group_id, ids=[stream.stream_id for stream in streams]
+        )
         moved = [row.stream_id for row in rows if not row.reading and row.at != row.tail]
         tails = {s.stream_id: find_cuts(connection, [s], "tail") for s in streams}
         if moved:
@@ -105,7 +101,8 @@ def record_targets(
         if set(pins) == set(stores):
             return pins
         new = [store for name, store in stores.items() if name not in pins]
-        ids = _existing(connection, [store.stream_id for store in new])
+        # What a store has of a deleted stream stays readable.
+        ids = sql.existing(connection, ids=[store.stream_id for store in new])
         locked, _ = lock_streams_and_group(connection, batch.group, ids=ids)
         streams = {stream.stream_id: stream for stream in locked}
         check_held(connection, batch)
@@ -115,18 +112,15 @@ def record_targets(
             close(connection, locked, newest)
         for store in new:
             cut, clock = _target(connection, store, streams.get(store.stream_id), newest)
-            connection.execute(
-                text(
-                    """INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, since)
-                    VALUES (:g, :b, :a, CAST(:cut AS jsonb), :clock, :since)
-                    ON CONFLICT DO NOTHING"""
-                ),
-                {
-                    "g": batch.group_id, "b": batch.batch_id, "a": store.store_id,
-                    "cut": json.dumps(cut), "clock": clock,
-                    "since": None if store.configuration.history is None else oldest,
-                },
-            )  # fmt: skip
+            sql.pin_target(
+                connection,
+                group_id=batch.group_id,
+                batch_id=batch.batch_id,
+                store_id=store.store_id,
+                cut=json.dumps(cut),
+                clock=clock,
+                since=None if store.configuration.history is None else oldest,
+            )
         return read_pins(connection, batch, stores)
 
     return database.transaction(work)
@@ -142,21 +136,14 @@ def pin_version(
         lock_streams_and_group(connection, batch.group)
         check_held(connection, batch)
         lock_store(connection, store.store_id)
-        row = connection.execute(
-            text(
-                """UPDATE adjunct_pin SET pinned_at = clock_timestamp(), version = :v
-                WHERE group_id = :g AND batch_id = :b AND store_id = :a AND pinned_at IS NULL
-                  AND (CAST(:v AS bigint) IS NULL OR EXISTS (
-                      SELECT FROM adjunct_version n WHERE n.store_id = :a AND n.version = :v
-                        AND n.state = 'published'))
-                RETURNING version"""
-            ),
-            {"g": batch.group_id, "b": batch.batch_id, "a": store.store_id,
-             "v": None if version is None else version.version},
-        ).one_or_none()  # fmt: skip
-        return (
-            row is not None or read_pins(connection, batch, {store.name: store})[store.name].pinned
+        pinned = sql.pin_version(
+            connection,
+            group_id=batch.group_id,
+            batch_id=batch.batch_id,
+            store_id=store.store_id,
+            version=None if version is None else version.version,
         )
+        return pinned > 0 or read_pins(connection, batch, {store.name: store})[store.name].pinned
 
     return database.transaction(work)
 
@@ -165,13 +152,7 @@ def read_pins(
     connection: Connection, batch: Batch, stores: Mapping[str, AdjunctStore]
 ) -> dict[str, Pin]:
     """Return what is recorded of a batch's stores, by name. An open batch protects its versions."""
-    rows = connection.execute(
-        text(
-            """SELECT store_id, cut, clock, since, pinned_at IS NOT NULL AS pinned, version
-            FROM adjunct_pin WHERE group_id = :g AND batch_id = :b"""
-        ),
-        {"g": batch.group_id, "b": batch.batch_id},
-    )
+    rows = sql.pins(connection, group_id=batch.group_id, batch_id=batch.batch_id)
     by_id = {row.store_id: row for row in rows}
     found = {name: (s, by_id[s.store_id]) for name, s in stores.items() if s.store_id in by_id}
     return {
@@ -183,36 +164,18 @@ def read_pins(
     }  # fmt: skip
 
 
-def _existing(connection: Connection, stream_ids: Sequence[int]) -> list[int]:
-    """Return the streams that were not deleted: what a store has of another one stays readable."""
-    rows = connection.execute(
-        text("SELECT stream_id FROM stream WHERE stream_id = ANY(:ids) AND state <> 'deleted'"),
-        {"ids": list(stream_ids)},
-    )
-    return [row.stream_id for row in rows]
-
-
 def _clocks(
     connection: Connection, batch: Batch, not_delivered: Collection[int]
 ) -> tuple[int, int]:
     """Return the clocks of the oldest and of the newest event that a batch delivers."""
     delivered = [b for b in batch.bounds if b.stream_id not in not_delivered and b.end > b.start]
-    row = connection.execute(
-        text(
-            """SELECT coalesce(min(f.clock), 0) AS oldest, coalesce(max(l.clock), 0) AS newest
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                CAST(:starts AS bigint[]), CAST(:ends AS bigint[]))
-                AS b (stream_id, segment_id, first, past)
-            LEFT JOIN LATERAL commit_at(b.stream_id, b.segment_id, b.first) f ON true
-            LEFT JOIN LATERAL commit_at(b.stream_id, b.segment_id, b.past - 1) l ON true"""
-        ),
-        {
-            "streams": [b.stream_id for b in delivered],
-            "segments": [b.segment_id for b in delivered],
-            "starts": [b.start for b in delivered],
-            "ends": [b.end for b in delivered],
-        },
-    ).one()
+    row = sql.clocks(
+        connection,
+        streams=[b.stream_id for b in delivered],
+        segments=[b.segment_id for b in delivered],
+        starts=[b.start for b in delivered],
+        ends=[b.end for b in delivered],
+    )
     return row.oldest, row.newest
 
 
@@ -233,14 +196,7 @@ def _target(
             )
         word = "tail"
     if word == "batch":
-        cut = connection.execute(
-            text("SELECT stream_cut_at(:stream, clock_time(:clock))"),
-            {"stream": str(stream.name), "clock": last},
-        ).scalar_one()
-        return dict(cut), last
+        return sql.cut_at(connection, stream=str(stream.name), clock=last), last
     cut = find_cuts(connection, [stream], word)[stream.stream_id].to_json()
-    clock = connection.execute(
-        text("SELECT clock_after(:s, CAST(:cut AS jsonb)) - 1"),
-        {"s": stream.stream_id, "cut": json.dumps(cut)},
-    ).scalar_one()
+    clock = sql.clock_before(connection, stream_id=stream.stream_id, cut=json.dumps(cut))
     return cut, max(last, stream.last_clock) if clock is None else clock

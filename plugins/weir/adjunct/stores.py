@@ -6,13 +6,12 @@ is the cut of the store's newest version.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.adjunct.owned import check_unpinned, owned
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
@@ -23,6 +22,7 @@ from weir.front_ends import called, do
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
+from weir.queries.adjunct import stores as sql
 from weir.reader_groups.groups.lifecycle import create_in, delete_in
 from weir.reader_groups.groups.span import find_span
 from weir.reader_groups.locks import lock_group_and_streams
@@ -47,7 +47,7 @@ class StoreSettings:
         GroupConfiguration(time_out=self.time_out).check()
 
     @property
-    def by_name(self) -> dict[str, Any]:
+    def by_name(self) -> dict[str, object]:
         """All settings by their names."""
         return {
             "stream": str(self.stream), "time_out": self.time_out,
@@ -71,19 +71,6 @@ class AdjunctStore(StoreSettings):
     outdated: str | None = None
 
 
-# A reader group has settings of the same names.
-_SETTINGS = ", ".join(f"a.{one}" for one in columns.names(AdjunctConfiguration).split(", "))
-_READ = text(
-    f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation,
-        {_SETTINGS}, a.definition AS definition_number,
-        {columns.names(AdjunctDefinition)}, d.outdated, g.time_out
-    FROM adjunct_store a JOIN stream s USING (stream_id)
-    JOIN reader_group g ON g.group_id = a.group_id
-    JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
-    WHERE a.name = ANY(CAST(:names AS text[]))"""  # noqa: S608 - constants
-)
-
-
 def read_store(connection: Connection, name: str) -> AdjunctStore:
     """Return a store. Raises NotFound."""
     found = read_stores(connection, [name])
@@ -98,11 +85,11 @@ def read_store(connection: Connection, name: str) -> AdjunctStore:
 
 def read_stores(connection: Connection, names: Sequence[str]) -> dict[str, AdjunctStore]:
     """Return those of some stores that exist, by name."""
-    rows = connection.execute(_READ, {"names": list(names)}).mappings()
-    return {row["name"]: _store(dict(row)) for row in rows}
+    return {row.name: _store(row) for row in sql.stores(connection, names=list(names))}
 
 
-def _store(given: dict[str, Any]) -> AdjunctStore:
+def _store(row: sql.StoreRow) -> AdjunctStore:
+    given = row._asdict()
     configuration = AdjunctConfiguration(**columns.taken(AdjunctConfiguration, given))
     definition = AdjunctDefinition(**columns.taken(AdjunctDefinition, given))
     stream = stream_name(given.pop("stream_name"))
@@ -111,21 +98,14 @@ def _store(given: dict[str, Any]) -> AdjunctStore:
 
 def routing_key_of(connection: Connection, stream_id: int) -> str:
     """Return the routing key of a stream, also of a deleted one."""
-    return str(
-        connection.execute(
-            text("SELECT routing_key FROM stream WHERE stream_id = :s"), {"s": stream_id}
-        ).scalar_one()
-    )
+    return sql.routing_key(connection, stream_id=stream_id)
 
 
 def lock_store(connection: Connection, store_id: int) -> None:
     """Lock a store, after the rows that semantics 4.3 names before it. Raises NotFound if it was
     deleted.
     """
-    found = connection.execute(
-        text("SELECT name FROM adjunct_store WHERE store_id = :a FOR NO KEY UPDATE"),
-        {"a": store_id},
-    ).one_or_none()
+    found = sql.lock(connection, store_id=store_id)
     if found is None:
         raise NotFound(
             "adjunct_store_not_found",
@@ -172,15 +152,13 @@ def define_store(
     asked.check()
     request = Request(request_id, "define_adjunct_store", name, asked.by_name)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_stream(connection, stream)
         if (before := request.result(connection)) is not None:
             return before
-        exists = connection.execute(
-            text("SELECT FROM adjunct_store WHERE name = :name"), {"name": name}
-        ).one_or_none()
-        done = {"adjunct_store": name, "existed": exists is not None, "deletes": [], "missing": []}
-        if exists is not None:
+        exists = sql.exists(connection, name=name)
+        done = {"adjunct_store": name, "existed": exists, "deletes": [], "missing": []}
+        if exists:
             _check_identical(read_store(connection, name), locked, asked.by_name)
             return request.done(connection, done)
         locked.must_be_active()
@@ -232,7 +210,7 @@ def _check_in_stream(
         stream_name(str(stream.name), reserved=False)
 
 
-def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, Any]) -> None:
+def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, object]) -> None:
     if store.stream_id != stream.stream_id:
         raise bound_to_another(store, stream.name)
     found = store.by_name
@@ -249,12 +227,12 @@ def update_store(
     database: Database,
     name: str,
     changes: dict[str, Any],
-    redefined: dict[str, Any],
+    redefined: Mapping[str, object],
     *,
     time_out: int | None = None,
     change_time_out: bool = False,
     request_id: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Change settings of a store (`changes`) and its definition (`redefined`: fields of
     `AdjunctDefinition`).
 
@@ -265,11 +243,11 @@ def update_store(
     Returns `adjunct_store` (the name) and `definition` (its number); with another key also
     `events_since`, as the function of that name. Raises NotFound and InvalidInput.
     """
-    arguments: dict[str, Any] = {"changes": changes, "redefined": redefined}
+    arguments: dict[str, object] = {"changes": changes, "redefined": redefined}
     arguments |= {"time_out": time_out} if change_time_out else {}
     request = Request(request_id, "update_adjunct_store", name, arguments)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         stream, store = lock_store_and_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -290,7 +268,7 @@ def update_store(
                 **columns.parameters(definition),
             },
         )  # fmt: skip
-        result: dict[str, Any] = {"adjunct_store": name, "definition": number}
+        result: dict[str, object] = {"adjunct_store": name, "definition": number}
         rekeyed = (definition.key, definition.key_type) != (
             store.definition.key, store.definition.key_type,
         )  # fmt: skip
@@ -322,25 +300,15 @@ def events_since(connection: Connection, stream: LockedStream) -> str | None:
     clock = complete_since(connection, stream)
     if clock is None:
         return None
-    return str(
-        connection.execute(
-            text("SELECT to_json(clock_time(:clock)) #>> '{}'"), {"clock": clock}
-        ).scalar_one()
-    )
+    return sql.say_time(connection, clock=clock)
 
 
 def complete_since(connection: Connection, stream: LockedStream) -> int | None:
     """Return the clock of the oldest event that a stream still has, or its last clock if it has
     none; None if no event was ever truncated."""
-    found = connection.execute(
-        text(
-            """SELECT CASE WHEN z.events > 0 THEN
-                coalesce(clock_after(:s, CAST(:head AS jsonb)), :last) END
-            FROM size_till(:s, CAST(:head AS jsonb)) z"""
-        ),
-        {"s": stream.stream_id, "head": json.dumps(stream.head), "last": stream.last_clock},
-    ).scalar_one()
-    return None if found is None else int(found)
+    return sql.complete_since(
+        connection, stream_id=stream.stream_id, head=json.dumps(stream.head), last=stream.last_clock
+    )
 
 
 def delete_store(
@@ -354,7 +322,7 @@ def delete_store(
     """
     request = Request(request_id, "delete_adjunct_store", name, {})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         # A deleted store has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before
@@ -364,24 +332,18 @@ def delete_store(
             if (before := request.result(connection)) is None:
                 raise
             return before
-        check_unpinned(connection, store.store_id, store.name)
+        if (pinned := sql.pinned(connection, store_id=store.store_id)) is not None:
+            raise Conflict(
+                "adjunct_store_pinned",
+                f"batch {pinned.batch_id} of reader group {pinned.group_name} is read with adjunct "
+                f"store {name}; wait until it is committed.",
+            )
         if dry_run:
-            return {"adjunct_store": name, **owned(connection, store.store_id)}
-        connection.execute(
-            text(
-                """WITH files AS (
-                    INSERT INTO garbage (root, path, stream_id, reason, bytes)
-                    SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0)
-                    FROM adjunct_file WHERE store_id = :a
-                    ON CONFLICT (root, path) DO NOTHING
-                )
-                DELETE FROM adjunct_pin WHERE store_id = :a"""
-            ),
-            {"a": store.store_id, "folder": adjunct_folder(store.store_id)},
-        )
-        connection.execute(
-            text("DELETE FROM adjunct_store WHERE store_id = :a"), {"a": store.store_id}
-        )
+            return {
+                "adjunct_store": name, **sql.owned(connection, store_id=store.store_id)._asdict(),
+            }  # fmt: skip
+        sql.discard(connection, store_id=store.store_id, folder=adjunct_folder(store.store_id))
+        sql.delete(connection, store_id=store.store_id)
         if stream is not None:
             mark_retention_due(connection, [store.stream_id])
         delete_in(connection, store.group_id)

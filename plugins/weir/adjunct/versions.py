@@ -2,31 +2,19 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.absent_files import Recorded
 from weir.controller.cuts import load_cuts
+from weir.controller.queries import Cut
 from weir.errors import InvalidInput, NotFound, Truncated
 from weir.front_ends import do
 from weir.model.schema import Field
 from weir.model.stream_cut import at_or_before
+from weir.queries.adjunct import versions as sql
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.warehouse.paths import ADJUNCT
-
-Cut = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class AdjunctFile:
-    """A Parquet file below the warehouse, sorted by the hash of its keys, which lie between `low`
-    and `high`."""
-
-    path: str
-    rows: int
-    bytes: int
-    low: int
-    high: int
 
 
 @dataclass(frozen=True)
@@ -63,19 +51,6 @@ class History:
     files: tuple[AdjunctFile, ...]
 
 
-_VERSION = """SELECT v.store_id, a.name AS store, a.stream_id, v.version, v.definition, v.cut,
-        v.clock, v.fields, v.row_count AS rows, v.bytes, v.layout, v.code,
-        d.value <> '' AS has_source
-    FROM adjunct_version v JOIN adjunct_store a USING (store_id)
-    JOIN adjunct_definition d ON d.store_id = v.store_id AND d.definition = v.definition
-    WHERE v.store_id = :a AND v.state = 'published'"""
-_FILES = text(
-    """SELECT f.path, f.row_count, f.bytes, f.low, f.high
-    FROM adjunct_version_file v JOIN adjunct_file f USING (store_id, path)
-    WHERE v.store_id = :a AND v.version = :v ORDER BY f.low, f.path"""
-)
-
-
 def find_version(
     connection: Connection, store_id: int, cut: Cut | None = None, clock: int | None = None
 ) -> AdjunctVersion | None:
@@ -86,28 +61,29 @@ def find_version(
     `clock`: the clock of the cut, which counts if the segments that the cut names were deleted with
     the stream. It looks at no more versions than the logarithm of their number.
     """
-    newest = _one(connection, f"{_VERSION} ORDER BY v.version DESC LIMIT 1", store_id)
-    if newest is None or cut is None:
+    newest = sql.newest(connection, store_id=store_id)
+    if newest is None:
+        return None
+    if cut is None:
         return _with_files(connection, newest)
-    stream_id = newest["stream_id"]
+    stream_id = newest.stream_id
     try:
-        wanted, reached = load_cuts(connection, stream_id, cut, newest["cut"])
+        wanted, reached = load_cuts(connection, stream_id, cut, newest.cut)
     except InvalidInput:
         if clock is None:
             raise
-        return _with_files(connection, newest if newest["clock"] >= clock else None)
+        return _with_files(connection, newest) if newest.clock >= clock else None
     if not at_or_before(wanted, reached):
         return None
-    older = connection.execute(
-        text(
-            """SELECT version, cut FROM adjunct_version
-            WHERE store_id = :a AND state = 'published' AND version < :v
-              AND definition = :d AND code IS NOT DISTINCT FROM :code ORDER BY version"""
-        ),
-        {"a": store_id, "v": newest["version"], "d": newest["definition"], "code": newest["code"]},
-    ).all()
+    older = sql.older(
+        connection,
+        store_id=store_id,
+        version=newest.version,
+        definition=newest.definition,
+        code=newest.code,
+    )
 
-    def complete(row: Any) -> bool:
+    def complete(row: sql.Older) -> bool:
         try:
             (reached,) = load_cuts(connection, stream_id, row.cut)
         except Truncated:  # its segments were pruned: it is older than whatever is asked for
@@ -123,15 +99,14 @@ def find_version(
 
 def read_version(connection: Connection, store_id: int, version: int) -> AdjunctVersion:
     """Return a version by its number. Raises NotFound if it is not, or no longer, published."""
-    row = _one(connection, f"{_VERSION} AND v.version = :v", store_id, v=version)
-    found = _with_files(connection, row)
+    found = sql.one(connection, store_id=store_id, version=version)
     if found is None:
         raise NotFound(
             "adjunct_version_not_found",
             f"the adjunct store with number {store_id} has no version {version} (it never "
             "existed, or it has expired); the view weir.adjunct_versions lists those that exist.",
         )
-    return found
+    return _with_files(connection, found)
 
 
 def history_since(connection: Connection, version: AdjunctVersion, clock: int) -> History:
@@ -141,28 +116,25 @@ def history_since(connection: Connection, version: AdjunctVersion, clock: int) -
     Call it in a snapshot. Only changes that were made by the definition of the version are known.
     Raises Truncated if they are not kept from that clock on.
     """
-    rows = connection.execute(
-        text(
-            """SELECT version, clock, state, kind, history_from FROM adjunct_version
-            WHERE store_id = :a AND definition = :d AND version <= :v
-              AND code IS NOT DISTINCT FROM :code AND published_at IS NOT NULL
-            ORDER BY version DESC"""
-        ),
-        {"a": version.store_id, "d": version.definition, "v": version.version,
-         "code": version.code},
-    ).all()  # fmt: skip
+    rows = sql.history(
+        connection,
+        store_id=version.store_id,
+        definition=version.definition,
+        version=version.version,
+        code=version.code,
+    )
     wanted: list[int] = []
     reached = version.clock  # all changes after this clock are in the files of `wanted`
     for row in rows:
         if row.state == "published" and reached <= row.clock <= clock:
             base = read_version(connection, version.store_id, row.version)
-            return History(base, _history_files(connection, version.store_id, wanted))
+            return History(base, _history_files(connection, version, wanted))
         if row.history_from is None:
             break
         wanted.append(row.version)
         reached = row.history_from
         if row.kind == "rebuilt":  # from the head on: there was nothing before
-            return History(None, _history_files(connection, version.store_id, wanted))
+            return History(None, _history_files(connection, version, wanted))
     raise Truncated(
         "adjunct_history_gone",
         f"adjunct store {version.store} does not have the changes since clock {clock}, which an "
@@ -173,44 +145,22 @@ def history_since(connection: Connection, version: AdjunctVersion, clock: int) -
 
 
 def _history_files(
-    connection: Connection, store_id: int, versions: list[int]
+    connection: Connection, version: AdjunctVersion, versions: list[int]
 ) -> tuple[AdjunctFile, ...]:
-    rows = connection.execute(
-        text(
-            """SELECT path, row_count, bytes, low, high FROM adjunct_file
-            WHERE store_id = :a AND version = ANY(:versions) AND kind = 'history' ORDER BY path"""
-        ),
-        {"a": store_id, "versions": versions},
-    )
-    return tuple(AdjunctFile(*row) for row in rows)
+    return tuple(sql.history_files(connection, store_id=version.store_id, versions=versions))
 
 
-def _one(
-    connection: Connection, statement: str, store_id: int, **given: Any
-) -> dict[str, Any] | None:
-    row = connection.execute(text(statement), {"a": store_id, **given}).mappings().one_or_none()
-    return None if row is None else dict(row)
-
-
-def _with_files(connection: Connection, row: dict[str, Any] | None) -> AdjunctVersion | None:
-    if row is None:
-        return None
-    files = connection.execute(_FILES, {"a": row["store_id"], "v": row["version"]})
-    return AdjunctVersion(**row, files=tuple(AdjunctFile(*file) for file in files))
+def _with_files(connection: Connection, row: sql.Version) -> AdjunctVersion:
+    files = sql.files(connection, store_id=row.store_id, version=row.version)
+    return AdjunctVersion(**row._asdict(), files=tuple(files))
 
 
 def recorded_file(connection: Connection, path: str) -> Recorded | None:
     """Return what is recorded of a file of a store's versions; None for another."""
     if not path.startswith(ADJUNCT):
         return None
-    row = connection.execute(
-        text(
-            """SELECT s.name, f.bytes FROM adjunct_file f JOIN adjunct_store s USING (store_id)
-            WHERE f.path = :path LIMIT 1"""
-        ),
-        {"path": path},
-    ).one_or_none()
+    row = sql.file(connection, path=path)
     if row is None:
         return None
     advice = "put it back, or define the store anew under another name"
-    return Recorded(f"keys of adjunct store {row.name}", int(row.bytes), advice)
+    return Recorded(f"keys of adjunct store {row.name}", row.bytes, advice)

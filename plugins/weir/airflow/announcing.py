@@ -4,7 +4,6 @@ A trigger of Airflow can make no event with a partition key, so a task does it. 
 written in the transaction in which it succeeds; the task after it records that.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +17,7 @@ from weir.airflow.watcher import PartitionsTrigger
 from weir.controller.announcements import announced_partitions, due_partitions, watched_partitions
 from weir.database.connection import Database
 from weir.model.clock import clock_time
+from weir.queries.controller.announcements import DuePartitions
 from weir.settings import load
 
 PAGE = """### Announce hours and days of streams that are complete.
@@ -59,36 +59,36 @@ class AnnouncePartitions(BaseOperator):
         return told
 
     def _announce(
-        self, database: Database, context: Any, due: Mapping[str, Any]
+        self, database: Database, context: Any, due: DuePartitions
     ) -> dict[str, Any] | None:
-        asset = partition_asset(due["stream"], due["kind"])
+        asset = partition_asset(due.stream, due.kind)
         paused, awake = consumers(context, asset)
-        if paused and not awake and due["fresh"]:
+        if paused and not awake and due.fresh:
             self.log.info(
                 "%s of %s: not announced yet, as Airflow forgets what it is told for a paused DAG "
-                "(%s)", due["kind"], due["stream"], ", ".join(paused),
+                "(%s)", due.kind, due.stream, ", ".join(paused),
             )  # fmt: skip
             return None
-        kind, stream, until, bound = due["kind"], due["stream"], due["until"], due["bound"]
+        kind, stream, until, bound = due.kind, due.stream, due.until, due.bound
         span = SPANS[kind] // timedelta(microseconds=1)
         late: dict[int, int | None] = {}
-        since, numbers, end, left_out = due["since"], list(due["numbers"]), until, []
-        if paused:
+        since, numbers, end, left_out = due.since, list(due.numbers), until, []
+        if paused and until is not None:
             left_out.append(f"{kind} up to {_at(until)} for {', '.join(paused)}, which is paused")
-        if due["left_out"]:
+        if due.left_out:
             left_out.append(f"{kind} before {_at(bound)}")
-        if due["across"]:
+        if due.across:
             from weir.airflow.partition_events import first_after  # pyarrow loads slowly
 
-            first = first_after(database, stream, due["across"], bound)
+            first = first_after(database, stream, due.across, bound)
             since = since if first is None else min(since, first // span * span)
         if until is not None and until > since + MOST * span:  # the rest, and what is late, later
             end, numbers = since + MOST * span, []
-        elif due["late"]:
+        elif due.late:
             from weir.airflow.partition_events import late_partitions
 
             far = 0
-            for number in due["late"]:
+            for number in due.late:
                 found, further = late_partitions(database, stream, span, number, since, bound)
                 far += further
                 for at, count in found.items():

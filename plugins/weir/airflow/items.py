@@ -1,5 +1,9 @@
 """What a mapped task is: the item of its list, not its index. A list that is made anew may have
-another item at each index (docs/decisions/0095)."""
+another item at each index, so that by the index one would be appended twice and another never.
+
+Equal items count by their order among themselves. A template may have the time, so values are
+compared before templates are filled in.
+"""
 
 import hashlib
 import itertools

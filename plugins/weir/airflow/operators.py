@@ -65,7 +65,7 @@ class WeirJobOperator(SparkSubmitOperator):
     :param arguments: what the job takes (templated). Default: the params of the DAG run, that is,
         the filled-in form.
     :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
-        JVM; "auto" does that if the action needs no Spark, and else submits a job.
+        JVM; "auto": in the worker if the action needs no Spark, else a submitted job.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.

@@ -29,12 +29,11 @@ from weir.history.job_runs import (
     record_start,
 )
 from weir.model.names import stream_name
-from weir.operations.jobs import FORMS
+from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import failure_of
 from weir.settings import hasty
 
 log = logging.getLogger("weir.airflow")
-_OF_ERASURES = ("stream", "reason", "requested_by", "dry_run")
 RETRIES: dict[str, object] = {
     "retries": 3,
     "retry_delay": timedelta(seconds=10),
@@ -117,8 +116,10 @@ def _leave_row(
     else:
         sentence, retryable = failure_of(error)  # type: ignore[arg-type]  # no other is caught
         final = not retryable
-    # What is to be erased is no part of a row that stays.
-    kept = {name: one for name, one in arguments.items() if job != "erase" or name in _OF_ERASURES}
+    # Of a job that can't be imported nobody knows what may stay; a task of the user's is no job.
+    unknown: tuple[str, ...] | None = () if job in ACTIONS.names else None
+    may = ACTIONS[job].kept if job in ACTIONS else unknown
+    kept = {name: one for name, one in arguments.items() if may is None or name in may}
     run = _names_of(context["ti"])
     with Database.of(hasty(settings_of(task.conn_id))) as database:
         database.transaction(

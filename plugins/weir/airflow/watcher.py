@@ -22,6 +22,7 @@ from weir.controller.announcements import announced, to_announce, watch
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.model.names import stream_name
+from weir.queries.controller.announcements import ToAnnounce
 from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
@@ -38,7 +39,7 @@ _wanted: Counter[tuple[str, str]] = Counter()
 class Found:
     """What one poll has found, and which of it the triggers have handed to Airflow."""
 
-    rows: dict[tuple[str, str], dict[str, Any]]
+    rows: dict[tuple[str, str], ToAnnounce]
     begun: float = field(default_factory=time.monotonic)
     told: list[tuple[str, int]] = field(default_factory=list)
 
@@ -71,11 +72,11 @@ class StreamTrigger(BaseEventTrigger):
         with _waiting((self.kind, self.stream)):
             async for found in shared_stream:
                 row = found.rows.get((self.kind, self.stream))
-                if self.kind == "events" and row is not None and row["transactions"]:
+                if self.kind == "events" and row is not None and row.transactions:
                     yield TriggerEvent(payload_of(row))
                     # Airflow comes back for more once it has the event in its hands. If it is
                     # stopped before, this is not reached, and the event will be announced again.
-                    found.told += [(self.stream, number) for number in row["transactions"]]
+                    found.told += [(self.stream, number) for number in row.transactions]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
@@ -112,15 +113,15 @@ class PartitionsTrigger(BaseEventTrigger):
         yield
 
 
-def payload_of(row: dict[str, object]) -> dict[str, object]:
+def payload_of(row: ToAnnounce) -> dict[str, object]:
     """Return what an event of Airflow says about the commits to a stream."""
     return {
-        "transactions": row["transactions"],
-        "events": row["events"],
-        "bytes": row["bytes"],
-        "cut": row["cut"],
-        "epoch": row["epoch"],
-        "run": row["runs"],
+        "transactions": row.transactions,
+        "events": row.events,
+        "bytes": row.bytes,
+        "cut": row.cut,
+        "epoch": row.epoch,
+        "run": row.runs,
     }
 
 
@@ -195,7 +196,7 @@ class Announcer(SharedStreamProducer):
         self._seen.update(dict.fromkeys(unseen, now))
         self._idle -= wanted
         rows = to_announce(self._database, self._airflow, self._idle)
-        found = {(row.pop("kind"), row.pop("stream")): row for row in rows}
+        found = {(row.kind, row.stream): row for row in rows}
         self._idle |= found.keys() - wanted
         found = {one: row for one, row in found.items() if one in wanted}
         return Found(found) if found else None

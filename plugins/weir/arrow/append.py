@@ -9,12 +9,12 @@ from datetime import datetime
 import pyarrow as pa
 
 from weir.arrow.rejected import staged_rejected
+from weir.arrow.tables import in_types
 from weir.controller.attempts import writing
 from weir.controller.commit import commit_begun
 from weir.controller.staged import check_written
 from weir.controller.transactions import Committed, begin
 from weir.installation.opened import Installation
-from weir.kernel.tables import in_types
 from weir.kernel.writer import stage_table
 from weir.model.names import stream_name
 from weir.warehouse.filesystem import not_writable

@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.arrow.read import concatenated, read_rows
 from weir.arrow.rejected import staged_rejected
 from weir.arrow.stores import Stores
+from weir.arrow.tables import as_table, canonical, in_types
 from weir.consumers import failures
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
 from weir.controller.merged_columns import merged_columns, own_columns
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError, is_mistake
 from weir.front_ends import do
@@ -26,7 +28,6 @@ from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import Folder, FolderFile
 from weir.kernel.schema import from_arrow, to_read
-from weir.kernel.tables import as_table, canonical, in_types
 from weir.kernel.texts import copied_texts, rows_as_json
 from weir.kernel.writer import stage_table
 from weir.model.schema import PLACES, SEQ, STREAM, Field, stored_name

@@ -94,12 +94,17 @@ def check_columns(stream: str, schema: pa.Schema, columns: Sequence[str] | None)
     wanted = list(schema.names) if columns is None else list(columns)
     for column in wanted:
         if column not in schema.names:
-            raise InvalidInput(
-                "column_unknown",
-                f"stream {stream} has no column {column!r}; choose among its columns: "
-                f"{', '.join(schema.names)}.",
-            )
+            raise unknown_column(stream, column, schema.names)
     return wanted
+
+
+def unknown_column(stream: object, column: str, columns: Sequence[str]) -> InvalidInput:
+    """Return the error for a column that a stream does not have."""
+    return InvalidInput(
+        "column_unknown",
+        f"stream {stream} has no column {column!r}; choose among its columns: "
+        f"{', '.join(columns)}.",
+    )
 
 
 def concatenated(parts: Sequence[pa.Table], schema: pa.Schema, wanted: Sequence[str]) -> pa.Table:

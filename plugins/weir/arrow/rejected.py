@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from weir.arrow.text_hints import hint
 from weir.controller.rejected import Example, make_rejected_stream, refusal, refused
 from weir.controller.transactions import begin, check_attempt
 from weir.installation.opened import Installation
@@ -15,7 +16,6 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import FAULT, ROW, SCHEMA
 from weir.kernel.schema import from_arrow
 from weir.kernel.stage import Layout
-from weir.kernel.text_hints import hint
 from weir.kernel.writer import TASK_BITS, write_batches
 from weir.model.names import shortened
 from weir.model.schema import SEQ

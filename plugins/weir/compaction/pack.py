@@ -10,10 +10,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Row, text
-
 from weir.database.connection import Database
 from weir.database.once import commit_once
+from weir.queries.compaction import pack as sql
 
 MOST = 4096  # commits in a row, and in a transaction; to look one up, Postgres decompresses them
 
@@ -25,7 +24,7 @@ def pack(database: Database, age: float, seconds: float, most: int = MOST) -> li
     were packed; of a stream that failed `stream` and `error`, and continues with the others.
     """
     until = time.monotonic() + seconds
-    found = database.snapshot(lambda c: c.execute(_FOUND, {"age": age, "most": most}).all())
+    found = database.snapshot(lambda c: sql.to_pack(c, age=age, most=most))
     reports: list[dict[str, Any]] = []
     for (stream_id, stream), rows in groupby(found, lambda row: (row.stream_id, row.stream)):
         one = partial(_stream, database, stream_id, list(rows), until, most)
@@ -38,19 +37,21 @@ def pack(database: Database, age: float, seconds: float, most: int = MOST) -> li
 
 
 def _stream(
-    database: Database, stream_id: int, rows: Sequence[Row[Any]], until: float, most: int
+    database: Database, stream_id: int, rows: Sequence[sql.ToPack], until: float, most: int
 ) -> int:
     """Pack the commits of a stream, piece by piece. Returns how many."""
     done = 0
     for piece in _pieces(rows, most):
         if time.monotonic() >= until:
             break
-        asked = {"s": stream_id, "segments": piece, "before": rows[0].before, "most": most}
-        done += commit_once(database, lambda c, asked=asked: c.execute(_PACK, asked).scalar_one())  # type: ignore[misc]
+        packing = partial(
+            sql.pack, stream_id=stream_id, segments=piece, before=rows[0].before, most=most
+        )
+        done += commit_once(database, packing)
     return done
 
 
-def _pieces(rows: Sequence[Row[Any]], most: int) -> Iterator[list[int]]:
+def _pieces(rows: Sequence[sql.ToPack], most: int) -> Iterator[list[int]]:
     """Yield the segments whose commits are packed in one transaction; a segment with many of them
     again and again."""
     piece: list[int] = []
@@ -66,10 +67,3 @@ def _pieces(rows: Sequence[Row[Any]], most: int) -> Iterator[list[int]]:
             left, room = left - room, most
     if piece:
         yield piece
-
-
-_FOUND = text(
-    """SELECT b.before, f.* FROM (SELECT now_clock() - CAST(:age * 1000000 AS bigint) AS before) b
-    CROSS JOIN LATERAL commits_to_pack(b.before, :most) f"""
-)
-_PACK = text("SELECT pack_commits(:s, CAST(:segments AS bigint[]), :before, :most)")

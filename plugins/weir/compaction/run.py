@@ -19,8 +19,10 @@ from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import Truncated, Unavailable, WeirError, counted
+from weir.installation.opened import Installation
 from weir.model.compaction import Small, groups_of
 from weir.model.names import StreamName
+from weir.seams import hung
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.marker import check_unused
@@ -29,7 +31,29 @@ AT_ONCE = 1 << 30  # bytes that are written before they take the place of others
 MOST_TASKS = 10_000  # files of a compaction, each in a folder of its own
 THREADS = max(1, min(4, os.cpu_count() or 1))  # that write files at the same time
 
+# Reads new files of a stream before they take the place of the old ones, and raises
+# InvariantViolation if they differ.
+Check = Callable[[int, Sequence[Written]], None]
+
 log = logging.getLogger("weir.compaction")
+
+
+@dataclass(frozen=True)
+class NewFiles:
+    """A seam: `checking` returns what looks at new files before they are committed."""
+
+    checking: Callable[[Installation], Check]
+
+
+def checks(app: Installation) -> Check:
+    """Return what does all checks of annexes."""
+    every = [one.checking(app) for one in hung(NewFiles)]
+
+    def check(stream_id: int, written: Sequence[Written]) -> None:
+        for one in every:
+            one(stream_id, written)
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -48,14 +72,13 @@ def compact(
     names: Sequence[StreamName] | None = None,
     *,
     thorough: bool = False,
-    check: Callable[[int, Sequence[Written]], None] | None = None,
+    check: Check | None = None,
     holder: str | None = None,
 ) -> list[dict[str, Any]]:
     """Put neighbouring small files of streams together, of the stream with the most first.
 
     `names`: these streams; None: all. `thorough`: all neighbours that fit together, and not only
-    where it is worth while (docs/decisions/0071). `check`: reads new files of a stream before they
-    take the place of the old ones, and raises InvariantViolation if they differ. `holder`: the
+    where it is worth while (docs/decisions/0071). `check`: looks at new files. `holder`: the
     request that this is a try of; it takes over what another try has begun.
 
     Returns per stream `stream`, `files_before`, `files_after`, `events`, `bytes_before` and
@@ -111,7 +134,7 @@ class _Run:
         settings: Settings,
         most: int,
         until: float,
-        check: Callable[[int, Sequence[Written]], None] | None,
+        check: Check | None,
         holder: str | None,
     ) -> None:
         self._database, self._settings, self._check = database, settings, check

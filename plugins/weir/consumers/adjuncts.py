@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from weir.adjunct.pins import Pin, bind_stores, pin_version, record_targets
 from weir.adjunct.stores import AdjunctStore
-from weir.adjunct.versions import AdjunctVersion, Cut, find_version
+from weir.adjunct.versions import AdjunctVersion, find_version
+from weir.controller.queries import Cut
 from weir.errors import InvalidInput, NotFound
 from weir.front_ends import do
 from weir.installation.opened import Installation

@@ -21,16 +21,11 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import ANY, Folder
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
+from weir.queries.reader_groups.outputs.tables import Column
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.outputs.publication import Publication
 from weir.reader_groups.outputs.records import record_output
-from weir.reader_groups.outputs.tables import (
-    Column,
-    StagedTable,
-    drop_staging,
-    make_staging,
-    read_table,
-)
+from weir.reader_groups.outputs.tables import StagedTable, drop_staging, make_staging, read_table
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.paths import output_folder
 
@@ -74,11 +69,11 @@ class BatchOutputs(Generic[Frame]):
     opened: list[Attempt] = field(default_factory=list)
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
-    parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
+    parquet: list[tuple[Output, dict[str, str]]] = field(default_factory=list)
     _written: set[tuple[str, str, str]] = field(default_factory=set)
     _folders: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def write(self, output: Output, rows: Any) -> None:
+    def write(self, output: Output, rows: object) -> None:
         """Compute a result and write it for its output. Raises as `OpenBatch.write` does."""
         frame = self.engine.frame(rows)
         if frame is None:
@@ -145,7 +140,7 @@ class BatchOutputs(Generic[Frame]):
         if written or not output.partition_by:  # else there is no folder
             self.parquet.append((output, one))
 
-    def _empty(self, one: Mapping[str, Any]) -> None:
+    def _empty(self, one: Mapping[str, str]) -> None:
         """Delete a folder that does not count, as far as possible now; the rest is garbage."""
         delete_here([(one["root"], one["path"])])
 

@@ -9,22 +9,15 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.adjunct.stores import AdjunctStore, read_stores
 from weir.controller.locks import LockedStream
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
 from weir.model.column_changes import ColumnChanges, followed_definition, mentions, transforms_in
+from weir.queries.consumers import column_stores as sql
 
-# A key that is the same column makes no version of another definition one of other keys.
-_UPDATE = text(
-    """UPDATE adjunct_definition SET key = CASE WHEN key = :was THEN :key ELSE key END,
-        value = CASE WHEN definition = :d THEN :value ELSE value END,
-        delete_when = CASE WHEN definition = :d THEN :delete_when ELSE delete_when END,
-        outdated = CASE WHEN definition = :d THEN coalesce(outdated, :outdated) ELSE outdated END
-    WHERE store_id = :a"""
-)
 _PARTS = {"key": "key", "value": "value", "delete_when": "delete condition"}
 
 
@@ -41,23 +34,25 @@ def of_stores(
     column that its key is made of, to a wider type of one that its value names, and of a default
     that the events it has would lack.
     """
-    names = connection.execute(
-        text("SELECT name FROM adjunct_store WHERE stream_id = :s ORDER BY name"),
-        {"s": stream.stream_id},
-    ).scalars()
+    names = sql.stores_of(connection, stream_id=stream.stream_id)
     found = []
-    for _, store in sorted(read_stores(connection, list(names)).items()):
+    for _, store in sorted(read_stores(connection, names).items()):
         defaults = [one["name"] for one in changes.add if "default" in one]
         if defaults:
             raise _kept(store, defaults[0], "added with a default")
         said = _of_store(store, changes, function_path)
         definition = followed_definition(store.definition, changes.rename)
         if said or definition != store.definition:
-            connection.execute(_UPDATE, {
-                "a": store.store_id, "d": store.definition_number, "was": store.definition.key,
-                "key": definition.key, "value": definition.value,
-                "delete_when": definition.delete_when, "outdated": said[0] if said else None,
-            })  # fmt: skip
+            sql.follow(
+                connection,
+                store_id=store.store_id,
+                definition=store.definition_number,
+                was=store.definition.key,
+                key=definition.key,
+                value=definition.value,
+                delete_when=definition.delete_when,
+                outdated=said[0] if said else None,
+            )
         found += [f"adjunct store {store.name} is outdated, because {one}" for one in said]
         if not store.definition.value and changes.touched:
             found.append(

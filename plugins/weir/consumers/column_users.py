@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.consumers.column_stores import of_function, of_stores
 from weir.controller.locks import LockedStream
@@ -13,6 +13,7 @@ from weir.controller.update import Allowing
 from weir.errors import Conflict
 from weir.front_ends import give
 from weir.model.column_changes import ColumnChanges
+from weir.queries.consumers import column_users as sql
 
 _SHOWN = 5
 
@@ -47,16 +48,7 @@ def _of_groups(
     changes: ColumnChanges,
     function_path: Sequence[str],
 ) -> list[str]:
-    rows = connection.execute(
-        text(
-            """SELECT g.name, g.consumer FROM reader_group g
-            JOIN reader_group_stream r USING (group_id)
-            WHERE r.stream_id = :s AND NOT EXISTS (
-                SELECT FROM adjunct_store a WHERE a.group_id = g.group_id)
-            ORDER BY g.name"""
-        ),
-        {"s": stream.stream_id},
-    ).all()
+    rows = sql.groups_of(connection, stream_id=stream.stream_id)
     found, touched = [], list(changes.touched)
     for group, consumer in rows:
         settings = consumer or {}

@@ -44,14 +44,8 @@ def place_of(error: BaseException) -> str:
     return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
 
 
-def place_in_worker(text: str) -> str:
-    """Return the same of the text of what a worker of Spark raised."""
-    found = [match for line in _of_worker(text) if (match := _FRAME.fullmatch(line))]
-    return f"{found[-1]['file']}, line {found[-1]['line']}" if found else ""
-
-
 def _of_worker(text: str) -> list[str]:
-    """Return the same of the tracebacks in the text of what a worker of Spark raised."""
+    """Return the frames of the tracebacks in the text of what a worker of Spark raised."""
     found: list[str] = []
     frames: list[tuple[str, int, str, str]] = []
     within = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence, Set
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.consumers.engine import Engine, Frame
 from weir.consumers.outputs import Output
@@ -12,6 +12,7 @@ from weir.model.names import shortened
 from weir.model.schema import PLACES
 from weir.model.stream_configuration import Configuration
 from weir.model.transforms import value_of
+from weir.queries.consumers import places as sql
 
 _NEWER = "add newest=COLUMN with the columns that say which row is newer"
 
@@ -34,13 +35,7 @@ def check_last_row_known(
 ) -> list[str]:
     """Check that the last row of each key of an upsert is known, as `check_order_known`, and return
     the same. `streams`: the names of those that are delivered."""
-    rows = connection.execute(
-        text(
-            """SELECT s.stream_name, s.routing_key, s.on_missing_key FROM stream s
-            WHERE s.stream_name = ANY(:names) AND s.state <> 'deleted' ORDER BY s.stream_id"""
-        ),
-        {"names": list(streams)},
-    )
+    rows = sql.keys_of(connection, names=list(streams))
     found = {row.stream_name: Configuration(row.routing_key, row.on_missing_key) for row in rows}
     return check_order_known(found, order, output)
 

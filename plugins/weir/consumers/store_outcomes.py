@@ -2,9 +2,8 @@
 functions of its definition (`weir.consumers.store_parts`)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,7 @@ from weir.kernel.keys import unusable
 from weir.kernel.transform_values import Outcome
 from weir.kernel.transforms import failing
 
-Function = Callable[[pa.RecordBatch], Any]
+Function = Callable[[pa.RecordBatch], object]
 
 
 class Made(NamedTuple):
@@ -47,7 +46,9 @@ class Maker:
         if keys is None:
             found = self._outcome(parts.key, batch)
             keys = _array(found.values)
-            fails.append((parts.key, pc.or_(_array(failing(found)), _unusable(found.values))))
+            fails.append(
+                (parts.key, pc.or_(_array(failing(found)), pa.array(unusable(found.values))))
+            )
         deletes, value = pa.repeat(False, batch.num_rows), None
         deletion = None if parts.deletes is None else self._outcome(parts.deletes, batch)
         if deletion is not None:
@@ -94,13 +95,6 @@ class Maker:
 
 def _array(values: pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _unusable(keys: pa.ChunkedArray) -> pa.Array:
-    """Return which keys nothing could look up."""
-    found = np.zeros(len(keys), bool)
-    found[unusable(keys)] = True
-    return pa.array(found)
 
 
 def _of_function(

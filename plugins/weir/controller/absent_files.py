@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.ownership import check_marker, read_installation
@@ -16,6 +16,7 @@ from weir.errors import InvariantViolation, Truncated, Unavailable, WeirError
 from weir.front_ends import do
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import FUTURE, StreamCut, ready
+from weir.queries.controller import absent_files as sql
 from weir.warehouse.filesystem import filesystem, not_readable
 from weir.warehouse.marker import read_marker
 
@@ -113,10 +114,7 @@ def _recorded(connection: Connection, path: str) -> Recorded | None:
     stream = path.partition("/")[0]
     if not (stream.isascii() and stream.isdigit()):
         return None
-    size = connection.execute(
-        text("SELECT bytes FROM data_file WHERE stream_id = :s AND path = :path"),
-        {"s": int(stream), "path": path},
-    ).scalar()
+    size = sql.size(connection, stream_id=int(stream), path=path)
     lost = lost_events(connection, int(stream), [path])
     if size is None or lost is None:
         return None
@@ -124,40 +122,25 @@ def _recorded(connection: Connection, path: str) -> Recorded | None:
     others = do("recover", unknown_files="report")
     goes_on = "because the stream is sealed, delete it" if lost.sealed else "move the head past it"
     advice = f"put it back, or {goes_on}: {lost.then}; to see all that are missing, {others}"
-    return Recorded(what, int(size), advice)
+    return Recorded(what, size, advice)
 
 
 def lost_events(connection: Connection, stream_id: int, paths: Sequence[str]) -> Lost | None:
     """Return the events, at or after the head of a stream, that are lost with files; None if there
     are none."""
-    stream = connection.execute(
-        text("SELECT stream_name AS name, head, state FROM stream WHERE stream_id = :s"),
-        {"s": stream_id},
-    ).one_or_none()
+    stream = sql.stream(connection, stream_id=stream_id)
     if stream is None:
         return None
-    (head,) = load_cuts(connection, stream_id, dict(stream.head))
-    rows = connection.execute(
-        text(
-            """SELECT segment_id, start_offset, events FROM data_file
-            WHERE stream_id = :s AND path = ANY(:paths)"""
-        ),
-        {"s": stream_id, "paths": list(paths)},
-    ).all()
-    segments = [
-        Segment(*row)
-        for row in connection.execute(
-            text("SELECT segment_id, key_low, key_high FROM segment WHERE stream_id = :s"),
-            {"s": stream_id},
-        )
-    ]
+    (head,) = load_cuts(connection, stream_id, stream.head)
+    rows = sql.files(connection, stream_id=stream_id, paths=list(paths))
+    segments = sql.segments(connection, stream_id=stream_id)
     left = [segment for segment in segments if head.contains(segment)]
     offsets = {segment.segment_id: offset for segment, offset in head.present.items()}
     retained = {segment.segment_id for segment in left}
     ends: dict[int, int] = {}
     events = files = 0
     for row in rows:
-        end = row.start_offset + row.events
+        end = row.end_offset
         first = max(row.start_offset, offsets.get(row.segment_id, 0))
         if row.segment_id in retained and end > first:
             files, events = files + 1, events + end - first

@@ -8,7 +8,8 @@ transaction, then those that follow.
 
 A roll commits every transaction of that epoch that waits. A single append that must roll first
 records that it is ready and releases the stream for a moment; the session that locks the stream
-next commits all that are ready (docs/decisions/0007).
+next commits all that are ready. Else eight appends beside one split would make 16 epochs, and every
+reader would walk through them.
 """
 
 import logging
@@ -18,13 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
+from weir.controller.epochs import next_epoch
 from weir.controller.locks import LockedStream, lock_streams, not_active
-from weir.controller.staged import announce, waiting, waiting_epochs
+from weir.controller.staged import announce, waiting
 from weir.controller.streams import dropped_columns, next_schema, schema_of
-from weir.controller.transactions import Committed, event_times, held_by_another
+from weir.controller.transactions import Committed, held_by_another, result_of
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
 from weir.kernel.attempt import Staged
@@ -32,20 +33,13 @@ from weir.model.event_time import not_complete_yet, say_time
 from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.new_columns import combine
 from weir.model.segment import Segment, segment_id
+from weir.queries.controller import commit as sql
+from weir.queries.controller import epochs
+from weir.queries.controller import staged as staged_sql
 from weir.warehouse.paths import attempt_folder
 
 log = logging.getLogger("weir.transactions")
 
-_COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segments AS bigint[]),
-    CAST(:events AS bigint[]), CAST(:bytes AS bigint[]), CAST(:first AS bigint[]),
-    CAST(:last AS bigint[]), CAST(:paths AS text[]), CAST(:fenced AS text[]),
-    CAST(:rejected_files AS text[]), :rejected, CAST(:min_times AS bigint[]),
-    CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text), CAST(:late AS bigint),
-    CAST(:complete_until AS bigint), CAST(:stated AS bigint), CAST(:hashes AS bigint[]),
-    CAST(:end_hashes AS bigint[]), CAST(:file_hashes AS bigint[]), :erased_keys, :outside,
-    CAST(:ahead AS bigint), CAST(:behind AS bigint), {durable})"""
-_ALONE = text(_COMMIT.format(durable="lock_for_commit(:s)"))
-_LOCKED = text(_COMMIT.format(durable="true"))
 _NEW = -1  # the columns that were written must be compared with the schema first
 # Seconds in which other appends that must roll may record that they are ready, to share one roll.
 _GATHER = 0.25
@@ -59,7 +53,7 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
     NotFound if a stream was deleted.
     """
     ready = False  # whether it has recorded that it waits for a roll
-    asked: set[Any] = set()
+    asked: set[object] = set()
 
     def work(connection: Connection) -> list[Committed] | None:
         locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
@@ -68,14 +62,9 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
 
     while True:
         if len(staged) == 1:  # mostly, one statement does everything
-            found = database.statement(_ALONE, _given(staged[0], _version(staged[0])))
+            found = _alone(database, staged[0])
             if found.outcome in ("late", "outside"):
-                _ask_once(staged[0], found, asked)
-            if found.outcome == "late":
-                staged = (staged[0].recounted(found.complete_until),)
-                continue
-            if found.outcome == "outside":
-                staged = (staged[0].outside(found.not_before, found.not_after),)
+                staged = (_asked_for(staged[0], found, asked),)
                 continue
             if found.outcome not in ("schema", "roll"):
                 return [_committed(staged[0], found, ready=ready, rolled=False)]
@@ -124,7 +113,7 @@ def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream
     """Commit the transactions that wait for a roll, because a seal makes their commit impossible.
     Return the stream as it is then."""
     commits = _Commits(connection, stream, ready=True)
-    for epoch in waiting_epochs(connection, stream.stream_id):
+    for epoch in staged_sql.waiting_epochs(connection, stream_id=stream.stream_id):
         for staged in waiting(connection, stream, epoch):
             with suppress(Conflict, Fenced):
                 commits.add(staged, may_wait=False)
@@ -153,19 +142,15 @@ class _Commits:
             self.end_roll()
         version = _version(staged)
         again = ("schema", "roll", "late", "outside")
-        asked: set[Any] = set()
+        asked: set[object] = set()
         while (found := self._place(staged, version)).outcome in again:
-            _ask_once(staged, found, asked)
+            staged = _asked_for(staged, found, asked)
             if found.outcome == "schema":
                 version = self._combine(staged)
-            elif found.outcome == "late":
-                staged = staged.recounted(found.complete_until)
-            elif found.outcome == "outside":
-                staged = staged.outside(found.not_before, found.not_after)
-            elif may_wait:
-                announce(self._connection, staged)
-                return None
-            else:
+            elif found.outcome == "roll":
+                if may_wait:
+                    announce(self._connection, staged)
+                    return None
                 why = f"transaction {staged.attempt.transaction_number} began before a scale"
                 self._start_roll(found.epoch, why)
         return _committed(staged, found, ready=self._ready, rolled=self._rolling is not None)
@@ -179,12 +164,12 @@ class _Commits:
                 # A commit that is refused is left to its own writer, who gets the error.
                 with suppress(Conflict, Fenced):
                     self.add(staged, may_wait=True)
-            active = active_segments(self._connection, self.stream.stream_id)
-            self._copy(roll, roll.before, [tail.segment for tail in active], roll.reference)
+            active = epochs.active_segments(self._connection, stream_id=self.stream.stream_id)
+            self._copy(roll, roll.before, active, roll.reference)
             self._rolling = None
 
-    def _place(self, staged: Staged, version: int) -> Any:
-        return self._connection.execute(_LOCKED, _given(staged, version)).one()
+    def _place(self, staged: Staged, version: int) -> sql.CommitAppend:
+        return sql.commit_locked(self._connection, **_given(staged, version))
 
     def _combine(self, staged: Staged) -> int:
         """Add the columns that were written to the stream's schema; return its version."""
@@ -198,18 +183,13 @@ class _Commits:
     def _start_roll(self, origin: int, reason: str) -> None:
         """Make copies of an earlier epoch's segments the active ones."""
         connection, stream = self._connection, self.stream
-        references: dict[int, int] = {
+        both = [origin, stream.current_epoch]
+        references = {
             row.epoch: row.reference_epoch
-            for row in connection.execute(
-                text(
-                    """SELECT epoch, reference_epoch FROM epoch
-                    WHERE stream_id = :s AND epoch = ANY(:epochs)"""
-                ),
-                {"s": stream.stream_id, "epochs": [origin, stream.current_epoch]},
-            )
+            for row in sql.references(connection, stream_id=stream.stream_id, epochs=both)
         }
-        originals = segments_at(connection, stream.stream_id, origin)
-        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        originals = epochs.segments_at(connection, stream_id=stream.stream_id, epoch=origin)
+        active = epochs.active_segments(connection, stream_id=stream.stream_id)
         self._rolling = _Roll(
             origin, tuple(originals), active, references[stream.current_epoch], reason
         )
@@ -224,7 +204,6 @@ class _Commits:
             self.stream,
             epoch=epoch,
             reference_epoch=reference,
-            clock=tick(self._connection, self.stream),
             seal=[segment.segment_id for segment in sealed],
             create=[Segment(segment_id(s.number, epoch), s.key_low, s.key_high) for s in originals],
             splits_and_merges=splits_and_merges(_ranges(sealed), _ranges(originals)),
@@ -247,9 +226,9 @@ class _Roll:
     reason: str
 
 
-def _ask_once(staged: Staged, found: Any, asked: set[Any]) -> None:
-    """Remember what a commit was asked for before it can be done. Raises InvariantViolation for the
-    same once more: it would be asked for without end."""
+def _asked_for(staged: Staged, found: sql.CommitAppend, asked: set[object]) -> Staged:
+    """Return the files with the counts that a commit asks for before it can be done. Raises
+    InvariantViolation for the same once more: it would be asked for without end."""
     what = found.outcome, found.complete_until if found.outcome == "late" else None
     if what in asked:
         raise InvariantViolation(
@@ -259,6 +238,11 @@ def _ask_once(staged: Staged, found: Any, asked: set[Any]) -> None:
             "was committed; this is a defect of Weir, please report it.",
         )
     asked.add(what)
+    if found.outcome == "outside":
+        return staged.outside(found.not_before, found.not_after)
+    if found.outcome == "late" and found.complete_until is not None:
+        return staged.recounted(found.complete_until)
+    return staged
 
 
 def _version(staged: Staged) -> int:
@@ -267,13 +251,19 @@ def _version(staged: Staged) -> int:
     return attempt.schema_version if staged.fields == attempt.fields else _NEW
 
 
+def _alone(database: Database, staged: Staged) -> sql.CommitAppend:
+    """Commit by one statement, which locks the stream."""
+    found: sql.CommitAppend = database.statement(sql.COMMIT_ALONE, _given(staged, _version(staged)))
+    return found
+
+
 def _given(staged: Staged, version: int) -> dict[str, Any]:
     """Return the parameters of the one statement that commits. Raises InvariantViolation."""
     staged.check()
     attempt, files, times = staged.attempt, staged.in_order(), staged.times
     return {
-        "s": attempt.stream_id,
-        "n": attempt.transaction_number,
+        "stream_id": attempt.stream_id,
+        "number": attempt.transaction_number,
         "attempt": attempt.attempt,
         "version": version,
         "segments": [file.segment_id for file in files],
@@ -305,7 +295,7 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
     }
 
 
-def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Committed:
+def _committed(staged: Staged, found: sql.CommitAppend, *, ready: bool, rolled: bool) -> Committed:
     """Return what a commit did. Raises Fenced, Conflict or NotFound if it was refused."""
     attempt = staged.attempt
     number, name = attempt.transaction_number, attempt.stream
@@ -330,12 +320,11 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
                     "hour or day begins with them",
                     events, number, name, where,
                 )  # fmt: skip
-        return Committed(
-            str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,
-            rolled=ready if repeated else rolled, repeated=repeated and not ready,
-            returned_writer=found.returned_writer, added_columns=staged.added,
-            missing_columns=staged.missing, ahead=found.ahead or 0, behind=found.behind or 0,
-            **event_times(found),
+        return replace(
+            result_of(name, number, found), rolled=ready if repeated else rolled,
+            repeated=repeated and not ready, returned_writer=found.returned_writer,
+            added_columns=staged.added, missing_columns=staged.missing,
+            ahead=found.ahead or 0, behind=found.behind or 0,
         )  # fmt: skip
     if found.outcome == "no stream":
         raise NotFound(

@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream, no_such_stream, not_active
 from weir.database.connection import Database
@@ -17,6 +17,7 @@ from weir.model.event_time import (
     stated_until,
 )
 from weir.model.names import StreamName, check_text
+from weir.queries.controller import completeness as sql
 
 log = logging.getLogger("weir.transactions")
 
@@ -36,10 +37,9 @@ def state_completeness(
     if stated is None:
         return
     outcome = database.transaction(
-        lambda c: c.execute(
-            text("SELECT state_completeness(:scope, :name, :writer_id, CAST(:stated AS bigint))"),
-            {"scope": name.scope, "name": name.name, "writer_id": writer_id, "stated": stated},
-        ).scalar_one()
+        lambda c: sql.state_completeness(
+            c, scope=name.scope, name=name.name, writer_id=writer_id, until=stated
+        )
     )
     if outcome == "no stream":
         raise no_such_stream(name)
@@ -70,12 +70,10 @@ def state_unmapped(
     if stated is None:
         return []
     writers = database.transaction(
-        lambda c: c.execute(
-            text("SELECT state_unmapped(:scope, :name, :task, :count, CAST(:stated AS bigint))"),
-            {"scope": name.scope, "name": name.name, "task": task, "count": count,
-             "stated": stated},
-        ).scalar_one()
-    )  # fmt: skip
+        lambda c: sql.state_unmapped(
+            c, scope=name.scope, name=name.name, task=task, count=count, until=stated
+        )
+    )
     return writers or []
 
 
@@ -87,9 +85,7 @@ def take_back(connection: Connection, stream: LockedStream, given: str) -> list[
     what is no earlier time.
     """
     until = None if given.strip() == NONE else stated_until(given)
-    was = connection.execute(
-        text("SELECT complete_until FROM stream WHERE stream_id = :s"), {"s": stream.stream_id}
-    ).scalar_one()
+    was = sql.complete_until(connection, stream_id=stream.stream_id)
     if until == NO_MORE or (until is not None and (was is None or until >= was)):
         to = "no time" if was is None else say_time(was)
         raise InvalidInput(
@@ -97,17 +93,12 @@ def take_back(connection: Connection, stream: LockedStream, given: str) -> list[
             f"complete_until is {given}, but stream {stream.name} is complete to {to}; give an "
             "earlier time, or none, because an update only takes back what writers have stated.",
         )
-    told = connection.execute(
-        text(
-            "SELECT t.* FROM stream s, take_back(s, CAST(:until AS bigint)) t WHERE stream_id = :s"
-        ),
-        {"s": stream.stream_id, "until": until},
-    ).all()
+    told = sql.take_back(connection, until=until, stream_id=stream.stream_id)
     to = "no time" if until is None else say_time(until)
     before = "no time" if was is None else say_time(was)
     return [f"stream {stream.name} is complete to {to}, no longer to {before}"] + [
         f"{one.kind} {'' if one.since is None else f'from {say_time(one.since)} '}up to "
         f"{say_time(one.until)} were announced to {one.airflow}; each is announced again once it "
         "is complete"
-        for one in sorted(told)
+        for one in told
     ]

@@ -3,15 +3,13 @@
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import abort_in
 from weir.database.connection import Database
 from weir.database.once import commit_once
-
-_LAPSED = """t.state = 'open' AND greatest(t.lease_until,
-    pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
+from weir.queries.controller import expiry as sql
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
@@ -23,15 +21,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
 
     Returns for each `stream`, `transaction` (its number) and `source`, or the `error`.
     """
-    candidates = database.transaction(
-        lambda c: c.execute(
-            text(
-                f"""SELECT stream_id, transaction_number, s.stream_name
-                FROM transaction t JOIN stream s USING (stream_id) WHERE {_LAPSED}"""  # noqa: S608 - constant
-            ),
-            {"lease": lease},
-        ).all()
-    )
+    candidates = database.transaction(partial(sql.lapsed, lease=lease))
     ended: list[dict[str, Any]] = []
     for stream_id, number, name in candidates:
         one = partial(_expire_one, stream_id=stream_id, number=number, lease=lease)
@@ -47,13 +37,7 @@ def _expire_one(
     connection: Connection, stream_id: int, number: int, lease: float
 ) -> dict[str, Any] | None:
     stream = lock_streams(connection, ids=[stream_id])[0]
-    row = connection.execute(
-        text(
-            f"""SELECT attempt, source FROM transaction t WHERE stream_id = :s
-            AND transaction_number = :n AND {_LAPSED}"""  # noqa: S608 - constant
-        ),
-        {"s": stream_id, "n": number, "lease": lease},
-    ).one_or_none()
+    row = sql.still_lapsed(connection, stream_id=stream_id, number=number, lease=lease)
     if row is None or not abort_in(connection, stream_id, number, row.attempt):
         return None
     return {"stream": str(stream.name), "transaction": number, "source": row.source}

@@ -1,10 +1,13 @@
 """Record holes: offsets of a segment whose events were erased (semantics 20)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, text
+import numpy.typing as npt
+from sqlalchemy import Connection
+
+from weir.queries.controller import holes as sql
 
 CHUNK = 65_536  # offsets in a row of holes
 
@@ -17,7 +20,7 @@ class Chunk(NamedTuple):
     offsets: str
 
 
-def chunks_of(segment_id: int, offsets: "np.ndarray[Any, np.dtype[np.int64]]") -> Iterator[Chunk]:
+def chunks_of(segment_id: int, offsets: npt.NDArray[np.int64]) -> Iterator[Chunk]:
     """Yield offsets of a segment, ascending, by chunks."""
     bounds = np.flatnonzero(np.diff(offsets // CHUNK, prepend=-1))
     for first, past in zip(bounds, [*bounds[1:], len(offsets)], strict=True):
@@ -32,16 +35,10 @@ def chunks_of(segment_id: int, offsets: "np.ndarray[Any, np.dtype[np.int64]]") -
 
 def add_holes(connection: Connection, stream_id: int, chunks: Sequence[Chunk]) -> int:
     """Record holes of a locked stream. Returns how many of them were none before."""
-    return int(
-        connection.execute(
-            text(
-                """SELECT add_holes(:s, CAST(:segments AS bigint[]), CAST(:chunks AS bigint[]),
-                    CAST(:offsets AS int4multirange[]))"""
-            ),
-            {
-                "s": stream_id, "segments": [one.segment_id for one in chunks],
-                "chunks": [one.number for one in chunks],
-                "offsets": [one.offsets for one in chunks],
-            },
-        ).scalar_one()
-    )  # fmt: skip
+    return sql.add_holes(
+        connection,
+        stream_id=stream_id,
+        segments=[one.segment_id for one in chunks],
+        chunks=[one.number for one in chunks],
+        offsets=[one.offsets for one in chunks],
+    )

@@ -31,7 +31,7 @@ class StreamRow:
     next_segment_number: int
     schema_version: int
     last_clock: int
-    head: dict[str, Any]
+    head: dict[str, int | str]
 
     def must_be_active(self) -> None:
         """Check that the stream is active. Raises Conflict if it is sealed."""

@@ -8,7 +8,7 @@ A writer id belongs to one query: another one numbers its micro-batches anew.
 
 from contextlib import suppress
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
@@ -17,23 +17,9 @@ from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName
+from weir.queries.controller import micro_batches as sql
 
 _BATCH, _NEXT = "micro-batch ", "next micro-batch"
-_OPEN = text(
-    """SELECT transaction_number, attempt FROM transaction
-    WHERE stream_name = :stream AND writer_id = :writer_id AND batch_id = :batch_id
-      AND state = 'open'"""
-)
-_LAST = text(
-    """SELECT transaction_number, fingerprint, batch_id, events + rejected AS rows FROM transaction
-    WHERE stream_name = :stream AND writer_id = :writer_id AND state = 'committed'
-    ORDER BY transaction_number DESC LIMIT 1"""
-)
-_NAME = text(
-    """UPDATE transaction SET batch_id = :batch_id, fingerprint = :fingerprint
-    WHERE stream_id = :stream_id AND transaction_number = :number AND attempt = :attempt
-      AND state = 'open'"""
-)
 
 
 def begin_micro_batch(
@@ -54,8 +40,7 @@ def abort_micro_batch(database: Database, name: StreamName, writer_id: str) -> N
 
     def work(connection: Connection) -> None:
         [stream] = lock_streams(connection, names=[name])
-        given = {"stream": str(name), "writer_id": writer_id, "batch_id": _NEXT}
-        found = connection.execute(_OPEN, given).one_or_none()
+        found = sql.open_one(connection, stream=str(name), writer_id=writer_id, batch_id=_NEXT)
         if found is not None:
             abort_in(connection, stream.stream_id, found.transaction_number, found.attempt)
 
@@ -79,8 +64,7 @@ def commit_micro_batch(
 
     def work(connection: Connection) -> Committed | None:
         locked = lock_streams(connection, ids=[one.attempt.stream_id for one in staged])
-        given = {"stream": str(attempt.stream), "writer_id": writer_id}
-        last = connection.execute(_LAST, given).one_or_none()
+        last = sql.last_committed(connection, stream=str(attempt.stream), writer_id=writer_id)
         if last is None and batch > 0:
             raise _unknown(attempt.stream, writer_id, batch)
         if last is not None and last.transaction_number != attempt.transaction_number:
@@ -91,12 +75,10 @@ def commit_micro_batch(
                 raise _older(attempt.stream, writer_id, batch, before)
             if batch == before:
                 return None
-        name = {
-            "batch_id": f"{_BATCH}{batch}", "fingerprint": fingerprint,
-            "stream_id": attempt.stream_id, "number": attempt.transaction_number,
-            "attempt": attempt.attempt,
-        }  # fmt: skip
-        connection.execute(_NAME, name)
+        sql.rename(
+            connection, batch_id=f"{_BATCH}{batch}", fingerprint=fingerprint,
+            stream_id=attempt.stream_id, number=attempt.transaction_number, attempt=attempt.attempt,
+        )  # fmt: skip
         return commit_in(connection, locked, staged)[0]
 
     return database.transaction(work)

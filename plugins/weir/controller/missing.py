@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts, segments_named
 from weir.controller.queries import Cut
@@ -15,19 +15,7 @@ from weir.errors import Truncated, TruncatedWarning
 from weir.model.names import StreamName
 from weir.model.segment import Segment, parse_segment_name, segment_name
 from weir.model.stream_cut import StreamCut, join
-
-_LOOKED_AT = 1000  # the most truncations among which that of a batch is looked for
-_AFTER = """CASE WHEN CAST(:{0}_cut AS jsonb) IS NOT NULL
-    THEN truncated_from(stream_id, CAST(:{0}_cut AS jsonb))
-    WHEN CAST(:{0} AS timestamptz) IS NOT NULL
-    THEN truncated_after(stream_id, time_clock(CAST(:{0} AS timestamptz))) {1} END"""
-_WITHIN = text(
-    f"""SELECT stream_name, p.events, p.truncated_at, p.reason FROM stream
-    CROSS JOIN LATERAL size_till(stream_id, head) z
-    CROSS JOIN LATERAL truncated_part(
-        stream_id, {_AFTER.format("start", "")}, {_AFTER.format("end", "ELSE 0")}) p
-    WHERE stream_id = :s AND z.events > 0"""  # noqa: S608 - constants
-)
+from weir.queries.controller import missing as sql
 
 
 class Missing(NamedTuple):
@@ -77,13 +65,7 @@ def missing_between(
     """
     if since is None and not empty:
         return None
-    row = connection.execute(
-        text(
-            """SELECT events, truncated_at, reason FROM truncated_between(
-                :stream, CAST(:since AS timestamptz), CAST(:until AS timestamptz))"""
-        ),
-        {"stream": str(stream), "since": since, "until": until},
-    ).one()
+    row = sql.between(connection, stream=str(stream), since=since, until=until)
     return Missing(str(stream), *row) if row.events else None
 
 
@@ -96,15 +78,19 @@ def missing_within(
     """Return what was truncated between two points of a stream, each a cut or a time; None if
     nothing was. `start`: None for the beginning; `end`: None for the tail, else at or after the
     start."""
-    given: dict[str, object] = {"s": stream_id}
-    for name, point in (("start", start), ("end", end)):
-        cut = point if isinstance(point, StreamCut) else None
-        given |= {
-            name: None if cut else point,
-            f"{name}_cut": json.dumps(cut.to_json()) if cut else None,
-        }
-    row = connection.execute(_WITHIN, given).one_or_none()
+    start_at, start_cut = _point(start)
+    end_at, end_cut = _point(end)
+    row = sql.within(
+        connection, stream_id=stream_id, start=start_at, start_cut=start_cut, end=end_at,
+        end_cut=end_cut,
+    )  # fmt: skip
     return Missing(*row) if row and row.events else None
+
+
+def _point(point: StreamCut | datetime | None) -> tuple[datetime | None, str | None]:
+    if isinstance(point, StreamCut):
+        return None, json.dumps(point.to_json())
+    return point, None
 
 
 def missing_after(
@@ -131,13 +117,7 @@ def missing_of_bounds(
 ) -> Missing:
     """Return that so many events between bounds (segment id, from, to) were truncated, with the
     truncation that took the last of them."""
-    rows = connection.execute(
-        text(
-            """SELECT head, truncated_at, reason FROM weir.truncations
-            WHERE stream = :stream ORDER BY truncated_at DESC LIMIT :most"""
-        ),
-        {"stream": stream, "most": _LOOKED_AT},
-    ).all()
+    rows = sql.truncations(connection, stream=stream)
     named = {segment_name(segment_id) for segment_id, _, _ in bounds}
     segments = segments_named(connection, stream_id, named.union(*(row.head for row in rows)))
     found = Missing(stream, events, None, None)

@@ -1,16 +1,17 @@
 """Check whether a warehouse belongs to this database, and whether that was restored from a backup.
 
 The warehouse has a marker with the id of its installation, and how often the warehouse was swept.
-The database has both, too, and remembers where it ran (its incarnation). See docs/decisions/0016.
+The database has both, too, and remembers where it ran (its incarnation). A move or a failover
+changes that, too, although nothing may be missing: from inside nobody can tell, so a person runs
+`weir_recover` once.
 """
 
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.front_ends import do
+from weir.queries.controller import ownership as sql
 from weir.warehouse.marker import (
     MARKER,
     RECOVERY_GAP,
@@ -19,16 +20,6 @@ from weir.warehouse.marker import (
     read_marker,
     write_marker,
 )
-
-# As one statement that stands alone, because each append asks.
-_KNOWN = text(
-    """SELECT installation_id, NOT EXISTS (
-        SELECT FROM transaction WHERE state = 'committed') AS new, sweep_count,
-        incarnation <> incarnation() AS moved, warehouse IS NULL
-        AND has_column_privilege('installation', 'warehouse', 'UPDATE') AS unplaced, true AS durable
-    FROM installation"""
-)
-_PLACE = text("UPDATE installation SET warehouse = :place WHERE warehouse IS NULL")
 
 
 class Installation(NamedTuple):
@@ -63,8 +54,7 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
         marker, known = read_marker(warehouse), read_installation(database)
     check_marker(warehouse, known, marker)
     if known.unplaced:
-        place = {"place": location(warehouse)}
-        database.transaction(lambda connection: connection.execute(_PLACE, place))
+        database.transaction(lambda c: sql.place(c, place=location(warehouse)))
     return known.installation_id
 
 
@@ -136,5 +126,5 @@ def check_owner(warehouse: str, known: Installation, marker: Marker) -> None:
 
 def read_installation(database: Database) -> Installation:
     """Return what the database records of itself."""
-    row = database.statement(_KNOWN, {})
+    row: sql.Known = database.statement(sql.KNOWN, {})
     return Installation(str(row.installation_id), row.new, row.sweep_count, row.moved, row.unplaced)

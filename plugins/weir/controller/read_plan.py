@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, TextClause
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import StreamRow, read_stream
@@ -16,33 +16,20 @@ from weir.errors import Truncated
 from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.model.stream_cut import first_behind
+from weir.queries.controller import read_plan as sql
 
 
-class FileSlice(NamedTuple):
+class FileSlice(sql.Slice):
     """A file, and what of it to read: the offsets from `start_offset + first_row` up to
     `start_offset + end_row`, exclusive. Each has a row, but for `holes` of them, whose events were
     erased; `sparse`: the file has such, and the offset of each row (semantics 20).
 
-    `first_seq`, `last_seq`: no rank in the file is smaller or larger. `first_clock`, `last_clock`:
-    the clocks of the first and the last row to read. If they differ, the file has the clock of each
-    row (`compacted`: a file of several commits; semantics 12.5).
+    `path`: below the warehouse. `first_seq`, `last_seq`: no rank in the file is smaller or larger.
+    `first_clock`, `last_clock`: the clocks of the first and the last row to read. If they differ,
+    the file has the clock of each row (`compacted`: a file of several commits; semantics 12.5).
     """
 
-    path: str  # below the warehouse
-    segment_id: int
-    key_low: float
-    key_high: float
-    start_offset: int
-    events: int
-    first_seq: int
-    last_seq: int
-    first_clock: int
-    last_clock: int
-    compacted: bool
-    first_row: int
-    end_row: int
-    holes: int = 0
-    sparse: bool = False
+    __slots__ = ()
 
     @property
     def rows(self) -> int:
@@ -64,103 +51,24 @@ class Slices(NamedTuple):
     fields: list[Field]
 
 
-_COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
-    f.last_seq"""
-# How many offsets from `a` up to `b` of a file `f` have no event.
-_HOLES = """CASE WHEN f.erased = 0 THEN 0 ELSE holes_in(f.stream_id, f.segment_id,
-    f.start_offset + {a}, f.start_offset + {b}) END, f.erased > 0"""
-# Per file: by Postgres' estimates, a plan that reads all transactions of the stream is as cheap.
-_KEYS = """CROSS JOIN LATERAL (
-        SELECT o.key_low, o.key_high FROM segment o
-        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s"""
-# The clocks of the rows `r` of a file `f`; of a part of a file of several commits, those of the
-# commits that the part begins and ends with.
-_CLOCKS = """CROSS JOIN LATERAL (
-        SELECT o.clock AS first, o.clock AS last, false AS compacted FROM transaction o
-        WHERE o.stream_id = f.stream_id AND o.transaction_number = f.transaction_number
-        UNION ALL
-        SELECT CASE WHEN r.first = 0 THEN f.first_clock ELSE
-                   (SELECT i.clock
-                    FROM commit_at(f.stream_id, f.segment_id, f.start_offset + r.first) i) END,
-               CASE WHEN r.past = f.events THEN f.last_clock ELSE
-                   (SELECT i.clock
-                    FROM commit_at(f.stream_id, f.segment_id, f.start_offset + r.past - 1) i) END,
-               true
-        WHERE f.transaction_number IS NULL OFFSET 0) t"""
-# The rows of a file `f` by commit.
-_COMMITS = """CROSS JOIN LATERAL (
-        SELECT o.clock AS first, o.clock AS last, false AS compacted, r.first AS begins,
-               r.past AS ends
-        FROM transaction o
-        WHERE o.stream_id = f.stream_id AND o.transaction_number = f.transaction_number
-        UNION ALL
-        SELECT i.clock, i.clock, true, greatest(r.first, i.start_offset - f.start_offset),
-               least(r.past, i.start_offset + i.events - f.start_offset)
-        FROM commits_in(f.stream_id, f.segment_id, f.start_offset + r.first,
-                        f.start_offset + r.past) i
-        WHERE f.transaction_number IS NULL OFFSET 0) t"""
-
-_FILES_OF_BOUNDS = f"""jsonb_to_recordset(CAST(:bounds AS jsonb))
-        AS b (segment bigint, first bigint, past bigint)
-    CROSS JOIN LATERAL (
-        SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment
-          AND d.start_offset < b.past AND d.start_offset >= coalesce((
-              SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
-              AND n.segment_id = b.segment AND n.start_offset <= b.first), 0) OFFSET 0) f
-    CROSS JOIN LATERAL (
-        SELECT greatest(b.first - f.start_offset, 0) AS first,
-               least(b.past - f.start_offset, f.events) AS past OFFSET 0) r
-    {_KEYS}"""  # noqa: S608 - constants
-OF_BOUNDS = f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, r.first, r.past,
-    {_HOLES.format(a="r.first", b="r.past")}
-    FROM {_FILES_OF_BOUNDS} {_CLOCKS}
-    ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
-
-
-_OF_BOUNDS = text(OF_BOUNDS)
-_BY_COMMIT = text(
-    f"""SELECT {_COLUMNS}, t.first, t.last, t.compacted, t.begins, t.ends,
-    {_HOLES.format(a="t.begins", b="t.ends")}
-    FROM {_FILES_OF_BOUNDS} {_COMMITS}
-    ORDER BY f.segment_id, f.start_offset, t.begins"""  # noqa: S608 - constants
-)
-
-
 def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
     """Return the slices of a whole stream, from the head to the tail."""
-    rows = connection.execute(
-        text(
-            f"""SELECT {_COLUMNS}, coalesce(t.clock, CASE WHEN r.first = 0 THEN f.first_clock
-                    ELSE (SELECT i.clock FROM
-                        commit_at(f.stream_id, f.segment_id, f.start_offset + r.first) i) END),
-                coalesce(t.clock, f.last_clock), t.clock IS NULL, r.first, f.events,
-                {_HOLES.format(a="r.first", b="f.events")}
-            FROM data_file f
-            JOIN segment s USING (stream_id, segment_id)
-            LEFT JOIN transaction t USING (stream_id, transaction_number)
-            LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
-                ON h.segment_id = f.segment_id
-            CROSS JOIN LATERAL (SELECT
-                greatest(coalesce(h.event_offset, 0) - f.start_offset, 0) AS first) r
-            WHERE f.stream_id = :s ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
-        ),
-        {"s": stream_id},
-    )
-    return [FileSlice(*row) for row in rows]
+    rows = connection.execute(sql.SLICES_OF_STREAM, {"stream_id": stream_id})
+    return [FileSlice._make(row) for row in rows]
 
 
 def slices_of_bounds(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
 ) -> list[FileSlice]:
     """Return the slices of the events within bounds: (segment id, from, to), `to` exclusive."""
-    return _slices(connection, _OF_BOUNDS, stream_id, bounds)
+    return _slices(connection, sql.SLICES_OF_BOUNDS, stream_id, bounds)
 
 
 def slices_by_commit(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
 ) -> list[FileSlice]:
     """Return the slices of the events within bounds like `slices_of_bounds`, each of one commit."""
-    return _slices(connection, _BY_COMMIT, stream_id, bounds)
+    return _slices(connection, sql.SLICES_BY_COMMIT, stream_id, bounds)
 
 
 def _slices(
@@ -170,8 +78,8 @@ def _slices(
     bounds: Sequence[tuple[int, int, int]],
 ) -> list[FileSlice]:
     listed = [{"segment": s, "first": a, "past": b} for s, a, b in bounds]
-    rows = connection.execute(statement, {"s": stream_id, "bounds": json.dumps(listed)})
-    return [FileSlice(*row) for row in rows]
+    given = {"stream_id": stream_id, "bounds": json.dumps(listed)}
+    return [FileSlice._make(row) for row in connection.execute(statement, given)]
 
 
 def newest_slices(
@@ -187,63 +95,25 @@ def newest_slices(
     found: list[FileSlice] = []
     commits = 1
     while True:
-        rows = connection.execute(
-            _NEWEST, {"s": stream_id, "before": before, "commits": commits, "most": events}
-        ).all()
-        found += [FileSlice(*row[:-1]) for row in rows if row.path is not None]
+        rows = sql.newest(
+            connection, stream_id=stream_id, before=before, commits=commits, most=events
+        )
+        found += [FileSlice._make(row[:-1]) for row in rows if row.path is not None]
         if not rows or sum(one.rows for one in found) >= events:
             return found
         before, commits = rows[0].oldest, commits * 8
 
 
-# Each slice has an event that can be read, so so many slices, with all of the last one's commit,
-# hold so many of the last events. A row without a file says that commits were looked at.
-_NEWEST = text(
-    f"""WITH seen AS (
-        SELECT min(n.clock) AS oldest
-        FROM newest_commits(:s, coalesce(CAST(:before AS bigint), 9223372036854775807), :commits) n
-    ), newest AS MATERIALIZED (
-        SELECT d.*, i.clock, p.begins, p.ends FROM seen
-        CROSS JOIN LATERAL commits_between(:s, seen.oldest,
-            coalesce(CAST(:before AS bigint) - 1, 9223372036854775807)) i
-        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
-            ON h.segment_id = i.segment_id
-        CROSS JOIN LATERAL (  -- from the file on that holds the first event
-            SELECT * FROM data_file o
-            WHERE o.stream_id = :s AND o.segment_id = i.segment_id
-              AND o.start_offset < i.start_offset + i.events AND o.start_offset >= coalesce((
-                  SELECT max(n.start_offset) FROM data_file n
-                  WHERE n.stream_id = :s AND n.segment_id = i.segment_id
-                    AND n.start_offset <= i.start_offset), 0) OFFSET 0) d
-        CROSS JOIN LATERAL (
-            SELECT greatest(i.start_offset, h.event_offset, d.start_offset) - d.start_offset
-                       AS begins,
-                   least(i.start_offset + i.events - d.start_offset, d.events) AS ends) p
-        WHERE p.begins < p.ends AND (d.erased = 0 OR p.ends - p.begins > holes_in(
-            d.stream_id, d.segment_id, d.start_offset + p.begins, d.start_offset + p.ends))
-        ORDER BY i.clock DESC FETCH FIRST :most ROWS WITH TIES
-    )
-    SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
-        SELECT {_COLUMNS}, f.clock AS first_clock, f.clock AS last_clock,
-            f.transaction_number IS NULL, f.begins, f.ends,
-            {_HOLES.format(a="f.begins", b="f.ends")}
-        FROM newest f {_KEYS}
-    ) n ON true
-    WHERE seen.oldest IS NOT NULL
-    ORDER BY n.first_clock DESC, n.last_seq DESC"""  # noqa: S608 - constants
-)
-
-
 def plan_of_bounds(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
-) -> tuple[list[FileSlice], list[dict[str, Any]]]:
+) -> tuple[list[FileSlice], list[Field]]:
     """Return the slices within bounds, and the schema with which to read them."""
     return slices_of_bounds(connection, stream_id, bounds), schema_by_id(connection, stream_id)
 
 
 def plan_of_stream(
     connection: Connection, name: StreamName
-) -> tuple[int, list[FileSlice], list[dict[str, Any]]]:
+) -> tuple[int, list[FileSlice], list[Field]]:
     """Return a stream's id, its slices from head to tail, and its schema. Raises NotFound."""
     stream_id = read_stream(connection, name).stream_id
     return stream_id, slices_of_stream(connection, stream_id), schema_by_id(connection, stream_id)
@@ -324,17 +194,6 @@ def readable(
     """Return what is left to read between two cuts: each cut, or the head where that is later."""
     if start is None:
         return start, end
-    row = connection.execute(
-        text(
-            """SELECT r.cut, join_cuts(:s, CAST(:end AS jsonb), r.cut) AS end_cut
-            FROM stream CROSS JOIN LATERAL
-                (SELECT readable_cut(:s, CAST(:start AS jsonb), head) AS cut OFFSET 0) r
-            WHERE stream_id = :s"""
-        ),
-        {
-            "s": stream_id,
-            "start": json.dumps(start),
-            "end": None if end is None else json.dumps(end),
-        },
-    ).one()
+    to = None if end is None else json.dumps(end)
+    row = sql.readable(connection, stream_id=stream_id, end=to, start=json.dumps(start))
     return row.cut, row.end_cut

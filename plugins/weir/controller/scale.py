@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments, next_epoch, tick
+from weir.controller.epochs import next_epoch
 from weir.controller.locks import LockedStream, lock_stream
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -15,6 +15,8 @@ from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.segment import Segment, parse_segment_name, segment_id, segment_number
+from weir.queries.controller import epochs
+from weir.queries.controller import scale as sql
 
 
 def scale(
@@ -50,7 +52,7 @@ def scale(
         if (before := request.result(connection)) is not None:
             return before
         stream.must_be_active()
-        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        active = epochs.active_segments(connection, stream_id=stream.stream_id)
         sealed = _meant(connection, stream, active, [parse_segment_name(one) for one in seal])
         old = _ranges(active, sealed)
         # First check that the segments are active: before that, the new ranges mean nothing.
@@ -103,7 +105,6 @@ def scale_in(
         stream,
         epoch=epoch,
         reference_epoch=epoch,
-        clock=tick(connection, stream),
         seal=sealed,
         create=created,
         splits_and_merges=splits_and_merges(_ranges(active, sealed), wanted),
@@ -125,10 +126,7 @@ def _meant(
     here = {segment.segment_id for segment in active}
     if here.issuperset(given):
         return list(given)
-    before = connection.execute(
-        text("SELECT segment_id FROM segment WHERE stream_id = :s AND segment_id = ANY(:ids)"),
-        {"s": stream.stream_id, "ids": sorted(set(given) - here)},
-    ).scalars()
+    before = sql.known(connection, stream_id=stream.stream_id, ids=sorted(set(given) - here))
     # Only the copies made by a roll share their number with another segment of the stream.
     copies = {segment.number: segment.segment_id for segment in active}
     meant = {one: copies.get(segment_number(one), one) for one in before}

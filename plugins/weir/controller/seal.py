@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.commit import commit_waiting
-from weir.controller.epochs import tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.model.names import StreamName
+from weir.queries.controller import epochs
+from weir.queries.controller import seal as sql
 
 
 def seal_stream(database: Database, name: StreamName, *, request_id: str) -> dict[str, Any]:
@@ -34,20 +35,10 @@ def seal_stream(database: Database, name: StreamName, *, request_id: str) -> dic
 
 
 def _seal(connection: Connection, stream: LockedStream) -> list[int]:
-    clock = tick(connection, stream)
-    ended = connection.execute(
-        text(
-            """WITH sealed AS (
-                UPDATE stream SET state = 'sealed', sealed_clock = :clock WHERE stream_id = :s
-            ), retained AS (  -- retention never truncates a sealed stream
-                DELETE FROM retention_queue WHERE stream_id = :s
-            )
-            UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
-            WHERE stream_id = :s AND state = 'open' RETURNING transaction_number, attempt"""
-        ),
-        {"s": stream.stream_id, "clock": clock},
-    ).all()
-    discard_attempts(
-        connection, stream.stream_id, [(row.transaction_number, row.attempt) for row in ended]
+    ended = sql.seal(
+        connection,
+        clock=epochs.tick(connection, stream_id=stream.stream_id),
+        stream_id=stream.stream_id,
     )
-    return sorted(row.transaction_number for row in ended)
+    discard_attempts(connection, stream.stream_id, ended)
+    return sorted(one.transaction_number for one in ended)

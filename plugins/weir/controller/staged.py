@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.controller.epochs import segments_at
 from weir.controller.locks import LockedStream
 from weir.errors import Fenced
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.erased_keys import ErasedKeys
 from weir.model.event_time import EventTimes
+from weir.queries.controller import epochs
+from weir.queries.controller import staged as sql
 from weir.warehouse.filesystem import filesystem, not_readable
 
 
@@ -43,42 +44,29 @@ def check_written(warehouse: str, staged: Sequence["Staged"]) -> None:
 
 def announce(connection: Connection, staged: Staged) -> None:
     """Record that an append is written and waits for a roll, so that a roll may commit it."""
-    connection.execute(
-        text(
-            """UPDATE transaction SET staged = CAST(:staged AS jsonb)
-            WHERE stream_id = :s AND transaction_number = :n AND attempt = :attempt
-              AND state = 'open'"""
+    sql.announce(
+        connection,
+        stream_id=staged.attempt.stream_id,
+        number=staged.attempt.transaction_number,
+        attempt=staged.attempt.attempt,
+        staged=json.dumps(
+            {
+                "files": [asdict(file) for file in staged.files],
+                "fields": staged.fields,
+                "times": staged.times and asdict(staged.times),
+                "stated": staged.attempt.stated_until,
+                "erased_keys": staged.erased_keys,
+            }
         ),
-        {
-            "s": staged.attempt.stream_id,
-            "n": staged.attempt.transaction_number,
-            "attempt": staged.attempt.attempt,
-            "staged": json.dumps(
-                {
-                    "files": [asdict(file) for file in staged.files],
-                    "fields": staged.fields,
-                    "times": staged.times and asdict(staged.times),
-                    "stated": staged.attempt.stated_until,
-                    "erased_keys": staged.erased_keys,
-                }
-            ),
-        },
     )
 
 
 def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[Staged]:
     """Return the appends of an epoch that wait for a roll, in the order in which they began."""
-    rows = connection.execute(
-        text(
-            """SELECT transaction_number, attempt, staged FROM transaction
-            WHERE stream_id = :s AND staged IS NOT NULL AND epoch = :epoch
-            ORDER BY transaction_number"""
-        ),
-        {"s": stream.stream_id, "epoch": epoch},
-    ).all()
+    rows = sql.waiting(connection, stream_id=stream.stream_id, epoch=epoch)
     if not rows:
         return []
-    segments = tuple(segments_at(connection, stream.stream_id, epoch))
+    segments = tuple(epochs.segments_at(connection, stream_id=stream.stream_id, epoch=epoch))
     settings = stream.configuration
     return [
         Staged(
@@ -95,18 +83,3 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
         )
         for row in rows
     ]  # fmt: skip
-
-
-def waiting_epochs(connection: Connection, stream_id: int) -> Sequence[int]:
-    """Return the epochs in which appends began that wait for a roll."""
-    return (
-        connection.execute(
-            text(
-                """SELECT DISTINCT epoch FROM transaction
-                WHERE stream_id = :s AND staged IS NOT NULL ORDER BY epoch"""
-            ),
-            {"s": stream_id},
-        )
-        .scalars()
-        .all()
-    )

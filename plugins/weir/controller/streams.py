@@ -1,4 +1,8 @@
-"""Create streams, and read their schema (semantics 5.1)."""
+"""Create streams, and read their schema (semantics 5.1).
+
+A scope is the first half of a name and has no row, so nobody can forget to create one or leave one
+over.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,9 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, read_stream
-from weir.controller.retention_queue import queueing
 from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -21,6 +23,8 @@ from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.schema import Field, plain
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import epochs
+from weir.queries.controller import streams as sql
 
 
 def create_stream(
@@ -62,8 +66,13 @@ def create_stream(
                 return before
             raise
         deletes = [wanted.retention_policy.said_of(str(name))]
-        described = _describe_segments(connection, name)
-        return request.done(connection, {**described, "deletes": deletes})
+        stream = read_stream(connection, name)
+        made = epochs.active_segments(connection, stream_id=stream.stream_id)
+        return request.done(connection, {
+            "stream": str(name), "stream_id": stream.stream_id, "epoch": stream.current_epoch,
+            "segments": [[one.name, one.key_low, one.key_high] for one in made],
+            "deletes": deletes,
+        })  # fmt: skip
 
     return database.transaction(work)
 
@@ -136,7 +145,8 @@ def create_in(
             ), moved AS (
                 INSERT INTO capture_queue (stream_id) SELECT stream_id FROM made
             ), due AS (
-                {queueing("made")}
+                INSERT INTO retention_queue (stream_id, due_at)
+                SELECT stream_id, clock_timestamp() FROM made
             )
             SELECT stream_id FROM made"""  # noqa: S608 - constants
         ),
@@ -158,19 +168,6 @@ def create_in(
     return int(row.stream_id)
 
 
-def _describe_segments(connection: Connection, name: StreamName) -> dict[str, Any]:
-    stream = read_stream(connection, name)
-    return {
-        "stream": str(name),
-        "stream_id": stream.stream_id,
-        "epoch": stream.current_epoch,
-        "segments": [
-            [t.segment.name, t.segment.key_low, t.segment.key_high]
-            for t in active_segments(connection, stream.stream_id)
-        ],
-    }
-
-
 def next_schema(
     connection: Connection,
     stream: LockedStream,
@@ -186,29 +183,17 @@ def next_schema(
     if fields == schema:
         return stream
     version = stream.schema_version + 1
-    connection.execute(
-        text(
-            """WITH made AS (
-                INSERT INTO stream_schema (stream_id, version, fields, dropped)
-                VALUES (:s, :v, CAST(:fields AS jsonb), CAST(:dropped AS text[]))
-            )
-            UPDATE stream SET schema_version = :v WHERE stream_id = :s"""
-        ),
-        {
-            "s": stream.stream_id, "v": version, "fields": json.dumps(fields),
-            "dropped": list(dropped),
-        },
+    sql.next_version(
+        connection, stream_id=stream.stream_id, version=version, fields=json.dumps(fields),
+        dropped=list(dropped),
     )  # fmt: skip
     return replace(stream, schema_version=version)
 
 
 def dropped_columns(connection: Connection, stream: LockedStream) -> list[str]:
     """Return the names in files of the columns that a locked stream had and has no more."""
-    found = connection.execute(
-        text("SELECT dropped FROM stream_schema WHERE stream_id = :s AND version = :v"),
-        {"s": stream.stream_id, "v": stream.schema_version},
-    ).scalar_one_or_none()
-    return list(found or [])
+    version = stream.schema_version
+    return sql.dropped(connection, stream_id=stream.stream_id, version=version) or []
 
 
 def schema_of(connection: Connection, stream: LockedStream) -> list[Field] | None:
@@ -219,37 +204,19 @@ def schema_of(connection: Connection, stream: LockedStream) -> list[Field] | Non
 def schema_by_id(connection: Connection, stream_id: int) -> list[Field]:
     """Return the newest schema of a stream as Spark's JSON fields; no columns before its first
     append."""
-    fields = connection.execute(
-        text(
-            """SELECT fields FROM stream_schema WHERE stream_id = :s
-            ORDER BY version DESC LIMIT 1"""
-        ),
-        {"s": stream_id},
-    ).scalar_one_or_none()
-    return list(fields or [])
+    return sql.newest_fields(connection, stream_id=stream_id) or []
 
 
 def schema_versions(connection: Connection, stream_id: int) -> list[tuple[int, list[Field]]]:
     """Return all versions of a stream's schema, oldest first, each with the clock from which on it
     was the newest."""
-    rows = connection.execute(
-        text(
-            """SELECT time_clock(created_at) AS since, fields FROM stream_schema
-            WHERE stream_id = :s ORDER BY version"""
-        ),
-        {"s": stream_id},
-    )
-    return [(row.since, row.fields) for row in rows]
+    return [*sql.versions(connection, stream_id=stream_id)]
 
 
 def schema_at(connection: Connection, stream_id: int, version: int) -> list[Field]:
     """Return the columns of an older version of a stream's schema, each with the widest type that
     it got (semantics 5.5). Raises InvalidInput for a version that there is not."""
-    rows = connection.execute(
-        text("SELECT fields FROM stream_schema WHERE stream_id = :s ORDER BY version"),
-        {"s": stream_id},
-    )
-    versions = list(rows.scalars())
+    versions = [fields for _, fields in schema_versions(connection, stream_id)]
     if isinstance(version, bool) or version not in range(1, len(versions) + 1):
         raise InvalidInput(
             "schema_version_invalid",

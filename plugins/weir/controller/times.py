@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import StreamName
+from weir.queries.controller import times as sql
 
 Moment = datetime | date | str  # a time as people give it
 
@@ -88,13 +87,6 @@ def close_now(database: Database, names: Sequence[StreamName]) -> datetime:
 
 
 def _close(database: Database, names: Sequence[StreamName], at: datetime | None) -> datetime:
-    statement = text(
-        """SELECT clock_time(close_streams(array(SELECT stream_id FROM stream
-               WHERE stream_name = ANY(CAST(:names AS text[])) AND state <> 'deleted'),
-               time_clock(CAST(:at AS timestamptz))))"""
+    return database.transaction(
+        lambda connection: sql.close(connection, names=[str(name) for name in names], at=at)
     )
-    given = {"names": [str(name) for name in names], "at": at}
-    closed: datetime = database.transaction(
-        lambda connection: connection.execute(statement, given).scalar_one()
-    )
-    return closed

@@ -7,12 +7,12 @@ fenced from then on, because its orphaned driver may still be running.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.completeness import state_completeness
 from weir.controller.locks import lock_streams, no_such_stream, not_active
@@ -26,15 +26,11 @@ from weir.model.erased_keys import ErasedKeys
 from weir.model.event_time import no_event_time, say_time, stated_until
 from weir.model.names import StreamName, check_text
 from weir.model.segment import Segment
+from weir.queries.controller import transactions as sql
+from weir.queries.controller.commit import CommitAppend
 from weir.warehouse.paths import attempt_folder
 
 log = logging.getLogger("weir.transactions")
-
-_BEGIN = text(
-    """SELECT * FROM begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
-        :allow_repeated_files, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]),
-        CAST(:stated AS bigint))"""
-)
 
 
 class InputFile(NamedTuple):
@@ -98,6 +94,15 @@ class Committed:
         return found
 
 
+def result_of(stream: StreamName, number: int, found: sql.BeginAppend | CommitAppend) -> Committed:
+    """Return what the database says of a committed transaction."""
+    return Committed(
+        str(stream), number, found.clock, found.events, found.rejected, found.bytes, found.files,
+        min_event_time=found.min_event_time, max_event_time=found.max_event_time,
+        untimed=found.untimed, late=found.late, complete_until=found.complete_until,
+    )  # fmt: skip
+
+
 def begin(
     database: Database,
     name: StreamName,
@@ -146,7 +151,7 @@ def begin(
     }
 
     if guard is None:
-        found = database.statement(_BEGIN, given)
+        found: sql.BeginAppend = database.statement(sql.BEGIN_APPEND, given)
     else:
         found = database.transaction(partial(_guarded, given=given, guard=guard))
     if found.outcome == "no event time":
@@ -166,10 +171,7 @@ def begin(
                 state_completeness(database, name, writer_id, stated)
             except (Conflict, InvalidInput, NotFound) as error:
                 log.warning("%s", error.sentence)
-        return Committed(
-            str(name), found.transaction_number, found.clock, found.events, found.rejected,
-            found.bytes, found.files, repeated=True, **event_times(found),
-        )  # fmt: skip
+        return replace(result_of(name, found.transaction_number, found), repeated=True)
     if found.outcome == "no stream":
         raise no_such_stream(name)
     if found.outcome == "other input":
@@ -184,28 +186,17 @@ def begin(
     raise not_active(name, found.outcome)
 
 
-def event_times(found: Any) -> dict[str, Any]:
-    """Return what a row says of the event times of a transaction, as `Committed` names it."""
-    return {
-        "min_event_time": found.min_event_time,
-        "max_event_time": found.max_event_time,
-        "untimed": found.untimed,
-        "late": found.late,
-        "complete_until": found.complete_until,
-    }
-
-
 def _guarded(
     connection: Connection, given: dict[str, Any], guard: Callable[[Connection], object]
-) -> Any:
-    found = connection.execute(_BEGIN, given).one()
+) -> sql.BeginAppend:
+    found = sql.begin_append(connection, **given)
     guard(connection)
     if not found.durable:
         wait_for_disk(connection)
     return found
 
 
-def held_by_another(name: StreamName, file: dict[str, Any]) -> Conflict:
+def held_by_another(name: StreamName, file: dict[str, str]) -> Conflict:
     """Return the error for an append of which another, committed one holds a file."""
     return Conflict(
         "file_already_appended",
@@ -230,33 +221,13 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
             f"the lease is {lease:g} s, but a transaction may take at most {longest:g} s "
             "(transaction_max); ask for a shorter lease.",
         )
-    parameters = {
-        "stream_id": attempt.stream_id,
-        "number": attempt.transaction_number,
-        "attempt": attempt.attempt,
-        "lease": lease,
-        "longest": longest,
-    }
-    renewed = connection.execute(
-        text(
-            """UPDATE transaction
-            SET lease_until = clock_timestamp() + :lease * interval '1 second'
-            WHERE stream_id = :stream_id AND transaction_number = :number AND attempt = :attempt
-              AND state = 'open' AND opened_at + :longest * interval '1 second'
-                                     >= clock_timestamp() + :lease * interval '1 second'"""
-        ),
-        parameters,
-    )
-    if renewed.rowcount > 0:
+    stream_id, number = attempt.stream_id, attempt.transaction_number
+    if sql.renew(
+        connection, lease=lease, stream_id=stream_id, number=number, attempt=attempt.attempt,
+        longest=longest,
+    ):  # fmt: skip
         return
-    found = connection.execute(
-        text(
-            """SELECT state, attempt,
-                opened_at + :longest * interval '1 second' > clock_timestamp() AS in_time
-            FROM transaction WHERE stream_id = :stream_id AND transaction_number = :number"""
-        ),
-        parameters,
-    ).one_or_none()
+    found = sql.standing(connection, longest=longest, stream_id=stream_id, number=number)
     if found is not None and (found.state, found.attempt) == ("committed", attempt.attempt):
         return
     still_open = found is not None and (found.state, found.attempt) == ("open", attempt.attempt)
@@ -284,14 +255,10 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
 
 def check_attempt(connection: Connection, attempt: Attempt) -> None:
     """Check that the attempt still holds its open transaction. Raises Fenced."""
-    still_open = connection.execute(
-        text(
-            """SELECT FROM transaction WHERE stream_id = :s AND transaction_number = :n
-            AND attempt = :attempt AND state = 'open'"""
-        ),
-        {"s": attempt.stream_id, "n": attempt.transaction_number, "attempt": attempt.attempt},
-    ).first()
-    if still_open is None:
+    if not sql.is_held(
+        connection, stream_id=attempt.stream_id, number=attempt.transaction_number,
+        attempt=attempt.attempt,
+    ):  # fmt: skip
         raise Fenced(
             "attempt_fenced",
             f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "
@@ -329,15 +296,7 @@ def abort(database: Database, attempt: Attempt) -> bool:
 
 def abort_in(connection: Connection, stream_id: int, number: int, attempt: int) -> bool:
     """Abort an attempt within a transaction that has locked the stream; return like `abort`."""
-    done = connection.execute(
-        text(
-            """UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
-            WHERE stream_id = :stream_id AND transaction_number = :number
-              AND attempt = :attempt AND state = 'open'"""
-        ),
-        {"stream_id": stream_id, "number": number, "attempt": attempt},
-    )
-    if done.rowcount == 0:
+    if not sql.abort(connection, stream_id=stream_id, number=number, attempt=attempt):
         return False
     discard_attempts(connection, stream_id, [(number, attempt)])
     return True
@@ -350,18 +309,9 @@ def discard_attempts(
 
     `attempts`: the number of each transaction, and of its last attempt.
     """
-    connection.execute(
-        text(
-            """INSERT INTO garbage (root, path, stream_id, reason)
-            SELECT '', unnest(CAST(:folders AS text[])), :s, 'aborted'
-            ON CONFLICT (root, path) DO NOTHING"""
-        ),
-        {
-            "s": stream_id,
-            "folders": [
-                attempt_folder(stream_id, number, attempt)
-                for number, last in attempts
-                for attempt in range(1, last + 1)
-            ],
-        },
-    )
+    folders = [
+        attempt_folder(stream_id, number, attempt)
+        for number, last in attempts
+        for attempt in range(1, last + 1)
+    ]
+    sql.discard(connection, folders=folders, stream_id=stream_id)

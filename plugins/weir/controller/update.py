@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.completeness import take_back
-from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
@@ -21,6 +20,8 @@ from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.schema import Field, show
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import epochs
+from weir.queries.controller import update as sql
 
 # What is done around a change of a locked stream's retention policy: it says what will be deleted.
 Choosing = Callable[[Connection, LockedStream, Configuration], AbstractContextManager[list[str]]]
@@ -140,26 +141,21 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
 def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
     """Delete what writers have stated, because it was about event times of another meaning. What is
     recorded of earlier commits stays as it is."""
-    connection.execute(
-        text(
-            """WITH gone AS (DELETE FROM stream_writer WHERE stream_id = :s)
-            UPDATE stream SET event_time_since = :clock, complete_until = NULL,
-                newest_event_time = NULL, late_events = 0,
-                ahead_events = 0, behind_events = 0
-            WHERE stream_id = :s"""
-        ),
-        {"s": stream.stream_id, "clock": tick(connection, stream)},
+    sql.begin_event_time(
+        connection,
+        stream_id=stream.stream_id,
+        clock=epochs.tick(connection, stream_id=stream.stream_id),
     )
 
 
 def _recreate(
     connection: Connection, stream: LockedStream, count: int | None, exact: bool, request_id: str
-) -> list[list[Any]]:
+) -> list[list[str | float]]:
     """Replace all segments by `count` equal ones if there are fewer or, if `exact`, more; return
     the new ones."""
     if count is None:
         return []
-    active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+    active = epochs.active_segments(connection, stream_id=stream.stream_id)
     if len(active) == count or (not exact and len(active) > count):
         return []
     created = scale_in(

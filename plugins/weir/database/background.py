@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -55,7 +54,7 @@ class KeepAlive:
 
     def __init__(
         self,
-        transaction: Callable[[Callable[[Connection], object]], Any],
+        transaction: Callable[[Callable[[Connection], object]], object],
         sessions: Callable[[], str],
         renew: Callable[[Connection], object],
         every: float,

@@ -37,6 +37,7 @@ from weir.errors import (
     Unavailable,
     WeirError,
 )
+from weir.queries.database import refusals as asks
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -44,8 +45,7 @@ log = logging.getLogger("weir.database")
 
 # What Weir's own SQL functions raise: a sentence for the person who reads it, its code as DETAIL.
 RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
-    "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
-    "WEIR5": Conflict,
+    "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated, "WEIR5": Conflict,
 }  # fmt: skip
 # How long a run waits for a lock after it has waited for one in vain, with other objects to serve.
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
@@ -256,7 +256,7 @@ class Database:
                         "again.",
                     ) from None
                 advice, again = refusals.login_advice(reason)
-                if over and not state and (found := self._ask(refusals.LIMIT)) and found.most:
+                if over and not state and (found := self._ask(asks.LIMIT)) and found.most:
                     raise refusals.too_short(self.describe(), reason, found.most) from None
                 if over or not again:
                     raise Unavailable(
@@ -307,10 +307,10 @@ class Database:
             return refusals.failed(error, reason, where)
         found, layout = None, ""
         with contextlib.suppress(exc.DBAPIError), self._cursor_alone("") as cursor:
-            cursor.execute(refusals.STANDING)
-            found = refusals.Standing(*cursor.fetchone())
+            cursor.execute(asks.STANDING.text)
+            found = asks.Standing(*cursor.fetchone())
             if found.usable:
-                cursor.execute(refusals.LAYOUT)
+                cursor.execute(asks.LAYOUT.text)
                 layout = cursor.fetchone()[0]
         if found is None:
             return None
@@ -318,17 +318,17 @@ class Database:
 
         return refusals.without_weir(state, reason, where, found, (layout, newest_layout()))
 
-    def _ask(self, statement: str) -> Any:
+    def _ask(self, statement: TextClause) -> Any:
         """Return the first row of a statement; None if it has none, or nobody answers."""
-        with contextlib.suppress(exc.DBAPIError), self._cursor_alone(statement) as cursor:
-            cursor.execute(statement)
+        with contextlib.suppress(exc.DBAPIError), self._cursor_alone(statement.text) as cursor:
+            cursor.execute(statement.text)
             return cursor.fetchone()
         return None
 
     def _oldest(self) -> str:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
         session that waits for a lock has mostly written nothing yet."""
-        one = self._ask(refusals.OLDEST)
+        one = self._ask(asks.OLDEST)
         return f"; the oldest transaction is of session {one.pid} ({one.usename})" if one else ""
 
     def describe(self) -> str:

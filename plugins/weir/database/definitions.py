@@ -4,6 +4,9 @@ They hold no data, so no migration has them: each upgrade replaces them all. Wha
 on them is kept: an object that can be replaced in place keeps its grants and the views that use it.
 One that can't is dropped and created again with its grants, unless an object that is not Weir's
 uses it; then the upgrade is refused.
+
+An annex has its files below `annex/<name>`, in folders as the core has them. Where one of the core
+has a line `-- each annex: some.sql`, the files of that name of all annexes are put in.
 """
 
 import re
@@ -12,9 +15,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from sqlalchemy import Connection, exc, text
+from sqlalchemy import Connection, exc
 
 from weir.errors import Conflict
+from weir.queries.database import definitions as sql
 
 _NOT_IN_PLACE = {"42P13", "42P16"}  # another result, or name of a parameter; other columns
 _IN_USE = "2BP01"  # dependent objects still exist
@@ -22,6 +26,7 @@ _IN_USE = "2BP01"  # dependent objects still exist
 _BEGIN = re.compile(r"^(?=(?:ALTER|COMMENT|CREATE|DO) )", re.MULTILINE)
 _VIEW = re.compile(r"CREATE OR REPLACE VIEW (\S+) AS")
 _FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION ")
+_EACH_ANNEX = re.compile(r"^-- each annex: (\w+\.sql)\n", re.MULTILINE)
 _COMMENT = re.compile(r"COMMENT ON FUNCTION (.*?) IS '")
 
 
@@ -35,15 +40,30 @@ class _Object:
 
     def number(self, connection: Connection) -> int | None:
         """Return the oid of the object; None if the database has no such object."""
-        find = "to_regclass" if self.kind == "VIEW" else "to_regprocedure"
-        number = connection.execute(text(f"SELECT {find}(:n)::oid"), {"n": self.name}).scalar_one()
-        return None if number is None else int(number)
+        return next(iter(_numbers(connection, [self])), None)
 
-    def is_of_another_role(self, connection: Connection, number: int) -> bool:
-        """Return whether it is a function of weir_publisher, which the owner of the schema may drop
-        but not replace. `number` is its oid."""
-        owned = text("SELECT NOT pg_has_role(proowner, 'USAGE') FROM pg_proc WHERE oid = :n")
-        return bool(connection.execute(owned, {"n": number}).scalar())
+
+def files(folder: Path, kind: str) -> list[Path]:
+    """Return the files of a kind (schema, functions or views), in the order of their names."""
+    found = [*folder.glob(f"{kind}/*.sql"), *folder.glob(f"annex/*/{kind}/*.sql")]
+    return sorted(found, key=lambda path: path.name)
+
+
+def grants(folder: Path) -> str:
+    """Return the statements that say who may do what."""
+    return "\n".join(
+        path.read_text()
+        for path in (folder / "roles.sql", *sorted(folder.glob("annex/*/roles.sql")))
+    )
+
+
+def _with_annexes(folder: Path, sql: str) -> str:
+    """Return the text of a file with what annexes put into it."""
+
+    def parts(line: re.Match[str]) -> str:
+        return "".join(path.read_text() for path in sorted(folder.glob(f"annex/*/{line[1]}")))
+
+    return _EACH_ANNEX.sub(parts, sql)
 
 
 def replace_definitions(connection: Connection, folder: Path) -> None:
@@ -53,12 +73,12 @@ def replace_definitions(connection: Connection, folder: Path) -> None:
     """
     statements = [
         statement
-        for path in [*sorted(folder.glob("functions/*.sql")), *sorted(folder.glob("views/*.sql"))]
-        for statement in split(path.read_text())
+        for path in [*files(folder, "functions"), *files(folder, "views")]
+        for statement in split(_with_annexes(folder, path.read_text()))
     ]
     objects = list(_objects(statements))
     _clear_column_comments(connection, objects)
-    for path in sorted(folder.glob("schema/*.sql")):
+    for path in files(folder, "schema"):
         _run(connection, (one for one in split(path.read_text()) if one.startswith("COMMENT ")))
     grants: list[str] = []
     by_statement = {one.statement: one for one in objects}
@@ -99,15 +119,10 @@ def _objects(statements: list[str]) -> Iterator[_Object]:
 def _numbers(connection: Connection, objects: list[_Object]) -> dict[int, _Object]:
     """Return the objects that the database has, by their oids."""
     by_name = {(one.kind, one.name): one for one in objects}
-    found = connection.execute(
-        text(
-            """SELECT kind, name, CAST(CASE kind WHEN 'VIEW' THEN CAST(to_regclass(name) AS oid)
-                                            ELSE CAST(to_regprocedure(name) AS oid) END AS bigint)
-            FROM unnest(CAST(:kinds AS text[]), CAST(:names AS text[])) o (kind, name)"""
-        ),
-        {"kinds": [kind for kind, _ in by_name], "names": [name for _, name in by_name]},
+    found = sql.numbers(
+        connection, kinds=[kind for kind, _ in by_name], names=[name for _, name in by_name]
     )
-    return {number: by_name[kind, name] for kind, name, number in found if number is not None}
+    return {one.number: by_name[one.kind, one.name] for one in found if one.number is not None}
 
 
 def _replace(connection: Connection, one: _Object, objects: list[_Object]) -> list[str]:
@@ -115,7 +130,8 @@ def _replace(connection: Connection, one: _Object, objects: list[_Object]) -> li
     number = one.number(connection) if one.kind == "FUNCTION" else None
     is_new = one.kind == "FUNCTION" and number is None
     grants: list[str] = []
-    if in_place := number is None or not one.is_of_another_role(connection, number):
+    # What weir_publisher owns the owner of the schema may drop, but not replace.
+    if in_place := number is None or not sql.is_of_another_role(connection, number=number):
         try:
             with connection.begin_nested():
                 connection.exec_driver_sql(one.statement)
@@ -132,59 +148,23 @@ def _replace(connection: Connection, one: _Object, objects: list[_Object]) -> li
     return grants
 
 
-_USERS = text(
-    """WITH RECURSIVE used (class, number) AS (
-        SELECT CAST(CAST(:class AS regclass) AS oid), CAST(:number AS oid)
-        UNION
-        SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END,
-               coalesce(r.ev_class, d.objid)
-        FROM used u
-        JOIN pg_depend d ON d.refclassid = u.class AND d.refobjid = u.number AND d.deptype = 'n'
-        LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-    ) SELECT number FROM used"""
-)
-_GRANTS = text(
-    """SELECT format('GRANT %s ON %s %s TO %s%s', a.privilege_type, CAST(:kind AS text),
-                  CAST(:name AS text),
-                  CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                 ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
-                  CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM (SELECT relacl AS acl, relowner AS owner FROM pg_class
-          WHERE oid = :number AND :kind = 'TABLE'
-          UNION ALL
-          SELECT proacl, proowner FROM pg_proc WHERE oid = :number AND :kind = 'FUNCTION') o
-    CROSS JOIN LATERAL aclexplode(o.acl) a WHERE a.grantee <> o.owner
-    UNION ALL
-    SELECT format('GRANT %s (%I) ON %s TO %s%s', a.privilege_type, c.attname, CAST(:name AS text),
-                  CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                 ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
-                  CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM pg_attribute c CROSS JOIN LATERAL aclexplode(c.attacl) a
-    WHERE c.attrelid = :number AND :kind = 'TABLE'"""
-)
-
-
 def _drop(connection: Connection, one: _Object, objects: list[_Object]) -> list[str]:
     """Drop an object and those of Weir's that use it, which come after it and are created again
     in their turn; returns the statements that give all their grants."""
     numbers = _numbers(connection, objects)
-    class_ = "pg_class" if one.kind == "VIEW" else "pg_proc"
-    found = connection.execute(_USERS, {"class": class_, "number": one.number(connection)})
-    gone = [numbers[number] for number in found.scalars() if number in numbers]
+    catalogue = "pg_class" if one.kind == "VIEW" else "pg_proc"
+    found = sql.users(connection, catalogue=catalogue, number=one.number(connection) or 0)
+    gone = [(number, numbers[number]) for number in found if number in numbers]
     grants = [
         grant
-        for other in gone
-        for grant in connection.execute(
-            _GRANTS,
-            {
-                "kind": "TABLE" if other.kind == "VIEW" else "FUNCTION",
-                "name": other.name,
-                "number": other.number(connection),
-            },
-        ).scalars()
-    ]
+        for number, other in gone
+        for grant in sql.grants(
+            connection, kind="TABLE" if other.kind == "VIEW" else "FUNCTION", name=other.name,
+            number=number,
+        )
+    ]  # fmt: skip
     for kind in ("VIEW", "FUNCTION"):
-        names = ", ".join(other.name for other in gone if other.kind == kind)
+        names = ", ".join(other.name for _, other in gone if other.kind == kind)
         if names:
             drop(connection, f"DROP {kind} {names}")
     return grants
@@ -215,13 +195,7 @@ def _drop_obsolete(connection: Connection, objects: list[_Object]) -> None:
     """Drop the functions of weir_internal that no file has. Only a migration that names it drops
     what people may query."""
     wanted = list(_numbers(connection, [one for one in objects if one.kind == "FUNCTION"]))
-    obsolete = connection.execute(
-        text(
-            """SELECT string_agg(CAST(CAST(oid AS regprocedure) AS text), ', ') FROM pg_proc
-            WHERE pronamespace = 'weir_internal'::regnamespace AND oid <> ALL (:wanted)"""
-        ),
-        {"wanted": wanted},
-    ).scalar_one()
+    obsolete = sql.obsolete(connection, wanted=wanted)
     if obsolete is not None:
         drop(connection, f"DROP FUNCTION {obsolete}")
 
@@ -229,13 +203,5 @@ def _drop_obsolete(connection: Connection, objects: list[_Object]) -> None:
 def _clear_column_comments(connection: Connection, objects: list[_Object]) -> None:
     """Remove the comments on columns: some files of views derive theirs from those of tables."""
     views = list(_numbers(connection, [one for one in objects if one.kind == "VIEW"]))
-    found = connection.execute(
-        text(
-            """SELECT format('COMMENT ON COLUMN %s.%I IS NULL', CAST(c.oid AS regclass), a.attname)
-            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-            WHERE (c.relnamespace = 'weir_internal'::regnamespace OR c.oid = ANY (:views))
-              AND c.relkind IN ('r', 'v') AND col_description(c.oid, a.attnum) IS NOT NULL"""
-        ),
-        {"views": views},
-    )
-    _run(connection, (f"{statement};" for statement in found.scalars().all()))
+    found = sql.clearing(connection, views=views)
+    _run(connection, (f"{statement};" for statement in found))

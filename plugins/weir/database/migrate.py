@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from weir.database import connection_string, refusals, session
-from weir.database.definitions import in_use, replace_definitions
+from weir.database.definitions import grants, in_use, replace_definitions
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 from weir.source_tree import beside
 
@@ -79,10 +79,10 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
         ) from None
 
 
-def newest_layout(folder: Path | None = None) -> str:
+def newest_layout() -> str:
     """Return the layout to which this version of Weir migrates a database."""
     config = Config()
-    config.set_main_option("script_location", str((folder or beside("sql")) / "migrations"))
+    config.set_main_option("script_location", str(beside("sql") / "migrations"))
     config.set_main_option("path_separator", "os")
     return str(ScriptDirectory.from_config(config).get_current_head())
 
@@ -123,7 +123,7 @@ def _apply(connection: Connection, folder: Path) -> None:
     _check_layout(connection, ScriptDirectory.from_config(config))
     command.upgrade(config, "head")
     replace_definitions(connection, folder)
-    connection.exec_driver_sql((folder / "roles.sql").read_text())
+    connection.exec_driver_sql(grants(folder))
 
 
 def _check_layout(connection: Connection, migrations: ScriptDirectory) -> None:

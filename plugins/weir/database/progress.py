@@ -4,19 +4,9 @@ import sys
 import threading
 import traceback
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-_SESSIONS = text(
-    """SELECT a.pid, a.usename, a.client_port, a.state, a.wait_event_type, a.wait_event,
-        clock_timestamp() - a.state_change AS since, pg_blocking_pids(a.pid) AS blocked_by,
-        array(SELECT concat_ws(' ', l.mode, l.relation::regclass::text,
-                               CASE WHEN NOT l.granted THEN '(waits)' END)
-              FROM pg_locks l WHERE l.pid = a.pid ORDER BY l.granted, 1 LIMIT 20) AS locks,
-        left(regexp_replace(a.query, '\\s+', ' ', 'g'), 200) AS query
-    FROM pg_stat_activity a
-    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
-    ORDER BY a.state_change LIMIT 100"""
-)
+from weir.queries.database import progress as sql
 
 
 class Progress:
@@ -63,8 +53,10 @@ def sessions(engine: Engine) -> str:
     it; or why one can't tell. Waits for nothing."""
     try:
         with engine.begin() as connection:
-            found = connection.execute(_SESSIONS).mappings().all()
+            found = sql.sessions(connection)
     except Exception as error:  # whatever it is, the rest of the report must not fail by it
         return f"the sessions are not known: {error}"
     pools = f"connections of this process: {engine.pool.status()}"
-    return "\n".join([pools, *(", ".join(f"{k} {v}" for k, v in row.items()) for row in found)])
+    return "\n".join(
+        [pools, *(", ".join(f"{k} {v}" for k, v in row._asdict().items()) for row in found)]
+    )

@@ -6,12 +6,12 @@ an outage.
 """
 
 import re
-from typing import NamedTuple
 
 from sqlalchemy import exc
 
 from weir.errors import DatabaseFailed, Unavailable
 from weir.front_ends import do
+from weir.queries.database import refusals as sql
 
 _SETTING = "the setting 'database'"
 # Texts of a refused login: what to do, and whether another try is of use without that.
@@ -76,37 +76,8 @@ _RIGHT = "42501"
 LOOKED_UP = _ABSENT | {_RIGHT}  # the database is asked what it has before one of them is told
 
 
-class Standing(NamedTuple):
-    """How a login stands to Weir in a database; `layout` and the rest are None without Weir."""
-
-    version: int  # server_version_num
-    encoding: str  # server_encoding
-    login: str
-    migrated: bool
-    usable: bool | None  # whether the login may use the schema
-    member: bool | None  # of weir_jobs or weir_team
-
-
-# The one row of a Standing.
-STANDING = """SELECT current_setting('server_version_num')::integer AS version,
-        current_setting('server_encoding') AS encoding,
-        current_user AS login, n.oid IS NOT NULL AS migrated,
-        has_schema_privilege(n.oid, 'USAGE') AS usable,
-        EXISTS (SELECT FROM pg_roles WHERE rolname IN ('weir_jobs', 'weir_team')
-            AND pg_has_role(oid, 'USAGE')) AS member
-    FROM (VALUES (1)) AS one (row) LEFT JOIN pg_namespace n ON n.nspname = 'weir_internal'"""
-LAYOUT = "SELECT version_num FROM weir_internal.alembic_version"
 MIGRATE = "migrate it: python -m weir.database.migrate"
 NAME_ANOTHER = f"name another one in {_SETTING}, or {MIGRATE}"
-
-
-# The transaction that has locked a row has an id, which one can look up in every session.
-OLDEST = """SELECT pid, usename FROM pg_stat_activity
-    WHERE datname = current_database() AND backend_xid IS NOT NULL
-    ORDER BY age(backend_xid) DESC LIMIT 1"""
-# How long a transaction of this login may take, which servers have from 17 on. The driver does not
-# pass on what the server says when that is over.
-LIMIT = "SELECT nullif(current_setting('transaction_timeout', true), '0') AS most"
 
 
 def too_short(database: str, reason: str, limit: str) -> Unavailable:
@@ -175,7 +146,7 @@ def failed(error: exc.DBAPIError, reason: str, database: str) -> DatabaseFailed 
 
 
 def without_weir(
-    state: str, reason: str, database: str, standing: Standing, layouts: tuple[str, str]
+    state: str, reason: str, database: str, standing: sql.Standing, layouts: tuple[str, str]
 ) -> DatabaseFailed | None:
     """Return the error for a refusal because the database or the login is not Weir's; None if both
     are. `layouts`: the database's, empty if not known, and this program's."""

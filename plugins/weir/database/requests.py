@@ -9,9 +9,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.errors import Conflict
+from weir.queries.database import requests as sql
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,9 @@ class Request:
         Call it after locking the object. Raises Conflict if the id was used for this operation and
         object with other arguments.
         """
-        row = connection.execute(
-            text(
-                """SELECT arguments, result FROM request WHERE request_id = :request_id
-                AND operation = :operation AND object = :object"""
-            ),
-            {"request_id": self.request_id, "operation": self.operation, "object": self.object},
-        ).one_or_none()
+        row = sql.done(
+            connection, request_id=self.request_id, operation=self.operation, object=self.object
+        )
         if row is None:
             return None
         if row.arguments != self._hash:
@@ -50,21 +47,16 @@ class Request:
                 f"request {self.request_id!r} was already used for {self.operation} on "
                 f"{self.object} with other arguments; use another request id.",
             )
-        return dict(row.result)
+        return row.result
 
     def done(self, connection: Connection, result: dict[str, Any]) -> dict[str, Any]:
         """Record the result in the transaction of the change itself, and return it."""
-        connection.execute(
-            text(
-                """INSERT INTO request (request_id, operation, object, arguments, result)
-                VALUES (:request_id, :operation, :object, :arguments, CAST(:result AS jsonb))"""
-            ),
-            {
-                "request_id": self.request_id,
-                "operation": self.operation,
-                "object": self.object,
-                "arguments": self._hash,
-                "result": json.dumps(result),
-            },
+        sql.record(
+            connection,
+            request_id=self.request_id,
+            operation=self.operation,
+            object=self.object,
+            arguments=self._hash,
+            answer=json.dumps(result),
         )
         return result

@@ -1,4 +1,1 @@
-"""Keep and show the past: runs of jobs, lineage, pictures of a stream, and policies replayed.
-
-Lineage says which run made which events, of what.
-"""
+"""Keep the past: runs of jobs, lineage (which run made which events), streams over time."""

@@ -1,7 +1,6 @@
 """Append files as one transaction, whatever reads their rows."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -38,14 +37,9 @@ class FilesOf:
     complete_until: datetime | str | None = None
 
 
-def append_files(
-    app: Installation,
-    files: FilesOf,
-    stage: Stage,
-    block: Callable[[list[Attempt]], AbstractContextManager[None]] | None = None,
-) -> Committed:
+def append_files(app: Installation, files: FilesOf, stage: Stage) -> Committed:
     """Append files in one transaction and return what was committed. The same files again append
-    nothing. `stage` writes their rows; `block`: returns the context in which that is done.
+    nothing. `stage` writes their rows.
 
     Raises Conflict for a file that another transaction has appended, or that changed since it was
     appended, and if the stream is sealed; BadRows with the number of bad rows and an example;
@@ -76,7 +70,7 @@ def append_files(
         )
         return opened
     attempts = [opened]
-    with block(attempts) if block else writing(app.database, app.settings, attempts):
+    with writing(app.database, app.settings, attempts):
         staged = stage(inputs, attempts)
         if inputs.guesses_types and not any(one.files for one in staged):
             app.say("the files have no rows, so no types of columns are fixed")

@@ -10,9 +10,9 @@ from typing import IO
 
 from weir.errors import InvalidInput
 from weir.front_ends import give
+from weir.inputs.csv_reader import NotClosed, first_row, is_utf8
 from weir.inputs.files import Inputs
 from weir.inputs.unreadable import text_of
-from weir.kernel.csv_reader import NotClosed, first_row, is_utf8
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.names import shortened, unstorable
 from weir.model.schema import Field, plain, show

@@ -3,22 +3,20 @@ and none keeps a file in memory.
 """
 
 import codecs
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, check_encoding, finding_of, not_closed
+from weir.inputs.csv_quotes import Crossing, NotRegular, crossing, end_of_rows, may_be_regular
+from weir.inputs.csv_reader import LONGEST_ROW, CsvRows, NotClosed, read_csv, read_fields
 from weir.inputs.rows import Run
+from weir.inputs.text_guess import Look, look
 from weir.inputs.unreadable import text_of, unreadable_now
-from weir.kernel.csv_quotes import Crossing, NotRegular, crossing, end_of_rows, may_be_regular
-from weir.kernel.csv_reader import LONGEST_ROW, CsvRows, NotClosed, read_csv, read_fields
-from weir.kernel.text_guess import Facts, Look, look
 from weir.kernel.text_options import TextOptions
 
 CHUNK = 16 << 20  # bytes that are parsed at once
@@ -62,22 +60,6 @@ class Looked:
     finding: Finding | None = None
     regular: bool = True
 
-    def as_text(self) -> str:
-        """Return this as another process gets it."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def of_text(cls, text: str) -> "Looked":
-        """Return what another process has found."""
-        found: dict[str, Any] = json.loads(text)
-        columns = [
-            Look(**{**one, "kinds": tuple(one["kinds"]),
-                    "facts": {kind: Facts(**facts) for kind, facts in one["facts"].items()}})
-            for one in found["columns"]
-        ]  # fmt: skip
-        finding = found["finding"] and Finding(**found["finding"])
-        return cls(found["rows"], tuple(columns), finding, found["regular"])
-
 
 def pieces_of(csv: Csv, sizes: Sequence[int], most: int, run: Run) -> list[Piece]:
     """Return the pieces of files, in the order of their rows. A file of more than `most` bytes has
@@ -90,8 +72,8 @@ def pieces_of(csv: Csv, sizes: Sequence[int], most: int, run: Run) -> list[Piece
                 for at in range(0, size, most)
             ]
     found: dict[int, list[tuple[Piece, Crossing]]] = {}
-    for block, answer in zip(blocks, run(_Crossings(csv), blocks), strict=True):
-        found.setdefault(block.file, []).append((block, Crossing(**json.loads(answer))))
+    for block, crossed in zip(blocks, run(_Crossings(csv), blocks), strict=True):
+        found.setdefault(block.file, []).append((block, crossed))
     pieces = []
     for file, size in enumerate(sizes):
         starts, quotes = [0], 0
@@ -118,17 +100,17 @@ def _splits(how: TextOptions) -> bool:
 class _Crossings:
     csv: Csv
 
-    def __call__(self, block: Piece) -> str:
-        """Return where a row may begin in a block, as a text."""
+    def __call__(self, block: Piece) -> Crossing:
+        """Return where a row may begin in a block."""
         as_it_is = replace(self.csv, how=replace(self.csv.how, encoding="utf-8"))
         text = b"".join(_plain(as_it_is, block))
-        return json.dumps(asdict(crossing(text, self.csv.how)))
+        return crossing(text, self.csv.how)
 
 
 def looked_at(csv: Csv, pieces: list[Piece], run: Run) -> tuple[list[Piece], list[Looked]]:
     """Look at each row. Return the pieces with the numbers of their rows, and what was found.
     Raises InvalidInput that names what can't be read."""
-    found = [Looked.of_text(one) for one in run(_Looks(csv), pieces)]
+    found: list[Looked] = run(_Looks(csv), pieces)
     irregular = {piece.file for piece, one in zip(pieces, found, strict=True) if not one.regular}
     if irregular:
         again = [
@@ -136,8 +118,7 @@ def looked_at(csv: Csv, pieces: list[Piece], run: Run) -> tuple[list[Piece], lis
             for file in sorted(irregular)
         ]
         others = [(p, one) for p, one in zip(pieces, found, strict=True) if p.file not in irregular]
-        anew = [Looked.of_text(one) for one in run(_Looks(csv), again)]
-        every = [*others, *zip(again, anew, strict=True)]
+        every = [*others, *zip(again, run(_Looks(csv), again), strict=True)]
         every.sort(key=lambda both: (both[0].file, both[0].start))
         pieces, found = [piece for piece, _ in every], [one for _, one in every]
     return numbered(pieces, [one.rows for one in found]), found
@@ -157,11 +138,7 @@ def numbered(pieces: Sequence[Piece], counts: Sequence[int]) -> list[Piece]:
 class _Looks:
     csv: Csv
 
-    def __call__(self, piece: Piece) -> str:
-        """Look at each row of a piece. Return what was found as a text."""
-        return self.look(piece).as_text()
-
-    def look(self, piece: Piece) -> Looked:
+    def __call__(self, piece: Piece) -> Looked:
         """Look at each row of a piece."""
         csv, path = self.csv, self.csv.paths[piece.file]
         rows, columns, findings = 0, [Look()] * len(csv.new), list[Finding]()

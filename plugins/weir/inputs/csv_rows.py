@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from weir.inputs.csv_header import check_text_of, names_of, text_fields
 from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
+from weir.inputs.csv_reader import CsvRows
 from weir.inputs.files import Inputs
 from weir.inputs.rows import Bad, Run, marks_of, ranks_of
-from weir.kernel.csv_reader import CsvRows
+from weir.inputs.text_guess import Look, field_of, guess, lines_of
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_formats import check_format
-from weir.kernel.text_guess import Look, field_of, guess, lines_of
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.schema import GUESSED, SEQ, VOID, Field, show

@@ -1,19 +1,18 @@
 """Json files in pieces: each has the lines that begin in a part of a file, so that many processes
 read them at once, and none keeps a file in memory."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 from weir.errors import InvalidInput
 from weir.inputs.compression import compression_at
 from weir.inputs.csv_header import Finding, finding_of
 from weir.inputs.csv_pieces import Piece, numbered
+from weir.inputs.json_guess import Shape, shape_of
+from weir.inputs.json_reader import Objects, read_json
 from weir.inputs.rows import Run
 from weir.inputs.unreadable import text_of, unreadable_now
-from weir.kernel.json_guess import Shape, shape_of
-from weir.kernel.json_reader import Objects, read_json
 
 CHUNK = 2 << 20  # bytes that are parsed at once: as Python's values they take fifteen of memory
 LONGEST = 256 << 20  # bytes of a line that a process takes into memory
@@ -49,19 +48,6 @@ class Looked:
             sum(findings[1:], findings[0]) if findings else None,
         )  # fmt: skip
 
-    def as_text(self) -> str:
-        """Return this as another process gets it."""
-        return json.dumps(
-            {**asdict(replace(self, shape=Shape())), "shape": self.shape.as_data()}, default=list
-        )
-
-    @classmethod
-    def of_text(cls, text: str) -> "Looked":
-        """Return what another process has found."""
-        found = json.loads(text)
-        finding = found["finding"] and Finding(**found["finding"])
-        return cls(**{**found, "shape": Shape.of_data(found["shape"]), "finding": finding})
-
 
 def pieces_of(files: Json, sizes: Sequence[int], most: int) -> list[Piece]:
     """Return the pieces of files, in the order of their rows. A file of more than `most` bytes has
@@ -81,7 +67,7 @@ def pieces_of(files: Json, sizes: Sequence[int], most: int) -> list[Piece]:
 def looked_at(files: Json, pieces: Sequence[Piece], run: Run) -> tuple[list[Piece], list[Looked]]:
     """Look at each line. Return the pieces with the numbers of their rows, and what was found in
     each. Raises InvalidInput for a file that is no lines."""
-    found = [Looked.of_text(one) for one in run(_Looks(files), pieces)]
+    found: list[Looked] = run(_Looks(files), pieces)
     return numbered(pieces, [one.rows for one in found]), found
 
 
@@ -89,8 +75,8 @@ def looked_at(files: Json, pieces: Sequence[Piece], run: Run) -> tuple[list[Piec
 class _Looks:
     files: Json
 
-    def __call__(self, piece: Piece) -> str:
-        """Look at each line of a piece. Return what was found as a text."""
+    def __call__(self, piece: Piece) -> Looked:
+        """Look at each line of a piece."""
         whole = Looked()
         for text in _texts(self.files, piece):
             found = read_json(text)
@@ -98,7 +84,7 @@ class _Looks:
                 found.count, shape_of(found.rows), found.twice, found.longest, found.example,
                 finding_of(text),
             )  # fmt: skip
-        return whole.as_text()
+        return whole
 
 
 def objects_of(files: Json, piece: Piece) -> Iterator[Objects]:

@@ -11,14 +11,14 @@ from weir.front_ends import do
 from weir.inputs.csv_header import check_text_of
 from weir.inputs.csv_pieces import Piece
 from weir.inputs.files import Inputs
+from weir.inputs.json_guess import column_kind
 from weir.inputs.json_pieces import Json, Looked, looked_at, objects_of, pieces_of
+from weir.inputs.json_reader import LONGEST_LINE, Objects
+from weir.inputs.json_values import Reading
 from weir.inputs.rows import Bad, Run, marks_of, ranks_of
-from weir.kernel.json_guess import column_kind
-from weir.kernel.json_reader import LONGEST_LINE, Objects
-from weir.kernel.json_values import Reading
+from weir.inputs.text_guess import Guess, lines_of
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_formats import check_format
-from weir.kernel.text_guess import Guess, lines_of
 from weir.model.schema import GUESSED, SEQ, VOID, Field, plain, show, simple_types
 
 

@@ -33,7 +33,7 @@ class Piece(Protocol):
 
 T = TypeVar("T")
 # Calls a function with each of some pieces, here or elsewhere, and returns its answers.
-Run: TypeAlias = Callable[[Callable[[Any], str], Sequence[Any]], list[str]]
+Run: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 class Values(Protocol):

@@ -41,6 +41,6 @@ def values_of(
     return values if folders is None else WithFolders(values, folders)
 
 
-def here(function: Callable[[Any], str], pieces: Sequence[Any]) -> list[str]:
+def here(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
     """Call a function with each piece in this process: a `Run`."""
     return list(map(function, pieces))

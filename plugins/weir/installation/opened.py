@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Say = Callable[[str], None]
+StartSpark = Callable[[], "SparkSession"]  # returns the session, and may start it
 MOST_KEPT = 4  # installations that `opened` keeps open: programs use one, tests one after another
 log = logging.getLogger("weir")
 
@@ -42,7 +43,7 @@ class Installation:
     database: Database
     source: str = "program"
     say: Say = log.info
-    start_spark: "Callable[[], SparkSession]" = no_spark
+    start_spark: StartSpark = no_spark
 
     @property
     def spark(self) -> "SparkSession":

@@ -1,7 +1,5 @@
 """Keys that no event can have (`weir.model.names.unusable_key`), among those of tables."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,17 +9,17 @@ from weir.model.names import LONGEST_KEY
 # What the text of such a key is not, and a value of which there is none.
 A_KEY = f"a routing key, because it has a NUL character or more than {LONGEST_KEY:,} bytes"
 NO_KEY = "a routing key, because none can be made of it"
-_NONE = np.array([], np.int64)
 
 
-def unusable(keys: pa.ChunkedArray) -> Any:
-    """Return the numbers of the rows whose routing key no event can have."""
+def unusable(keys: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return of which rows no event can have the routing key."""
     if not pa.types.is_string(keys.type):
-        return _NONE
+        return np.zeros(len(keys), bool)
     wrong = pc.greater(pc.binary_length(keys), LONGEST_KEY)
     if any(map(_may_have_nul, keys.chunks)):
         wrong = pc.or_(wrong, pc.match_substring(keys, "\0"))
-    return np.flatnonzero(pc.fill_null(wrong, False).to_numpy())
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = pc.fill_null(wrong, False).to_numpy()
+    return found
 
 
 def _may_have_nul(keys: pa.Array) -> bool:

@@ -8,10 +8,9 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.errors import InvalidInput
 from weir.kernel.key_texts import as_texts
-from weir.kernel.transforms import Computation, condition_over, fulfilled
-from weir.model.transforms import condition_of, value_of
+from weir.kernel.transforms import Computation, condition_over, fulfilled, stored_value
+from weir.model.transforms import condition_of
 
 Mask: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -26,17 +25,8 @@ class Matching(NamedTuple):
 def routing_keys(stream: object, routing_key: str, schema: pa.Schema, instead: str) -> Computation:
     """Return what computes the routing keys of rows of a stream. Raises InvalidInput if the stream
     has a routing key from before that can't be computed. `instead`: what to do then."""
-    what = f"routing key of stream {stream},"
-    try:
-        found = Computation.of(value_of(routing_key, what), schema, what)
-        found.texts(schema.empty_table())
-    except InvalidInput:
-        raise InvalidInput(
-            "routing_key_not_computable",
-            f"the routing key of stream {stream} is {routing_key!r}, which is no column of it that "
-            f"has texts, and no transform of one; {instead}.",
-        ) from None
-    return found
+    what = f"routing key of stream {stream}"
+    return Computation.of_key(stored_value(routing_key, what, instead), schema, f"{what},")
 
 
 def with_routing_keys(computed: Computation, keys: Sequence[str]) -> Matching:

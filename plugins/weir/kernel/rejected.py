@@ -130,8 +130,7 @@ def with_wrong_key(layout: Layout, rows: pa.Table, keys: pa.ChunkedArray, ranks:
 
 def with_failing_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
     """Return rows of whose values no routing key can be made as rejected rows."""
-    used = {name.lower() for name in layout.key.transform.columns}
-    columns = [name for name in rows.column_names if name.lower() in used]
+    columns = [name for name in layout.key.columns if name in rows.column_names]
     values = [", ".join(str(one[name]) for name in columns) for one in rows_of(rows)]
     return _with_bad_key(layout, rows, values, NO_KEY, ranks)
 

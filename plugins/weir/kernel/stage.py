@@ -17,13 +17,11 @@ from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.event_time import TimeColumn, check_type, count_late, missing_column
 from weir.kernel.schema import absent, to_arrow, to_read
-from weir.kernel.transforms import Computation
+from weir.kernel.transforms import Computation, stored_value
 from weir.model.erased_keys import refusal
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.new_columns import Fitting, fitting, lacking_defaults
 from weir.model.schema import Field, stored_name
-from weir.model.transform_nodes import Transform
-from weir.model.transforms import value_of
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 
@@ -92,12 +90,12 @@ class Layout:
         stream = self.attempt.stream
         what = f"event time of stream {stream}"
         instead = do("update_stream", stream=str(stream), event_time="COLUMN")
-        transform = _stored(what, text, instead)
+        transform = stored_value(text, what, instead)
         names = {name.lower() for name in there.names}
         for name in transform.columns:
             if name.lower() not in names:
                 raise missing_column(stream, text, name, there.names)
-        source = Computation.of(transform, _used(transform, there), f"{what},")
+        source = Computation.of(transform, there, f"{what},")
         check_type(stream, text, kind := source.kind)
         time, plain = TimeColumn(TIME, 1), transform.plain
         if plain and isinstance(kind, str) and kind in UNITS:
@@ -158,7 +156,7 @@ def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computa
         "give the rows a column with its value, and append to a new stream of which that column is "
         "the routing key"
     )
-    transform = _stored(what, attempt.routing_key, instead)
+    transform = stored_value(attempt.routing_key, what, instead)
     names = [one["name"] for one in columns]
     known = {name.lower() for name in there.names}
     left_open = [name for name in names if name.lower() not in known]
@@ -171,24 +169,4 @@ def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computa
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(names[:8])}); add it.",
             )
-    found = Computation.of(transform, _used(transform, given), f"{what},")
-    found.texts(found.schema.empty_table())  # which fails for values without a text
-    return found
-
-
-def _used(transform: Transform, given: pa.Schema) -> pa.Schema:
-    names = {name.lower() for name in transform.columns}
-    return pa.schema([one for one in given if one.name.lower() in names])
-
-
-def _stored(what: str, text: str, instead: str) -> Transform:
-    """Return what is stored as a transform. Raises InvalidInput for what was stored before there
-    were transforms; `instead`: what to do then."""
-    try:
-        return value_of(text, f"{what},")
-    except InvalidInput:
-        raise InvalidInput(
-            "expression_outdated",
-            f"the {what} is {text!r}, which is no column with transforms that Weir has, so nothing "
-            f"can be appended; {instead}.",
-        ) from None
+    return Computation.of_key(transform, given, f"{what},")

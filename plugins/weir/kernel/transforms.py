@@ -31,13 +31,14 @@ from weir.kernel.transform_values import (
 )
 from weir.model.schema import show
 from weir.model.transform_nodes import Call, Column, Constant, Node, Transform
-from weir.model.transforms import COMPARISONS
+from weir.model.transforms import COMPARISONS, value_of
 
 
 @dataclass(frozen=True)
 class Computation:
-    """A transform or a condition over rows of a schema, of which the rows may lack some columns:
-    these are null, or what `weir.kernel.schema.to_read` says. Processes may send it to each other.
+    """A transform or a condition over rows with the columns of a schema, of which the rows may lack
+    some: these are null, or what `weir.kernel.schema.to_read` says. Processes may send it to each
+    other.
 
     `what` names it in errors."""
 
@@ -49,15 +50,22 @@ class Computation:
     def of(cls, transform: Transform, schema: pa.Schema, what: str) -> "Computation":
         """Return what computes the transform of rows with these columns. Raises InvalidInput for a
         column that is not there, and for a type that a transform does not take."""
-        found = cls(transform, schema, what)
+        used = {name.lower() for name in transform.columns}
+        found = cls(transform, pa.schema([one for one in schema if one.name.lower() in used]), what)
         found.over(schema.empty_table())
         return found
 
-    @functools.cached_property
+    @classmethod
+    def of_key(cls, transform: Transform, schema: pa.Schema, what: str) -> "Computation":
+        """Return what computes keys, as `of`. Raises InvalidInput for values without texts, too."""
+        found = cls.of(transform, schema, what)
+        found.texts(found.schema.empty_table())
+        return found
+
+    @property
     def columns(self) -> list[str]:
-        """The columns of the schema that it uses."""
-        used = {name.lower() for name in self.transform.columns}
-        return [name for name in self.schema.names if name.lower() in used]
+        """The columns that it uses, as the schema names them."""
+        return list(self.schema.names)
 
     @functools.cached_property
     def type(self) -> pa.DataType:
@@ -82,7 +90,7 @@ class Computation:
         there = [name for name in reversed(rows.column_names) if name.lower() in used]
         columns = {name.lower(): rows[name] for name in there}
         for one in self.schema:
-            if one.name.lower() in used - columns.keys():
+            if one.name.lower() not in columns:
                 columns[one.name.lower()] = pa.chunked_array([absent(one, rows.num_rows)])
         for name in self.transform.columns:
             if name.lower() not in columns:
@@ -105,6 +113,19 @@ class Computation:
                 f"the {self.what} {self.transform.text!r} can't be computed from these rows: "
                 f"{wrong}.",
             ) from None
+
+
+def stored_value(text: str, what: str, instead: str) -> Transform:
+    """Return a value as it is stored. Raises InvalidInput for what was stored before there were
+    transforms; `instead`: what to do then."""
+    try:
+        return value_of(text, f"{what},")
+    except InvalidInput:
+        raise InvalidInput(
+            "expression_outdated",
+            f"the {what} is {text!r}, which is no column with transforms that Weir has, so it "
+            f"can't be computed; {instead}.",
+        ) from None
 
 
 def condition_over(transform: Transform, schema: pa.Schema, what: str) -> Computation:

@@ -71,9 +71,7 @@ class RowWriter:
             some = with_failing_key(self._layout, rows.filter(pa.array(lost)), ranks[lost])
             keys = keys.filter(pa.array(~lost))
             rows, ranks = self._without(lost, some, rows, ranks, found)
-        if len(wrong := unusable(keys)):
-            lost = np.zeros(rows.num_rows, bool)
-            lost[wrong] = True
+        if (lost := unusable(keys)).any():
             those, there = pa.array(lost), pa.array(~lost)
             some = with_wrong_key(self._layout, rows.filter(those), keys.filter(those), ranks[lost])
             keys = keys.filter(there)

@@ -18,3 +18,8 @@ def clock_time(clock: int) -> datetime:
 def to_clock(at: datetime) -> int:
     """Return the number of microseconds of an aware time."""
     return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def say_time(clock: int) -> str:
+    """Return a time in words, in UTC to the second: 2026-03-01 10:05:00."""
+    return f"{clock_time(clock):%Y-%m-%d %H:%M:%S}"

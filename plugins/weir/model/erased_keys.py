@@ -1,4 +1,6 @@
-"""The routing keys that were erased from a stream, which knows hashes of them (semantics 20)."""
+"""The routing keys that were erased from a stream, which knows hashes of them (semantics 20).
+
+An append may have a million keys, so the hash is fast, with a salt of the stream."""
 
 import hashlib
 from collections.abc import Iterable
@@ -21,7 +23,9 @@ class ErasedKeys:
     hashes: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
-    def of(cls, salt: bytes | None, hashes: Iterable[str] | None) -> "ErasedKeys | None":
+    def of(
+        cls, salt: bytes | memoryview | None, hashes: Iterable[str] | None
+    ) -> "ErasedKeys | None":
         """Return them as the database has them; None if there are none."""
         if salt is None or not (known := frozenset(hashes or ())):
             return None

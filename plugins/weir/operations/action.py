@@ -152,6 +152,7 @@ class Action(Generic[F]):
     `rehearsed`: whether its run is one transaction, so that it can be tried and undone to see
     whether it can succeed. `check`: what else it can say without Spark, from files and functions.
     `measure`: returns what it would lose, for a person to approve; None if that is nothing.
+    `kept`: the arguments that the row of a run that did not begin may have; None: all.
     """
 
     file: str
@@ -165,6 +166,7 @@ class Action(Generic[F]):
     rehearsed: bool = False
     check: "Callable[[Job, F], None] | None" = None
     measure: "Callable[[Job, F], Loss | None] | None" = None
+    kept: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:

@@ -1,5 +1,9 @@
 """Find out before a job is submitted that it can't succeed: a job tells only when its JVM has
-started. What is found here has the sentence that the job would have had (docs/decisions/0081)."""
+started. What is found here has the sentence that the job would have had.
+
+Actions that are one transaction are run and undone, so every refusal is found by the code that
+refuses. A run that was begun is not checked, because it may be done; what is unclear is the job's.
+"""
 
 import contextlib
 import logging

@@ -11,8 +11,9 @@ from sqlalchemy import text
 
 from weir.controller.ownership import check_location, check_owner, read_installation
 from weir.database.connection import Database
-from weir.database.refusals import LAYOUT, MIGRATE, STANDING
+from weir.database.refusals import MIGRATE
 from weir.errors import WeirError, counted
+from weir.queries.database import refusals as asks
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, needs_hadoop
 from weir.warehouse.marker import read_marker
@@ -77,7 +78,7 @@ def _server(_: Settings, database: Database) -> Check:
         newest_layout,
     )
 
-    row = _one(database, STANDING)
+    row = database.transaction(asks.standing)
     check_server(row.version)
     check_encoding(row.encoding)
     version = f"{row.version // 10_000}.{row.version % 10_000}"
@@ -87,7 +88,7 @@ def _server(_: Settings, database: Database) -> Check:
                      "log in as a member of weir_jobs")  # fmt: skip
     if not row.migrated:
         return Check("database", False, f"{found}: Weir's schema is missing", MIGRATE)
-    layout = _one(database, LAYOUT).version_num
+    layout = database.transaction(asks.layout)
     if layout != newest_layout():
         return Check("database", False, f"{found}: its layout is {layout}, this program's is "
                      f"{newest_layout()}", f"{MIGRATE}, or use the program of its version"

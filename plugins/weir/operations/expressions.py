@@ -9,7 +9,6 @@ from weir.kernel.transforms import Computation
 from weir.model.declared_columns import declared_columns
 from weir.model.names import StreamName
 from weir.model.schema import Field
-from weir.model.transform_nodes import Transform
 from weir.model.transforms import value_of
 
 KEY = "routing key"
@@ -23,16 +22,15 @@ def columns_of(text: str, key: str) -> list[Field] | None:
     if not text.strip():
         return None
     fields = declared_columns(text)
-    used = _used(transform, fields)
+    names = {field["name"].lower() for field in fields}
     for name in transform.columns:
-        if name.lower() not in {field["name"].lower() for field in used}:
+        if name.lower() not in names:
             raise InvalidInput(
                 "routing_key_column_missing",
                 f"the routing key uses {name!r}, which is not among the columns; declare it, or "
                 "choose another routing key.",
             )
-    schema = to_arrow(used)
-    Computation.of(transform, schema, KEY).texts(schema.empty_table())
+    Computation.of_key(transform, to_arrow(fields), KEY)
     return fields
 
 
@@ -43,14 +41,10 @@ def check_time(stream: StreamName, text: str, fields: Sequence[Field] | None) ->
     transform = value_of(text, what)
     if fields is None:
         return
-    used = _used(transform, fields)
+    kinds = {field["name"].lower(): field["type"] for field in fields}
     for name in transform.columns:
-        if name.lower() not in {field["name"].lower() for field in used}:
+        if name.lower() not in kinds:
             raise missing_column(stream, text, name, [field["name"] for field in fields])
-    kind = Computation.of(transform, to_arrow(used), what).kind
-    check_type(stream, text, used[0]["type"] if transform.plain else kind)  # Arrow has no variants
-
-
-def _used(transform: Transform, fields: Sequence[Field]) -> list[Field]:
-    names = {name.lower() for name in transform.columns}
-    return [field for field in fields if field["name"].lower() in names]
+    kind = Computation.of(transform, to_arrow(list(fields)), what).kind
+    plain = (transform.plain or "").lower()
+    check_type(stream, text, kinds.get(plain, kind))  # Arrow has no variants

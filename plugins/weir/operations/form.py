@@ -89,6 +89,8 @@ def argument(
     multiline: bool = False,
     names: str = "",
     in_forms: Any = None,
+    beside: str = "",
+    unless: str = "",
     **schema: Any,
 ) -> Any:
     """Return a field of a form.
@@ -98,14 +100,16 @@ def argument(
     a text field proposes. `multiline`: whether its text has several lines, which other fields would
     make one of. `names`: of what it names one or some that exist (stream, reader_group,
     adjunct_store). `in_forms`: the default that a person begins with, where it is another one than
-    that of programs and commands. `schema`: JSON schema keywords (pattern, enum, minimum ...).
+    that of programs and commands. `beside`, `unless`: the argument beside which alone it counts,
+    and the one beside which it does not (`check_effects`). `schema`: JSON schema keywords (pattern,
+    enum, minimum ...).
     """
     shown: dict[str, Any] = {"section": section} if section else {}
     shown |= {"examples": list(examples)} if examples else {}
     shown |= {"format": "multiline"} if multiline else {}
     metadata = {
         "title": title, "description": description, "schema": schema, "shown": shown,
-        "names": names, "in_forms": in_forms,
+        "names": names, "in_forms": in_forms, "beside": beside, "unless": unless,
     }  # fmt: skip
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -186,7 +190,8 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
 
     Airflow requires a field, and keeps its Trigger button disabled while the field is empty, unless
     "null" is one of its types. It sends null for an emptied field. A list is a text with one entry
-    per line, so its entries come as texts, some of them blank (docs/decisions/0019).
+    per line, so its entries come as texts, some of them blank; `parse` takes away
+    what this schema adds.
     """
     schema = json_schema(form, known)
     schema.pop("uniqueItems", None)  # of lines, of which several may be blank

@@ -79,6 +79,7 @@ class UpdateReaderGroup:
         **WRITTEN,
         section="Streams",
         examples=STARTING_POINTS,
+        beside="streams",
     )
     pins: list[str] = argument(
         "Pins",

@@ -43,7 +43,7 @@ from weir.operations.form import parse
 from weir.settings import load
 from weir.source_tree import beside
 
-# How its JVM starts if the job is over before the optimising compiler pays (docs/decisions/0059).
+# How its JVM starts if the job is over before the optimising compiler pays.
 SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
 

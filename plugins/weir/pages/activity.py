@@ -4,21 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pydantic import BaseModel
+from sqlalchemy import Connection
+
+from weir.queries.pages import activity as sql
 
 PARTS = 24
 MOST = 100  # commits that are looked at of a stream, the newest
 WINDOWS = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 168))
-
-# The newest commits of each stream after a time, the longest window ago, oldest first.
-NEWEST = f"""SELECT p.stream, r.clocks, r.events
-FROM unnest(CAST(:names AS text[])) AS p (stream)
-CROSS JOIN LATERAL (
-    SELECT array_agg(t.clock ORDER BY t.clock) AS clocks,
-           array_agg(t.events ORDER BY t.clock) AS events
-    FROM (SELECT t.clock, t.events FROM weir.transactions t
-          WHERE t.stream = p.stream AND t.clock > :since
-          ORDER BY t.clock DESC LIMIT {MOST}) t) r
-WHERE r.clocks IS NOT NULL"""  # noqa: S608 - a constant
 
 
 class Activity(BaseModel):
@@ -27,6 +19,13 @@ class Activity(BaseModel):
     since: datetime
     until: datetime
     events: list[int]
+
+
+def newest_commits(
+    connection: Connection, names: list[str], now: datetime
+) -> list[sql.NewestCommits]:
+    """Return the newest commits of streams within the longest window. One statement."""
+    return sql.newest_commits(connection, names=names, since=now - WINDOWS[-1], most=MOST)
 
 
 def activity_of(clocks: Sequence[datetime], events: Sequence[int], now: datetime) -> Activity:

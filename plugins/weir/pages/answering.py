@@ -1,6 +1,7 @@
 """What all addresses below `api` have in common: the database that they ask, how they answer."""
 
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -9,11 +10,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from weir.database.connection import Database
+from weir.database.refusals import sqlstate
+from weir.database.time_limit import CANCELLED, limit_statements
 from weir.errors import Conflict, DatabaseFailed, InvalidInput, NotFound, Unavailable, WeirError
 from weir.model.names import shortened
+from weir.queries.pages import answering as sql
 from weir.settings import hasty
 
 
@@ -41,6 +46,7 @@ class Tagged(APIRoute):
 
         async def answer(request: Request) -> Response:
             try:
+                _check_texts(request)
                 response = await handle(request)
             except HTTPException as error:  # of who decides what one may see
                 code = "login_needed" if error.status_code == 401 else "not_allowed"
@@ -59,6 +65,14 @@ class Tagged(APIRoute):
             return response
 
         return answer
+
+
+def _check_texts(request: Request) -> None:
+    """Raise InvalidInput for a text that the database takes for none. A routing key goes to no
+    database, and has a sentence of its own."""
+    given = request.path_params | dict(request.query_params)
+    if any("\0" in text for name, text in given.items() if name != "key"):
+        raise InvalidInput("argument_invalid", "a text holds the character NUL; leave it out.")
 
 
 def not_a_page(after: str) -> InvalidInput:
@@ -102,14 +116,19 @@ def _opened(request: Request, conn_id: str = "") -> Iterator[Database]:
 Asked = Annotated[Database, Depends(_opened)]
 
 
-def rows(connection: Connection, statement: str, **given: Any) -> list[Any]:
-    """Return the rows of a query. Raises InvalidInput for a text that can be no name."""
-    if any(isinstance(value, str) and "\0" in value for value in given.values()):
-        raise InvalidInput("argument_invalid", "a text holds the character NUL; leave it out.")
-    return list(connection.execute(text(statement), given))
+@contextmanager
+def within(connection: Connection, seconds: float, refusal: InvalidInput) -> Iterator[None]:
+    """Give each statement so much time, and raise `refusal` for one that takes longer."""
+    limit_statements(connection, seconds)
+    try:
+        yield
+    except OperationalError as error:
+        if sqlstate(error) != CANCELLED:
+            raise
+        raise refusal from None
 
 
 def check_stream(connection: Connection, stream: str) -> None:
     """Raise NotFound for a stream that does not exist."""
-    if not rows(connection, "SELECT 1 FROM weir.stream_configuration WHERE stream = :s", s=stream):
+    if not sql.is_stream(connection, stream=stream):
         raise NotFound("stream_not_found", f"there is no stream {stream}.")

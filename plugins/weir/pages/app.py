@@ -1,6 +1,5 @@
 """The app: its addresses, its headers, and what it says when something is wrong."""
 
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,9 @@ from weir.pages import (
     streams,
 )
 from weir.pages.answering import Refusal
+from weir.pages.shells import STATIC, modules_of
 from weir.settings import Settings
 
-STATIC = Path(__file__).parent / "static"
 PAGES = (
     "streams",
     "stream",
@@ -142,24 +141,13 @@ def _serve_pages(app: FastAPI, names: Iterable[str]) -> None:
 
 
 def _shell(path: Path) -> Callable[[], FileResponse]:
-    links = ", ".join(f"<assets/js/{name}>; rel=modulepreload" for name in _modules(path))
+    links = ", ".join(f"<assets/js/{name}>; rel=modulepreload" for name in modules_of(path))
 
     # A parameter with a default would be one of the query, and name any file.
     def shell() -> FileResponse:
         return FileResponse(path, headers={"Link": links})
 
     return shell
-
-
-def _modules(page: Path) -> list[str]:
-    """Return the modules of a page. A browser that is told asks for all of them at once, and not
-    for what each imports after it has read that one."""
-    names = re.findall(r'src="assets/js/(\w+\.js)" type="module"', page.read_text())
-    for name in names:  # which grows
-        text = (STATIC / "js" / name).read_text()
-        found = re.findall(r'^import .* from "\./(\w+\.js)";$', text, re.MULTILINE)
-        names += [one for one in found if one not in names]
-    return names
 
 
 async def _with_headers(

@@ -1,20 +1,17 @@
 """The files of a stream: a page of them, and why any of them is still there."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
 
 from weir.compaction.records import find_small_files
-from weir.database.refusals import sqlstate
-from weir.database.time_limit import CANCELLED, limit_statements
 from weir.errors import InvalidInput
 from weir.model.compaction import groups_of
 from weir.model.names import stream_name
-from weir.pages.answering import Asked, Tagged, check_stream, rows
+from weir.pages.answering import Asked, Tagged, check_stream, within
+from weir.queries.pages import files as sql
 
 router = APIRouter(route_class=Tagged, tags=["streams"])
 
@@ -22,43 +19,6 @@ MOST_REASONS = 100
 MOST_FILES = 10_000  # that are counted
 LOOKED_AT = 2000  # files, for what compaction would do
 PATIENCE = 2.0  # seconds, for why the files of a stream are there
-
-# Of the table, as the view weir.data_files has no clocks: they would cost it a probe for each row.
-_FILES = """
-SELECT weir_internal.segment_name(f.segment_id) AS segment, f.start_offset,
-    f.start_offset + f.events AS end_offset, f.events - f.erased AS events, f.bytes,
-    f.transaction_number,
-    weir_internal.clock_time(coalesce(f.first_clock, t.clock)) AS first_clock,
-    weir_internal.clock_time(coalesce(f.last_clock, t.clock)) AS last_clock, f.path
-FROM weir_internal.data_file f LEFT JOIN weir_internal.transaction t
-    ON t.stream_id = f.stream_id AND t.transaction_number = f.transaction_number
-WHERE f.stream_name = :stream
-    AND (:segment = '' OR weir_internal.segment_name(f.segment_id) = :segment)
-    AND (weir_internal.segment_name(f.segment_id), f.start_offset)
-        > (:after_segment, CAST(:after_offset AS bigint))
-ORDER BY 1, f.start_offset LIMIT :limit + 1"""
-_TOTAL = f"""SELECT count(*) FROM (SELECT FROM weir.data_files f
-    WHERE f.stream = :stream AND (:segment = '' OR f.segment = :segment)
-    LIMIT {MOST_FILES} + 1) f"""  # noqa: S608 - a constant
-_WHY = f"""SELECT why, count(*) AS files, sum(events)::bigint AS events, sum(bytes)::bigint AS bytes
-FROM weir.why_kept(:stream, CAST(NULLIF(:path, '') AS text))
-GROUP BY why ORDER BY sum(bytes) DESC NULLS LAST, why LIMIT {MOST_REASONS}"""  # noqa: S608
-
-
-class File(BaseModel):
-    """A Parquet file: the events of a segment from `start_offset` up to `end_offset`, which were
-    committed from `first_clock` to `last_clock`. `transaction_number`: none for a file
-    that compaction has written."""
-
-    segment: str
-    start_offset: int
-    end_offset: int
-    events: int
-    bytes: int
-    transaction_number: int | None
-    first_clock: datetime
-    last_clock: datetime
-    path: str
 
 
 class Compaction(BaseModel):
@@ -78,23 +38,14 @@ class Files(BaseModel):
     give as `after` for the page that follows."""
 
     total: int | None
-    files: list[File]
+    files: list[sql.File]
     next: str | None
-
-
-class Reason(BaseModel):
-    """Why some files are still there."""
-
-    why: str
-    files: int
-    events: int | None
-    bytes: int | None
 
 
 class Reasons(BaseModel):
     """Why the files of a stream, or one of them, are still there: what keeps most comes first."""
 
-    reasons: list[Reason]
+    reasons: list[sql.Reason]
 
 
 @router.get("/streams/{scope}/{name}/files")
@@ -114,15 +65,15 @@ def list_files(
 
     def read(connection: Connection) -> Files:
         check_stream(connection, stream)
-        found = rows(
-            connection, _FILES, stream=stream, segment=segment, after_segment=after_segment,
+        found = sql.files(
+            connection, stream=stream, segment=segment, after_segment=after_segment,
             after_offset=int(offset or -1), limit=limit,
         )  # fmt: skip
-        [(total,)] = rows(connection, _TOTAL, stream=stream, segment=segment)
+        total = sql.total(connection, stream=stream, segment=segment, most=MOST_FILES + 1)
         last = found[limit - 1] if len(found) > limit else None
         return Files(
             total=total if total <= MOST_FILES else None,
-            files=[File(**row._mapping) for row in found[:limit]],
+            files=found[:limit],
             next=f"{last.segment}@{last.start_offset}" if last else None,
         )
 
@@ -140,7 +91,7 @@ def show_compaction(
 
     def read(connection: Connection) -> Compaction:
         check_stream(connection, stream)
-        [(total,)] = rows(connection, _TOTAL, stream=stream, segment="")
+        total = sql.total(connection, stream=stream, segment="", most=MOST_FILES + 1)
         found = find_small_files(
             connection, [stream_name(stream)], size, thorough=True, among=LOOKED_AT
         )
@@ -168,17 +119,12 @@ def why_kept(
 
     def read(connection: Connection) -> Reasons:
         check_stream(connection, stream)
-        limit_statements(connection, PATIENCE)
-        try:
-            found = rows(connection, _WHY, stream=stream, path=path)
-        except OperationalError as error:
-            if sqlstate(error) != CANCELLED:
-                raise
-            raise InvalidInput(
-                "files_too_many",
-                f"{stream} has too many files to say of all of them why they are still here; ask "
-                "of one file, or read the function weir.why_kept.",
-            ) from None
-        return Reasons(reasons=[Reason(**row._mapping) for row in found])
+        refusal = InvalidInput(
+            "files_too_many",
+            f"{stream} has too many files to say of all of them why they are still here; ask of "
+            "one file, or read the function weir.why_kept.",
+        )
+        with within(connection, PATIENCE, refusal):
+            return Reasons(reasons=sql.why(connection, stream=stream, path=path, most=MOST_REASONS))
 
     return asked.snapshot(read)

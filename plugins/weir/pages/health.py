@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from weir.queries.pages.health import Alert, Lag
+
 Level = Literal["bad", "warn", "good", "rest"]
 
 
@@ -16,25 +18,6 @@ class Health(BaseModel):
     words: str
     since: datetime | None = None
     at: datetime | None = None
-
-
-class Lag(BaseModel):
-    """How far a reader group is in a stream."""
-
-    reader_group: str
-    unread_events: int
-    unread_bytes: int
-    lost_events: int
-    behind_since: datetime | None
-
-
-class Alert(BaseModel):
-    """What somebody should look at, of weir.retention_alerts."""
-
-    reader_group: str
-    alert: str
-    at: datetime
-    message: str
 
 
 _ALERTS: dict[str, tuple[Level, str]] = {

@@ -1,7 +1,6 @@
 """The adjunct stores: the list, one in full, and what a version has of a key."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,8 +9,9 @@ from sqlalchemy import Connection
 
 from weir.adjunct.lookup import look_up
 from weir.errors import NotFound
-from weir.pages.answering import Asked, Tagged, rows
+from weir.pages.answering import Asked, Tagged
 from weir.pages.events import one_of_few, text_of
+from weir.queries.pages import stores as sql
 from weir.settings import Settings
 
 router = APIRouter(route_class=Tagged, tags=["adjunct stores"])
@@ -19,113 +19,22 @@ values = APIRouter(route_class=Tagged, tags=["adjunct stores"])  # data, as even
 
 MOST_TEXT = 4000  # characters of a value that are shown
 MOST_VALUES = 200
-_FOUND = """
-SELECT (SELECT count(*) FROM weir_internal.adjunct_store a
-        WHERE :search = '' OR strpos(a.name, lower(:search)) > 0) AS total,
-    array(SELECT a.name FROM weir_internal.adjunct_store a
-          WHERE (:search = '' OR strpos(a.name, lower(:search)) > 0) AND a.name > :after
-          ORDER BY a.name LIMIT :limit + 1) AS names"""
-_STORES = """
-SELECT s.adjunct_store AS store, s.stream, s.stream_deleted, s.version, s.complete_to, s.row_count,
-    s.bytes, s.events_behind, s.time_behind, s.versions, s.building, s.error, s.failed_at, s.layout,
-    s.created_at, s.history, s.keep_versions, s.time_out, s.definition, s.key, s.value,
-    s.delete_when, s.missing, s.bootstrap, s.on_error, s.on_gap
-FROM weir.adjunct_stores s WHERE s.adjunct_store = ANY(:names) ORDER BY s.adjunct_store"""
-_VERSIONS = """
-SELECT version, state, kind, base, definition, complete_to, layout, row_count, bytes, events,
-    upserts, deletes, failed_rows, lost_events, builder, attempt, started_at, published_at,
-    superseded_at, ended_at,
-    coalesce(published_at, ended_at) - started_at AS took
-FROM weir.adjunct_versions WHERE adjunct_store = :name ORDER BY version DESC LIMIT 50"""
-_PINS = """
-SELECT reader_group, batch_id, version, state, batch_state, complete_to, pinned_at
-FROM weir.adjunct_pins WHERE adjunct_store = :name AND batch_state = 'open'
-ORDER BY pinned_at DESC NULLS FIRST, reader_group, batch_id LIMIT 100"""
-
-
-class Store(BaseModel):
-    """An adjunct store: its definition, its newest version, how far it is behind its stream."""
-
-    store: str
-    stream: str
-    stream_deleted: bool
-    version: int | None
-    complete_to: datetime | None
-    row_count: int | None
-    bytes: int | None
-    events_behind: int | None
-    time_behind: timedelta | None
-    versions: int
-    building: str | None
-    error: str | None
-    failed_at: datetime | None
-    layout: str
-    created_at: datetime
-    history: timedelta | None
-    keep_versions: timedelta
-    time_out: timedelta | None
-    definition: int
-    key: str
-    value: str
-    delete_when: str
-    missing: str
-    bootstrap: str | bool
-    on_error: str
-    on_gap: str
 
 
 class Stores(BaseModel):
     """A page of stores. `next`: what to give as `after` for the page that follows."""
 
-    stores: list[Store]
+    stores: list[sql.Store]
     total: int
     next: str | None
-
-
-class Version(BaseModel):
-    """A version: what it was made of, when, by whom, and what became of it."""
-
-    version: int
-    state: str
-    kind: str
-    base: int | None
-    definition: int
-    complete_to: datetime | None
-    layout: str | None
-    row_count: int | None
-    bytes: int | None
-    events: int | None
-    upserts: int | None
-    deletes: int | None
-    failed_rows: int | None
-    lost_events: int
-    builder: str
-    attempt: int
-    started_at: datetime
-    published_at: datetime | None
-    superseded_at: datetime | None
-    ended_at: datetime | None
-    took: timedelta | None
-
-
-class Pin(BaseModel):
-    """An open batch that is read with a version, which it protects."""
-
-    reader_group: str
-    batch_id: int
-    version: int | None
-    state: str
-    batch_state: str
-    complete_to: datetime | None
-    pinned_at: datetime | None
 
 
 class StoreInFull(BaseModel):
     """A store, its newest versions, and the open batches that have pinned one."""
 
-    store: Store
-    versions: list[Version]
-    pins: list[Pin]
+    store: sql.Store
+    versions: list[sql.Version]
+    pins: list[sql.Pin]
 
 
 class Value(BaseModel):
@@ -152,12 +61,11 @@ def list_stores(
     """Return the adjunct stores, a page of them. Two statements."""
 
     def read(connection: Connection) -> Stores:
-        [(total, names)] = rows(connection, _FOUND, search=search, after=after, limit=limit)
-        found = rows(connection, _STORES, names=names[:limit])
+        found = sql.found(connection, search=search, after=after, limit=limit)
         return Stores(
-            stores=[Store(**row._mapping) for row in found],
-            total=total,
-            next=names[limit - 1] if len(names) > limit else None,
+            stores=sql.stores(connection, names=found.names[:limit]),
+            total=found.total,
+            next=found.names[limit - 1] if len(found.names) > limit else None,
         )
 
     return asked.snapshot(read)
@@ -169,13 +77,13 @@ def show_store(asked: Asked, scope: str, name: str) -> StoreInFull:
     store = f"{scope}/{name}"
 
     def read(connection: Connection) -> StoreInFull:
-        found = rows(connection, _STORES, names=[store])
+        found = sql.stores(connection, names=[store])
         if not found:
             raise NotFound("adjunct_store_not_found", f"there is no adjunct store {store}.")
         return StoreInFull(
-            store=Store(**found[0]._mapping),
-            versions=[Version(**row._mapping) for row in rows(connection, _VERSIONS, name=store)],
-            pins=[Pin(**row._mapping) for row in rows(connection, _PINS, name=store)],
+            store=found[0],
+            versions=sql.versions(connection, name=store),
+            pins=sql.pins(connection, name=store),
         )
 
     return asked.snapshot(read)

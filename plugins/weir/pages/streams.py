@@ -2,78 +2,27 @@
 
 from collections import defaultdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from weir.model.retention_policy import Policy
-from weir.pages.activity import NEWEST, WINDOWS, Activity, activity_of
-from weir.pages.answering import Asked, Tagged, not_a_page, rows
-from weir.pages.health import Alert, Health, Lag, health_of
+from weir.pages.activity import Activity, activity_of, newest_commits
+from weir.pages.answering import Asked, Tagged, not_a_page
+from weir.pages.health import Health, health_of
+from weir.queries.pages import health as health_sql
+from weir.queries.pages import streams as sql
+from weir.queries.pages.health import Alert, Lag
 
 router = APIRouter(route_class=Tagged, tags=["streams"])
 
-# Now is a minute's, so that what has not changed has the same ETag.
-_FOUND = """
-WITH found AS MATERIALIZED (
-    SELECT c.stream, s.last_clock AS changed_at, s.created_at
-    FROM weir.stream_configuration c JOIN weir.stream_state s USING (stream)
-    WHERE (:search = '' OR strpos(c.stream, lower(:search)) > 0)
-      AND (:scope = '' OR starts_with(c.stream, :scope || '/'))
-      AND (:tag = '' OR c.tags @> ARRAY[:tag])
-      AND (:owner = '' OR c.owner = :owner)
-      AND (:state = '' OR s.state = :state))
-SELECT (SELECT count(*) FROM found) AS total, date_trunc('minute', statement_timestamp()) AS now,
-    array(SELECT f.stream FROM found f {past} ORDER BY {order} LIMIT :limit + 1) AS names"""
-# What rows are sorted by, which of them follow the last one of the page before, and the column
-# whose value, beside the name, says where that was.
-_ORDERS = {
-    "name": ("f.stream", "f.stream > :name", ""),
-    "changed": (
-        "f.changed_at DESC, f.stream",
-        "(f.changed_at, CAST(:name AS text)) < (CAST(:at AS timestamptz), f.stream)",
-        "changed_at",
-    ),
-    "created": (
-        "f.created_at DESC, f.stream",
-        "(f.created_at, CAST(:name AS text)) < (CAST(:at AS timestamptz), f.stream)",
-        "created_at",
-    ),
-}
-_STREAMS = """
-SELECT s.stream, s.state, s.created_at, s.last_clock AS changed_at, s.routing_key,
-    s.events_retained AS events, s.bytes_retained AS bytes, s.events_appended AS appended,
-    CASE WHEN s.state = 'active' THEN (SELECT count(*) FROM jsonb_object_keys(s.tail)) ELSE 0 END
-        AS segments,
-    c.tags, c.owner, c.retention, extract(epoch FROM c.retain_min_age)::bigint AS min_age,
-    extract(epoch FROM c.retain_max_age)::bigint AS max_age, c.retain_min_bytes AS min_bytes,
-    c.retain_max_bytes AS max_bytes
-FROM weir.streams s JOIN weir.stream_configuration c USING (stream)
-WHERE s.stream = ANY(:names)"""
-_LAG = """SELECT stream, reader_group, unread_events, unread_bytes, lost_events, behind_since
-FROM weir.lag WHERE stream = ANY(:names) ORDER BY unread_events DESC, reader_group"""
-_ALERTS = """SELECT stream, reader_group, alert, at, message FROM weir.retention_alerts
-WHERE stream = ANY(:names) ORDER BY at, reader_group"""
-_DAMAGE = "SELECT stream, count(*) AS found FROM weir.damage WHERE stream = ANY(:names) GROUP BY 1"
 
+class Facts(sql.Numbers):
+    """A stream in numbers and in words; `retention`: in words."""
 
-class Facts(BaseModel):
-    """A stream in numbers and in words."""
-
-    stream: str
-    state: Literal["active", "sealed"]
-    created_at: datetime
-    changed_at: datetime
-    routing_key: str
-    events: int
-    bytes: int
-    appended: int
-    segments: int
-    tags: list[str]
-    owner: str | None
-    retention: str  # in words
+    limits: list[int | None] = Field(exclude=True)
     activity: Activity
     groups: list[Lag]
     alerts: list[Alert]
@@ -89,14 +38,6 @@ class Streams(BaseModel):
     next: str | None
 
 
-class Scopes(BaseModel):
-    """What streams can be filtered by."""
-
-    scopes: list[str]
-    tags: list[str]
-    owners: list[str]
-
-
 @router.get("/streams")
 def list_streams(
     asked: Asked,
@@ -110,76 +51,62 @@ def list_streams(
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Streams:
     """Return the streams that are asked for, a page of them. Seven statements."""
-    order, past, column = _ORDERS[sort]
-    found = _FOUND.format(order=order, past=f"WHERE {past}" if after else "")
-    begin = _begin(after, column) if after else {}
+    at, name = "infinity", ""
+    if after:
+        at, name = _place(after, timed=sort != "name")
 
     def read(connection: Connection) -> Streams:
-        [(total, now, names)] = rows(
-            connection, found, search=search, scope=scope, tag=tag, owner=owner, state=state,
-            limit=limit, **begin,
+        found = sql.found(
+            connection, search=search, scope=scope, tag=tag, owner=owner, state=state, sort=sort,
+            at=at, name=name, limit=limit,
         )  # fmt: skip
-        page = facts_of(connection, names[:limit], now)
+        page = facts_of(connection, found.names[:limit], found.now)
         more = None
-        if len(names) > limit and page:
-            at = f"{getattr(page[-1], column).isoformat()} " if column else ""
-            more = at + page[-1].stream
-        return Streams(streams=page, total=total, next=more)
+        if len(found.names) > limit and page:
+            last = page[-1]
+            times = {"changed": last.changed_at, "created": last.created_at}
+            more = f"{times[sort].isoformat()} {last.stream}" if sort in times else last.stream
+        return Streams(streams=page, total=found.total, next=more)
 
     return asked.snapshot(read)
 
 
-def _begin(after: str, column: str) -> dict[str, str]:
-    """Return the parameters that say where a page begins. Raises InvalidInput."""
+def _place(after: str, *, timed: bool) -> tuple[str, str]:
+    """Return the time and the name after which a page begins. Raises InvalidInput."""
     at, _, name = after.rpartition(" ")
     try:
-        return {"name": name, **({"at": str(datetime.fromisoformat(at))} if column else {})}
+        return (str(datetime.fromisoformat(at)) if timed else "-infinity"), name
     except ValueError:
         raise not_a_page(after) from None
 
 
 @router.get("/scopes")
-def list_scopes(asked: Asked) -> Scopes:
+def list_scopes(asked: Asked) -> sql.Scopes:
     """Return the scopes, tags and owners that there are. One statement."""
-    found = asked.snapshot(
-        lambda connection: rows(
-            connection,
-            """SELECT array(SELECT DISTINCT split_part(stream, '/', 1) FROM weir.stream_state
-                            ORDER BY 1) AS scopes,
-                array(SELECT DISTINCT unnest(tags) FROM weir.stream_configuration ORDER BY 1)
-                    AS tags,
-                array(SELECT DISTINCT owner FROM weir.stream_configuration
-                      WHERE owner IS NOT NULL ORDER BY 1) AS owners""",
-        )[0]
-    )
-    return Scopes(scopes=found.scopes, tags=found.tags, owners=found.owners)
+    return asked.snapshot(sql.scopes)
 
 
 def facts_of(connection: Connection, names: list[str], now: datetime) -> list[Facts]:
     """Return the facts of streams, in the order of their names that is given. Five statements."""
-    of: dict[str, dict[str, list[Any]]] = {}
-    for what, statement in (("lag", _LAG), ("alerts", _ALERTS), ("damage", _DAMAGE)):
-        of[what] = defaultdict(list)
-        for row in rows(connection, statement, names=names):
-            of[what][row.stream].append(row)
-    commits = {
-        row.stream: row for row in rows(connection, NEWEST, names=names, since=now - WINDOWS[-1])
-    }
+    lags, alerts = defaultdict[str, list[Lag]](list), defaultdict[str, list[Alert]](list)
+    for lag in health_sql.lag_of_streams(connection, names=names):
+        lags[lag.stream].append(lag)
+    for alert in health_sql.alerts_of_streams(connection, names=names):
+        alerts[alert.stream].append(alert)
+    damage = {row.stream: row.found for row in sql.damage(connection, names=names)}
+    commits = {row.stream: row for row in newest_commits(connection, names, now)}
     made = {}
-    for row in rows(connection, _STREAMS, names=names):
-        lags = [Lag(**one._mapping) for one in of["lag"][row.stream]]
-        alerts = [Alert(**one._mapping) for one in of["alerts"][row.stream]]
-        damage = sum(one.found for one in of["damage"][row.stream])
-        newest = commits.get(row.stream)
-        policy = Policy(row.retention, row.min_age, row.max_age, row.min_bytes, row.max_bytes)
-        made[row.stream] = Facts(
-            **{**row._mapping, "retention": policy.in_short},
+    for row in sql.numbers(connection, names=names):
+        of, newest = row.stream, commits.get(row.stream)
+        found = damage.get(of, 0)
+        made[of] = Facts(
+            **vars(row) | {"retention": Policy(row.retention, *row.limits).in_short},
             activity=activity_of(
                 newest.clocks if newest else [], newest.events if newest else [], now
             ),
-            groups=lags,
-            alerts=alerts,
-            damage=damage,
-            health=health_of(row.state, row.events, damage, lags, alerts),
+            groups=lags[of],
+            alerts=alerts[of],
+            damage=found,
+            health=health_of(row.state, row.events, found, lags[of], alerts[of]),
         )
     return [made[name] for name in names if name in made]

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from weir.arrow.append import append_table
+from weir.arrow.tables import as_table
 from weir.controller.transactions import Committed
 from weir.errors import InvalidInput, check_text
 from weir.installation.extras import naming_extras
 from weir.installation.opened import Installation
-from weir.kernel.tables import as_table
 
 
 class _Identity(TypedDict):

@@ -17,11 +17,11 @@ from weir.controller.queries import Cut
 from weir.controller.times import Moment
 from weir.controller.transactions import Committed
 from weir.errors import check_choice
-from weir.history.lineage import Step, lineage_of
-from weir.history.pictures import picture_of
+from weir.history.lineage import lineage_of
 from weir.operations.engines import CONNECT, engine_of
 from weir.programs.appending import append_rows
 from weir.programs.methods import Actions
+from weir.queries.history.lineage import Step
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.reading import Options, Reading
 
@@ -131,6 +131,20 @@ class StreamStore(Actions):
         )
 
     def picture(self, of: str, *, since: Moment | None = None, until: Moment | None = None) -> str:
+        """Return a picture of a stream, or of a reader group, as a page of HTML.
+
+        `of`: a stream (`scope/stream`): the map of its page, with its segments over the key space
+        and time, coloured by their rates, scales, rolls, recorded cuts, its head and the positions
+        of its reader groups; and the bytes that it kept, and that were truncated. Or a reader
+        group: its unread events over time, of each stream that it reads. `since` and `until`: the
+        time that is shown, as of `read`; None: all that is known.
+
+        The page has its data, styles and scripts in itself, and asks no network: it can be a file
+        that a browser opens, or lie in a frame of a notebook. Raises NotFound for the stream or the
+        group, and InvalidInput if there is nothing between the times.
+        """
+        from weir.pages.picture import picture_of
+
         return picture_of(self.database, of, since, until)
 
     def look_up(self, adjunct_store: str, key: Any, version: int | None = None) -> Any:
@@ -176,6 +190,5 @@ class StreamStore(Actions):
 for _method, _function in (
     (StreamStore.read, read_table), (StreamStore.count, count_events),
     (StreamStore.tail, tail_table), (StreamStore.lineage, lineage_of),
-    (StreamStore.picture, picture_of),
 ):  # fmt: skip
     _method.__doc__ = _function.__doc__

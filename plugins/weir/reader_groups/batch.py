@@ -1,12 +1,13 @@
 """An open batch, and the check that it still belongs to the attempt that reads it."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection
 
 from weir.errors import Fenced
 from weir.model.bounds import Bound
+from weir.queries.reader_groups import batch as sql
+from weir.queries.reader_groups.batch import Held
 
 
 @dataclass(frozen=True)
@@ -32,34 +33,6 @@ class Batch:
         return f"{self.group_id}.{self.batch_id}"
 
 
-class Held(NamedTuple):
-    """The record of a batch that the caller holds: its state, and the rest that was split off.
-    `has_outputs`: its attempts have recorded outputs. `awaited`: a checkpoint of its group waits
-    for batches."""
-
-    state: str
-    rest: list[list[Bound]]
-    has_outputs: bool
-    awaited: bool
-
-
-_COLUMNS = """b.token, b.state, b.rest, b.outputs IS NOT NULL AS has_outputs,
-    EXISTS (SELECT FROM checkpoint c WHERE c.group_id = b.group_id AND c.state = 'waiting')
-        AS awaited"""
-_RECORD = text(
-    f"SELECT {_COLUMNS} FROM reader_batch b WHERE b.group_id = :g AND b.batch_id = :b"  # noqa: S608 - constants
-)
-# The group is locked, so a batch does not change while this waits for the reader. A part of a query
-# that nothing depends on would not run: so the rows that are locked are counted.
-_HOLD = text(
-    f"""WITH reader AS MATERIALIZED (
-        SELECT FROM reader WHERE group_id = :g AND reader_id = :reader_id FOR NO KEY UPDATE
-    )
-    SELECT {_COLUMNS} FROM reader_batch b
-    WHERE b.group_id = :g AND b.batch_id = :b AND (SELECT count(*) FROM reader) >= 0"""  # noqa: S608 - constants
-)
-
-
 def check_held(connection: Connection, batch: Batch) -> Held:
     """Return the record of a batch. Raises Fenced if it no longer belongs to the attempt, was
     abandoned or split."""
@@ -69,13 +42,16 @@ def check_held(connection: Connection, batch: Batch) -> Held:
 def hold(connection: Connection, batch: Batch) -> Held:
     """Lock the reader of a batch, if it is still there, and return the batch's record, as
     `check_held`. Its group must be locked already."""
-    return _not_split(batch, _record(connection, _HOLD, batch))
+    record = sql.hold(
+        connection, group_id=batch.group_id, reader_id=batch.reader_id, batch_id=batch.batch_id
+    )
+    return _not_split(batch, _checked(batch, record))
 
 
 def held_or_split(connection: Connection, batch: Batch) -> Held:
     """Return the record of a batch, which the caller itself may have split. Raises Fenced if it was
     taken over or abandoned."""
-    return _record(connection, _RECORD, batch)
+    return _checked(batch, sql.record(connection, group_id=batch.group_id, batch_id=batch.batch_id))
 
 
 def _not_split(batch: Batch, record: Held) -> Held:
@@ -88,9 +64,7 @@ def _not_split(batch: Batch, record: Held) -> Held:
     return record
 
 
-def _record(connection: Connection, statement: TextClause, batch: Batch) -> Held:
-    given = {"g": batch.group_id, "b": batch.batch_id, "reader_id": batch.reader_id}
-    row = connection.execute(statement, given).one_or_none()
+def _checked(batch: Batch, row: Held | None) -> Held:
     if row is not None and row.state == "abandoned":
         raise Fenced(
             "batch_abandoned",
@@ -106,5 +80,4 @@ def _record(connection: Connection, statement: TextClause, batch: Batch) -> Held
             "it, or the reader was taken offline; run the consumer again, which reads what is left "
             "(Weir will delete what this attempt wrote).",
         )
-    rest = [list(map(Bound.of, part)) for part in row.rest]
-    return Held(row.state, rest, row.has_outputs, row.awaited)
+    return row

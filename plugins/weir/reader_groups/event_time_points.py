@@ -9,10 +9,9 @@ or that are of another event time, may hold any.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.controller.times import parse_time
@@ -20,37 +19,9 @@ from weir.errors import InvalidInput
 from weir.model.clock import EPOCH
 from weir.model.event_time import say_time
 from weir.model.stream_cut import StreamCut
+from weir.queries.reader_groups import event_time_points as sql
 
 _WRITTEN = re.compile(r"event\s+time\b(.*)", re.DOTALL)
-# The first commit of which an event may be at or after the time, and so the last one before it; or
-# the last one of which an event may be before the time. Without one, the place is before all.
-_COMMITS = """
-WITH commit_ AS NOT MATERIALIZED (
-    SELECT s.stream_id, t.clock, t.min_event_time AS low, t.max_event_time AS high,
-        t.clock <= s.event_time_since OR t.min_event_time IS NULL AS unknown
-    FROM stream s JOIN transaction t ON t.stream_id = s.stream_id
-    WHERE s.stream_id = ANY(:ids) AND t.state = 'committed' AND t.events > 0
-), place AS (
-    SELECT s.stream_id, s.stream_name, s.event_time, clock_time(coalesce(CASE
-        WHEN :as_end THEN (
-            SELECT max(c.clock) FROM commit_ c WHERE c.stream_id = s.stream_id
-                AND (c.unknown OR c.low < :event_time))
-        ELSE (
-            SELECT max(b.clock) FROM commit_ b WHERE b.stream_id = s.stream_id
-                AND b.clock < coalesce((
-                    SELECT min(c.clock) FROM commit_ c WHERE c.stream_id = s.stream_id
-                        AND (c.unknown OR c.high >= :event_time)), 9223372036854775807))
-        END, 0)) AS at
-    FROM stream s WHERE s.stream_id = ANY(:ids)
-)
-SELECT stream_id, event_time, at, stream_cut_at(stream_name, at) AS cut FROM place"""
-
-
-class CommitPlace(NamedTuple):
-    """The time of a commit (1970: before the first one), and the cut that was the tail then."""
-
-    at: datetime
-    cut: Mapping[str, Any]
 
 
 def event_time_of(written: str) -> int | None:
@@ -64,16 +35,16 @@ def event_time_of(written: str) -> int | None:
 
 def commits_at(
     connection: Connection, streams: Sequence[LockedStream], event_time: int, *, as_end: bool
-) -> dict[int, CommitPlace]:
-    """Return the place of an event time in each of the locked streams, by stream id.
+) -> dict[int, sql.CommitPlace]:
+    """Return the place of an event time in each of the locked streams, by stream id: the time of a
+    commit (1970: before the first one), and the cut that was the tail then.
 
     No committed event at or after the time lies before it; with `as_end`, no committed event before
     the time lies after it. Raises InvalidInput for a stream without an event time.
     """
-    rows = connection.execute(
-        text(_COMMITS),
-        {"ids": [s.stream_id for s in streams], "event_time": event_time, "as_end": as_end},
-    ).all()
+    rows = sql.commits_at(
+        connection, ids=[s.stream_id for s in streams], event_time=event_time, as_end=as_end
+    )
     names = {stream.stream_id: stream.name for stream in streams}
     for row in rows:
         if row.event_time is None:
@@ -82,7 +53,7 @@ def commits_at(
                 f"event time {say_time(event_time)} is no place in stream {names[row.stream_id]}, "
                 "which has no event time; name the time of a commit (time ...) instead.",
             )
-    return {row.stream_id: CommitPlace(row.at, row.cut) for row in rows}
+    return {row.stream_id: row for row in rows}
 
 
 def say_between(
@@ -105,16 +76,8 @@ def say_between(
         }
         for s in here
     ]
-    rows = connection.execute(
-        text(
-            """SELECT c.s, u.events
-            FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (s bigint, start jsonb, past jsonb)
-            JOIN stream s ON s.stream_id = c.s
-            CROSS JOIN LATERAL unread_from(c.s, c.start, s.head, nullif(c.past, 'null')) u"""
-        ),
-        {"cuts": json.dumps(cuts)},
-    )
-    found = {row.s: row.events for row in rows}
+    rows = sql.between(connection, cuts=json.dumps(cuts))
+    found = {row.stream_id: row.events for row in rows}
     return [_between(str(s.name), found[s.stream_id]) for s in here]
 
 

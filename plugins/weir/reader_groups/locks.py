@@ -5,9 +5,8 @@ After locking, read again what you read before (semantics 4.3).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, text
 
 from weir.controller.locks import STREAM_COLUMNS, LockedStream, locked_by
 from weir.database import columns
@@ -15,6 +14,7 @@ from weir.errors import Conflict, NotFound
 from weir.front_ends import do
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
+from weir.queries.reader_groups import locks as sql
 from weir.reader_groups.group_streams import group_streams
 
 
@@ -44,12 +44,6 @@ class LockedGroup:
             )
 
 
-_GROUP = f"""SELECT group_id, name, generation, {columns.names(GroupConfiguration)}, next_token,
-        next_batch
-    FROM reader_group"""  # noqa: S608 - constants
-_READ_GROUP = text(f"{_GROUP} WHERE name = :name")
-_LOCK_GROUP = text(f"{_GROUP} WHERE name = :name FOR NO KEY UPDATE")
-_MAY_ACT = text("SELECT may_act_for(current_user, :owner)")
 _LOCK_ALL = text(
     f"""SELECT {STREAM_COLUMNS} FROM lock_streams_and_groups(CAST(:ids AS bigint[]),
         CAST(:scopes AS text[]), CAST(:names AS text[]), CAST(:group AS text))"""  # noqa: S608 - constant column list
@@ -60,7 +54,7 @@ def lock_group(connection: Connection, name: str) -> LockedGroup:
     """Lock a reader group and return it. Afterwards, lock only readers and batches. Raises
     NotFound.
     """
-    return _group(connection, _LOCK_GROUP, name)
+    return _checked(connection, name, sql.lock_group(connection, name=name))
 
 
 def lock_streams_and_group(
@@ -74,7 +68,7 @@ def lock_streams_and_group(
     if not names and not ids:
         return [], lock_group(connection, group)
     streams = locked_by(connection, _LOCK_ALL, names, ids, group=group)
-    return streams, _group(connection, _READ_GROUP, group)
+    return streams, _checked(connection, group, sql.read_group(connection, name=group))
 
 
 def lock_group_and_streams(
@@ -93,22 +87,6 @@ def lock_group_and_streams(
     return locked, group
 
 
-_STREAMS_OF = text(
-    """SELECT g.group_id, array_agg(gs.stream_id) FILTER (WHERE s.state <> 'deleted'),
-        array_agg(gs.stream_id)
-    FROM reader_group g
-    LEFT JOIN (reader_group_stream gs JOIN stream s USING (stream_id)) USING (group_id)
-    WHERE g.group_id = ANY(:ids) GROUP BY g.group_id"""
-)
-_LOCK_FREE_STREAMS = text(
-    """SELECT stream_id FROM stream WHERE stream_id = ANY(:ids) AND state <> 'deleted'
-    ORDER BY stream_id FOR NO KEY UPDATE SKIP LOCKED"""
-)
-_LOCK_FREE_GROUPS = text(
-    f"{_GROUP} WHERE group_id = ANY(:ids) ORDER BY group_id FOR NO KEY UPDATE SKIP LOCKED"
-)
-
-
 def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[LockedGroup]:
     """Lock those of the groups, and before them their streams, that no other session has locked;
     wait for nobody. Return the locked groups by id.
@@ -117,10 +95,9 @@ def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[L
     """
     before = _streams_of(connection, group_ids)
     wanted = sorted({stream_id for alive, _ in before.values() for stream_id in alive})
-    had = set(connection.execute(_LOCK_FREE_STREAMS, {"ids": wanted}).scalars())
+    had = set(sql.lock_free_streams(connection, ids=wanted))
     free = [group_id for group_id, (alive, _) in before.items() if alive <= had]
-    rows = connection.execute(_LOCK_FREE_GROUPS, {"ids": free}).mappings()
-    groups = [_group_of(dict(row)) for row in rows]
+    groups = list(map(_group_of, sql.lock_free_groups(connection, ids=free)))
     after = _streams_of(connection, free)
     return [group for group in groups if after.get(group.group_id) == before[group.group_id]]
 
@@ -129,8 +106,8 @@ def _streams_of(
     connection: Connection, group_ids: Sequence[int]
 ) -> dict[int, tuple[set[int], set[int]]]:
     """Return by group the streams that it reads: those that are still there, and all."""
-    rows = connection.execute(_STREAMS_OF, {"ids": list(group_ids)})
-    return {row[0]: (set(row[1] or ()), set(row[2]) - {None}) for row in rows}
+    rows = sql.streams_of(connection, ids=list(group_ids))
+    return {row.group_id: (set(row.alive), set(row.streams)) for row in rows}
 
 
 def lock_stream_and_groups(
@@ -146,18 +123,16 @@ def lock_stream_and_groups(
     return locked_by(connection, _LOCK_ALL, [name] if name else [], ids, group=None)[0]
 
 
-def _group(connection: Connection, statement: TextClause, name: str) -> LockedGroup:
-    row = connection.execute(statement, {"name": name}).mappings().one_or_none()
+def _checked(connection: Connection, name: str, row: sql.GroupRow | None) -> LockedGroup:
     if row is None:
         raise no_such_group(name)
-    owner = row["owner"]
-    if owner and not connection.execute(_MAY_ACT, {"owner": owner}).scalar():
+    if row.owner and not sql.may_act_for(connection, owner=row.owner):
         raise Conflict(
             "group_of_others",
-            f"reader group {name} belongs to {owner}, of which your login to the database is no "
-            "member; ask one of its members to do it.",
+            f"reader group {name} belongs to {row.owner}, of which your login to the database is "
+            "no member; ask one of its members to do it.",
         )
-    return _group_of(dict(row))
+    return _group_of(row)
 
 
 def no_such_group(name: str) -> NotFound:
@@ -169,6 +144,7 @@ def no_such_group(name: str) -> NotFound:
     )
 
 
-def _group_of(row: dict[str, Any]) -> LockedGroup:
-    configuration = GroupConfiguration(**columns.taken(GroupConfiguration, row))
-    return LockedGroup(configuration=configuration, **row)
+def _group_of(row: sql.GroupRow) -> LockedGroup:
+    given = row._asdict()
+    configuration = GroupConfiguration(**columns.taken(GroupConfiguration, given))
+    return LockedGroup(configuration=configuration, **given)

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.model.stream_cut import StreamCut
+from weir.queries.reader_groups import progress as sql
 
 Thing = tuple[str, str]  # a kind (`group`, `stream` or `aim`) and a name
 
@@ -32,38 +32,33 @@ class Condition:
     def thing(self) -> Thing:
         return self.kind, self.name
 
-    def met(self, progress: Any) -> bool:
+    def met(self, progress: sql.Progress) -> bool:
         """Return whether it is met by a row of `progress_of`."""
         if self.at_least is not None:
-            return bool(progress.events >= self.at_least)
+            return progress.events >= self.at_least
         if self.at_most is not None:
-            return bool(progress.events <= self.at_most)
+            return progress.events <= self.at_most
         assert self.until is not None, self
         if self.kind == "stream":
-            return progress.clock is not None and bool(progress.clock >= self.until)
+            return progress.clock is not None and progress.clock >= self.until
         read = progress.clock is None or progress.clock >= self.until
-        return bool(read and progress.now >= self.until)  # later commits may come before then
+        return read and progress.now >= self.until  # later commits may come before then
 
 
 def aim_of(connection: Connection, reader_group: str, cuts: dict[int, StreamCut]) -> str:
     """Return the name of the aim that a group has read up to cuts, which are by stream id."""
     found = {str(stream_id): cut.to_json() for stream_id, cut in cuts.items()}
     aim = json.dumps({"reader_group": reader_group, "cuts": found})
-    return str(connection.execute(text("SELECT CAST(:a AS jsonb)::text"), {"a": aim}).scalar_one())
+    return sql.written(connection, aim=aim)
 
 
-def progress_of(database: Database, things: Collection[Thing]) -> dict[Thing, Any]:
+def progress_of(database: Database, things: Collection[Thing]) -> dict[Thing, sql.Progress]:
     """Return how far things are; what does not exist is left out."""
     named: dict[str, list[str]] = {"group": [], "stream": [], "aim": []}
     for kind, name in sorted(set(things)):
         named[kind].append(name)
+    aims = "[" + ",".join(named["aim"]) + "]"
     rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT * FROM progress_of(CAST(:group AS text[]), CAST(:stream AS text[]),
-                CAST(:aim AS jsonb))"""
-            ),
-            {**named, "aim": "[" + ",".join(named["aim"]) + "]"},
-        ).all()
+        lambda c: sql.progress_of(c, group=named["group"], stream=named["stream"], aim=aims)
     )
     return {(row.kind, row.name): row for row in rows}

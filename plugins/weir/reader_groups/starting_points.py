@@ -5,6 +5,7 @@ or without), `event time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), 
 one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are
 locked meanwhile, so that a starting point does not move. A time is closed first: no later commit
 gets a clock before it. An event time stands for the time of a commit (`event_time_points`).
+`head` is a word for what is left, so it needs no flag where events are gone; all else does.
 """
 
 import json
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.epochs import close
@@ -23,6 +24,7 @@ from weir.controller.times import parse_time
 from weir.controller.truncation import parse_cut
 from weir.errors import InvalidInput, NotFound
 from weir.model.stream_cut import StreamCut
+from weir.queries.reader_groups import starting_points as sql
 from weir.reader_groups.event_time_points import commits_at, event_time_of
 
 Cuts = dict[int, StreamCut]  # by stream id
@@ -86,21 +88,13 @@ def time_of(written: str) -> datetime | None:
 
 
 def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -> Cuts:
-    rows = connection.execute(
-        text(
-            """SELECT stream_id, CASE WHEN :which = 'head' THEN head ELSE tail_cut(stream_id) END
-            FROM stream WHERE stream_id = ANY(:ids)"""
-        ),
-        {"which": which, "ids": [stream.stream_id for stream in streams]},
-    )
-    return {row[0]: load_cuts(connection, row[0], row[1])[0] for row in rows.all()}
+    rows = sql.ends(connection, which=which, ids=[stream.stream_id for stream in streams])
+    return {row.stream_id: load_cuts(connection, row.stream_id, row.cut)[0] for row in rows}
 
 
 def _at(connection: Connection, streams: Sequence[LockedStream], written: str) -> Cuts:
     at = parse_time(written)
-    clock = connection.execute(
-        text("SELECT time_clock(CAST(:at AS timestamptz))"), {"at": at}
-    ).scalar_one()
+    clock = sql.clock_of(connection, at=at)
     close(connection, streams, clock)
     return {
         s.stream_id: load_cuts(connection, s.stream_id, stream_cut_at(connection, s.name, at))[0]
@@ -111,10 +105,7 @@ def _at(connection: Connection, streams: Sequence[LockedStream], written: str) -
 def _at_checkpoint(
     connection: Connection, streams: Sequence[LockedStream], name: str, group_id: int
 ) -> Cuts:
-    row = connection.execute(
-        text("SELECT state, cuts FROM checkpoint WHERE group_id = :g AND name = :name"),
-        {"g": group_id, "name": name},
-    ).one_or_none()
+    row = sql.checkpoint(connection, group_id=group_id, name=name)
     if row is None:
         raise NotFound(
             "checkpoint_not_found",

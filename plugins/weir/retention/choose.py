@@ -5,19 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.controller.update import Choosing
 from weir.errors import counted
 from weir.model.stream_configuration import Configuration
-from weir.reader_groups.groups.releases import (
-    Released,
-    more_lost,
-    released,
-    said_of_groups,
-    would_lose,
-)
+from weir.queries.reader_groups.groups.releases import Released
+from weir.queries.retention import choose as sql
+from weir.reader_groups.groups.releases import more_lost, released, said_of_groups, would_lose
 
 
 def choosing(allow_loss: bool) -> Choosing:
@@ -55,21 +51,14 @@ def _would_delete(connection: Connection, stream: LockedStream) -> Released:
     next run."""
     policy = stream.configuration.retention_policy
     if not policy.by_consumption and not policy.has_maximum:
-        return Released()
+        return Released(stream.stream_id, 0, {}, {}, None)
     one = released(connection, [stream])[stream.stream_id]
     if not policy.has_maximum:
         return one
-    row = connection.execute(
-        text(
-            """SELECT d.events, d.lost || unread_events_lost(:s, d.cut, false) AS lost
-            FROM retention_dry_run(:stream) d WHERE d.cut IS NOT NULL"""
-        ),
-        {"s": stream.stream_id, "stream": str(stream.name)},
-    ).one_or_none()
+    row = sql.would_truncate(connection, stream_id=stream.stream_id, stream=str(stream.name))
     if row is None:
         return one
     lost = {
-        name: max((one.lost or {}).get(name, 0), row.lost.get(name, 0))
-        for name in {*(one.lost or {}), *row.lost}
+        name: max(one.lost.get(name, 0), row.lost.get(name, 0)) for name in {*one.lost, *row.lost}
     }
-    return replace(one, events=max(one.events, row.events), lost=lost)
+    return one._replace(events=max(one.events, row.events), lost=lost)

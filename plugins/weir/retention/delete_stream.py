@@ -1,9 +1,10 @@
 """Delete a sealed stream with all its metadata, whichever package wrote it (semantics 5.4)."""
 
-import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.database.connection import Database
@@ -11,8 +12,18 @@ from weir.database.requests import Request
 from weir.errors import Conflict, NotFound
 from weir.front_ends import do, give
 from weir.model.names import StreamName
+from weir.queries.retention import delete_stream as sql
 from weir.reader_groups.locks import lock_stream_and_groups
+from weir.seams import hung
 from weir.warehouse.paths import stream_folder
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A seam: `forget` ends what an annex has made of a locked stream, which is deleted, or whose
+    files may be others than those that it knows."""
+
+    forget: Callable[[Connection, int], None]
 
 
 def delete_stream(
@@ -50,43 +61,22 @@ def delete_stream(
             )
         unread = _check_unread(connection, stream, unread_too)
         if dry_run:
-            return {"stream": str(name), "unread": unread, **_content(connection, stream.stream_id)}
-        return request.done(
-            connection, {"stream": str(name), "files": _delete(connection, stream.stream_id)}
+            content = sql.content(connection, stream_id=stream.stream_id)
+            return {"stream": str(name), "unread": unread, **content._asdict()}
+        for annex in hung(Forgotten):
+            annex.forget(connection, stream.stream_id)
+        files = sql.delete(
+            connection, stream_id=stream.stream_id, folder=stream_folder(stream.stream_id)
         )
+        return request.done(connection, {"stream": str(name), "files": files})
 
     return database.transaction(work)
-
-
-def _content(connection: Connection, stream_id: int) -> dict[str, int]:
-    """Return how many `files`, `bytes` and `events` a stream has."""
-    row = connection.execute(
-        text(
-            """SELECT count(*) AS files, coalesce(sum(f.bytes), 0)::bigint AS bytes,
-                (SELECT u.events FROM stream s CROSS JOIN LATERAL
-                    unread_from(s.stream_id, s.head, s.head, NULL) u
-                 WHERE s.stream_id = :s) AS events
-            FROM data_file f WHERE f.stream_id = :s"""
-        ),
-        {"s": stream_id},
-    ).one()
-    return {"files": row.files, "bytes": row.bytes, "events": int(row.events)}
 
 
 def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool) -> dict[str, int]:
     """Return how many events each group has not read. Raises Conflict for a batch that is open, and
     for those of subscribers, unless `unread_too`."""
-    groups = connection.execute(
-        text(
-            """SELECT g.name, EXISTS (
-                SELECT FROM held_segments(g.group_id) h WHERE h.stream_id = :s) AS reading,
-                (SELECT unread_events FROM lag l WHERE l.reader_group = g.name
-                 AND l.stream = :name) AS unread, g.subscriber
-            FROM reader_group_stream gs JOIN reader_group g USING (group_id)
-            WHERE gs.stream_id = :s ORDER BY g.name"""
-        ),
-        {"s": stream.stream_id, "name": str(stream.name)},
-    ).all()
+    groups = sql.readers(connection, stream_id=stream.stream_id, stream=str(stream.name))
     for row in groups:
         if row.reading:
             raise Conflict(
@@ -100,57 +90,4 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
                 f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
                 f"let it read them, or {give(unread_too=True)}.",
             )
-    return {row.name: int(row.unread) for row in groups if row.unread}
-
-
-def _delete(connection: Connection, stream_id: int) -> int:
-    files = connection.execute(
-        text(
-            """WITH file AS (DELETE FROM data_file WHERE stream_id = :s RETURNING bytes),
-            old AS (  -- else they would count for as long as a restored database may need them
-                DELETE FROM garbage WHERE stream_id = :s AND root = '' AND reason = 'compacted'
-                RETURNING bytes
-            ),
-            freed AS (
-                INSERT INTO garbage (root, path, stream_id, reason, bytes)
-                SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0)
-                FROM (SELECT bytes FROM file UNION ALL SELECT bytes FROM old) every
-            ),
-            position AS (DELETE FROM reader_group_segment WHERE stream_id = :s),
-            clock AS (DELETE FROM time_index WHERE stream_id = :s),
-            packed AS (DELETE FROM packed_commits WHERE stream_id = :s),
-            hole AS (DELETE FROM hole WHERE stream_id = :s),
-            erased AS (DELETE FROM erased_keys WHERE stream_id = :s),
-            input AS (DELETE FROM transaction_input WHERE stream_id = :s),
-            writer AS (DELETE FROM stream_writer WHERE stream_id = :s),
-            append AS (DELETE FROM transaction WHERE stream_id = :s),
-            anew AS (DELETE FROM compaction WHERE stream_id = :s),
-            tail AS (DELETE FROM segment_tail WHERE stream_id = :s),
-            shard AS (DELETE FROM segment WHERE stream_id = :s),
-            generation AS (DELETE FROM epoch WHERE stream_id = :s),
-            record AS (DELETE FROM stream_cut WHERE stream_id = :s),
-            moved AS (DELETE FROM capture_queue WHERE stream_id = :s),
-            due AS (DELETE FROM retention_queue WHERE stream_id = :s),
-            published AS (DELETE FROM published_file WHERE stream_id = :s),
-            publication AS (DELETE FROM publication WHERE stream_id = :s),
-            told AS (DELETE FROM announcement WHERE stream_id = :s),
-            decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
-            placement AS (DELETE FROM placement WHERE stream_id = :s),
-            given AS (DELETE FROM delivered_range WHERE stream_id = :s),
-            range AS (DELETE FROM truncated_range WHERE stream_id = :s),
-            receipt AS (DELETE FROM truncation WHERE stream_id = :s),
-            scaling AS (DELETE FROM scale_decision WHERE stream_id = :s),
-            evaluation AS (DELETE FROM scale_evaluation WHERE stream_id = :s),
-            measurement AS (DELETE FROM scale_measurement WHERE stream_id = :s),
-            hot AS (DELETE FROM hot_key WHERE stream_id = :s),
-            columns AS (DELETE FROM stream_schema WHERE stream_id = :s),
-            ended AS (
-                UPDATE stream SET state = 'deleted', head = CAST(:empty AS jsonb),
-                    schema_version = 0
-                WHERE stream_id = :s
-            )
-            SELECT count(*) FROM file"""
-        ),
-        {"s": stream_id, "folder": stream_folder(stream_id), "empty": json.dumps({})},
-    ).scalar_one()
-    return int(files)
+    return {row.name: row.unread for row in groups if row.unread}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.locks import LockedStream
@@ -16,6 +16,7 @@ from weir.errors import InvalidInput, NotFound, counted
 from weir.front_ends import give, leave_out
 from weir.model.names import StreamName
 from weir.model.stream_cut import StreamCut, first_behind
+from weir.queries.retention import manual_truncation as sql
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 from weir.reader_groups.starting_points import find_cuts
@@ -91,7 +92,7 @@ def _truncate(
     )  # fmt: skip
     return {
         "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
-        "lost_to_others": others, "already": already, **freed.__dict__,
+        "lost_to_others": others, "already": already, **freed._asdict(),
     }  # fmt: skip
 
 
@@ -136,14 +137,7 @@ def truncate_before(
                     "checkpoint NAME.",
                 )
             return find_cuts(connection, [stream], wanted)[stream.stream_id]
-        row = connection.execute(
-            text(
-                """SELECT g.group_id, group_cut(g.group_id, gs.stream_id) AS position
-                FROM reader_group g JOIN reader_group_stream gs USING (group_id)
-                WHERE g.name = :group AND gs.stream_id = :s"""
-            ),
-            {"group": group.strip(), "s": stream.stream_id},
-        ).one_or_none()
+        row = sql.position(connection, group=group.strip(), stream_id=stream.stream_id)
         if row is None:
             raise NotFound(
                 "group_not_found",

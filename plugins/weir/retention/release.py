@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.retention_queue import mark_retention_due
@@ -13,6 +13,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
 from weir.model.stream_cut import first_behind
+from weir.queries.retention import release as sql
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import find_cuts
@@ -41,13 +42,7 @@ def release(
             cuts = positions_of(connection, locked, streams)
         else:
             cuts = find_cuts(connection, streams, at, locked.group_id)
-        for row in connection.execute(
-            text(
-                """SELECT stream_id, released_cut FROM reader_group_stream
-                WHERE group_id = :g AND stream_id = ANY(:ids)"""
-            ),
-            {"g": locked.group_id, "ids": sorted(cuts)},
-        ).all():
+        for row in sql.released(connection, group_id=locked.group_id, ids=sorted(cuts)):
             (released,) = load_cuts(connection, row.stream_id, row.released_cut)
             if (behind := first_behind(released, cuts[row.stream_id])) is not None:
                 raise InvalidInput(
@@ -56,18 +51,8 @@ def release(
                     f"{behind.name} (it released up to {released.to_text()}); give a cut at or "
                     "after that.",
                 )
-        connection.execute(
-            text(
-                """UPDATE reader_group_stream gs SET released_cut = c.cut,
-                    released_at = clock_timestamp()
-                FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (stream bigint, cut jsonb)
-                WHERE gs.group_id = :g AND gs.stream_id = c.stream"""
-            ),
-            {
-                "g": locked.group_id,
-                "cuts": json.dumps([{"stream": s, "cut": c.to_json()} for s, c in cuts.items()]),
-            },
-        )
+        listed = [{"stream": s, "cut": c.to_json()} for s, c in cuts.items()]
+        sql.release(connection, cuts=json.dumps(listed), group_id=locked.group_id)
         mark_retention_due(connection, cuts)
         released_cuts = {str(s.name): cuts[s.stream_id].to_json() for s in streams}
         return request.done(connection, {"reader_group": group, "released": released_cuts})
@@ -79,16 +64,7 @@ def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
     """Return the messages of the view retention_alerts about some streams, by time."""
     if not streams:
         return []
-    rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT message FROM retention_alerts WHERE stream = ANY(:streams)
-                ORDER BY at, message"""
-            ),
-            {"streams": list(streams)},
-        ).all()
-    )
-    return [row.message for row in rows]
+    return database.transaction(lambda c: sql.alerts(c, streams=list(streams)))
 
 
 def _must_release_by_hand(group: LockedGroup) -> None:

@@ -10,30 +10,22 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, why_not_active
-from weir.controller.retention_queue import due_streams, queueing, take_due
-from weir.controller.truncation import Freed, files_below
+from weir.controller.retention_queue import due_streams, take_due
+from weir.controller.truncation import files_below
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.model.names import StreamName
+from weir.queries.controller.truncation import Freed
+from weir.queries.retention import run as sql
 from weir.reader_groups.batches.data_loss import unread_events_lost, warn_of_lost
 from weir.reader_groups.locks import lock_stream_and_groups
 from weir.retention.receipts import truncate_at
 
 log = logging.getLogger("weir.retention")
-
-# When to decide again: at once after a truncation, as there may be more to delete; otherwise at the
-# time when something becomes old enough, if there is one.
-_AGAIN = queueing(
-    """stream WHERE stream_id = :s
-       AND (CAST(:cut AS jsonb) IS NOT NULL OR CAST(:next_at AS timestamptz) IS NOT NULL)""",
-    """CASE WHEN CAST(:cut AS jsonb) IS NULL
-       THEN CAST(:next_at AS timestamptz) ELSE clock_timestamp() END""",
-)
-_DECIDE = text("SELECT * FROM decide_retention(:s)")
 
 
 def retain(
@@ -77,7 +69,7 @@ def _retain_one(
     # Taken from the queue before anything is read: a later change puts the stream there again.
     if not dry_run and not take_due(connection, stream_id) and only_due:
         return None  # another run has decided meanwhile
-    decision = connection.execute(_DECIDE, {"s": stream_id}).one()
+    decision = sql.decide(connection, stream_id=stream_id)
     freed, lost, others = Freed(0, 0, 0), {}, {}
     if decision.cut is not None:
         [cut] = load_cuts(connection, stream_id, decision.cut)
@@ -107,54 +99,29 @@ def _retain_one(
         "held_by": decision.held_by,
         "timed_out": decision.timed_out,
         "lost": lost,
-        **freed.__dict__,
+        **freed._asdict(),
     }
 
 
 def _record(
-    connection: Connection, stream: LockedStream, decision: Any, lost: dict[str, int]
+    connection: Connection, stream: LockedStream, decision: sql.Decision, lost: dict[str, int]
 ) -> None:
     """Record the decision, unless it truncates nothing for the same reasons as the last one. Delete
     the recorded cuts below the new head, and queue the stream for the next decision."""
-    connection.execute(
-        text(
-            f"""WITH made AS (
-                INSERT INTO retention_decision (stream_id, stream_name, decided_at, rule, reason,
-                    head, bound, cut, held_by, truncated_past, timed_out, lost, events, bytes)
-                SELECT :s, :stream, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
-                    CAST(:bound AS jsonb), CAST(:cut AS jsonb), CAST(:held_by AS text[]),
-                    CAST(:truncated_past AS text[]), CAST(:timed_out AS text[]),
-                    CAST(:lost AS jsonb), :events, :bytes
-                WHERE CAST(:cut AS jsonb) IS NOT NULL OR NOT EXISTS (
-                    SELECT FROM (SELECT rule, reason, bound, held_by, timed_out
-                                 FROM retention_decision
-                                 WHERE stream_id = :s ORDER BY decided_at DESC LIMIT 1) l
-                    WHERE l.rule = :rule AND l.reason = :reason
-                      AND l.held_by = CAST(:held_by AS text[])
-                      AND l.timed_out = CAST(:timed_out AS text[])
-                      AND l.bound IS NOT DISTINCT FROM CAST(:bound AS jsonb))
-            ), passed AS (
-                DELETE FROM stream_cut WHERE stream_id = :s
-                  AND recorded_at <= (SELECT last_record(:s, CAST(:cut AS jsonb)))
-            ), again AS (
-                {_AGAIN}
-            )
-            UPDATE stream SET retained_at = clock_timestamp() WHERE stream_id = :s"""  # noqa: S608 - a constant
-        ),
-        {
-            "s": stream.stream_id,
-            "stream": str(stream.name),
-            "rule": decision.rule,
-            "reason": decision.reason,
-            "head": json.dumps(stream.head),
-            "bound": decision.bound and json.dumps(decision.bound),
-            "cut": decision.cut and json.dumps(decision.cut),
-            "held_by": decision.held_by,
-            "truncated_past": decision.truncated_past,
-            "timed_out": decision.timed_out,
-            "lost": json.dumps(lost),
-            "events": decision.events,
-            "bytes": decision.bytes,
-            "next_at": decision.next_at,
-        },
+    sql.record(
+        connection,
+        stream_id=stream.stream_id,
+        stream=str(stream.name),
+        rule=decision.rule,
+        reason=decision.reason,
+        head=json.dumps(stream.head),
+        bound=json.dumps(decision.bound) if decision.bound else None,
+        cut=json.dumps(decision.cut) if decision.cut else None,
+        held_by=decision.held_by,
+        truncated_past=decision.truncated_past,
+        timed_out=decision.timed_out,
+        lost=json.dumps(lost),
+        events=decision.events,
+        bytes=decision.bytes,
+        next_at=decision.next_at,
     )

@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.model.clock import SECOND
 from weir.model.names import StreamName
@@ -18,65 +17,8 @@ from weir.model.scale_decision import ScaleDecision, SegmentLoad
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.segment import Segment
 from weir.model.segment_rates import QUIET, Rates
+from weir.queries.scaling import evaluate as sql
 
-# A stream that was set to fixed is decided about once more.
-_DUE = """(e.policy <> s.scaling_policy OR s.scaling <> 'fixed' AND (e.stream_id IS NULL
-        OR e.clock <> s.last_clock OR e.next_at <= clock_timestamp()))"""
-_NAMED = "(s.stream_name = ANY(CAST(:names AS text[])))"
-_ALL = "s.scaling <> 'fixed'"
-_READ = """WITH due AS MATERIALIZED (
-        SELECT s.stream_id, s.stream_name, s.scaling, s.target_rate, s.scale_factor,
-               s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
-               s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
-               m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
-                   + least(:longest, :rest * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second'
-                   AS rests
-        FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
-        LEFT JOIN scale_evaluation e USING (stream_id)
-        LEFT JOIN scale_measurement m USING (stream_id)
-        WHERE s.state = 'active' AND {chosen}
-    )
-    SELECT d.*, l.*, r.rule AS last_rule, r.reason AS last_reason
-    FROM due d CROSS JOIN LATERAL segment_loads(d.stream_id, d.now) l
-    LEFT JOIN LATERAL (
-        SELECT o.rule, o.reason FROM scale_decision o
-        WHERE o.stream_id = d.stream_id ORDER BY o.decided_at DESC LIMIT 1) r ON true
-    ORDER BY d.stream_id, l.key_low"""
-# The order at its end makes Postgres compare all decisions before it inserts the first. Otherwise,
-# if it takes the table for empty, it reads for each decision all those that it has just inserted.
-RECORD = text(
-    """WITH given AS (
-        SELECT u.*, s.stream_name FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[]),
-            CAST(:policies AS text[]), CAST(:next AS bigint[]), CAST(:epochs AS integer[]),
-            CAST(:rules AS text[]), CAST(:reasons AS text[]), CAST(:intervals AS bigint[]),
-            CAST(:loads AS text[]))
-            AS u (stream_id, clock, policy, next_at, epoch, rule, reason, commit_interval, loads)
-        JOIN stream s ON s.stream_id = u.stream_id AND s.state = 'active'
-    ), evaluated AS (
-        INSERT INTO scale_evaluation (stream_id, clock, policy, next_at)
-        SELECT stream_id, clock, policy,
-               CAST('epoch' AS timestamptz) + next_at * interval '1 microsecond'
-        FROM given ORDER BY stream_id
-        ON CONFLICT (stream_id) DO UPDATE SET clock = excluded.clock, policy = excluded.policy,
-            next_at = excluded.next_at
-    ), cooled AS (
-        DELETE FROM hot_key k USING given g
-        WHERE k.stream_id = g.stream_id AND NOT EXISTS (
-            SELECT FROM unnest(CAST(:hot AS bigint[]), CAST(:lows AS double precision[]),
-                CAST(:highs AS double precision[])) AS h (stream_id, low, high)
-            WHERE h.stream_id = k.stream_id AND h.low <= k.key_position AND k.key_position < h.high)
-    )
-    INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule, reason,
-        policy, commit_interval, loads, changes)
-    SELECT g.stream_id, g.stream_name, clock_timestamp(), g.epoch, 'none', g.rule, g.reason,
-        g.policy, g.commit_interval, CAST(g.loads AS jsonb), '[]'
-    FROM given g
-    WHERE g.loads IS NOT NULL AND NOT EXISTS (
-        SELECT FROM (SELECT o.action, o.rule, o.reason FROM scale_decision o
-                     WHERE o.stream_id = g.stream_id ORDER BY o.decided_at DESC LIMIT 1) l
-        WHERE l.action = 'none' AND l.rule = g.rule AND l.reason = g.reason)
-    ORDER BY g.stream_id"""
-)
 # Seconds for which a stream rests after its second silent measurement, doubled each time.
 REST, LONGEST_REST = 300.0, 86_400.0
 _MOST_LOADS = 10  # of a decision to do nothing
@@ -157,15 +99,15 @@ def read_loads(
     `names`: None for those whose decision may be another than the last one, or, with `everything`,
     for all that scale by load; else these streams.
     """
-    chosen = _NAMED if names else _ALL if everything else _DUE
-    given: dict[str, Any] = {"rest": REST, "longest": LONGEST_REST}
+    rest = {"rest": REST, "longest": LONGEST_REST}
     if names:
-        given["names"] = [str(name) for name in names]
-    rows = connection.execute(text(_READ.format(chosen=chosen)), given)  # - constants
+        rows = sql.of_streams(connection, **rest, names=[str(name) for name in names])
+    else:
+        rows = (sql.all_by_load if everything else sql.due)(connection, **rest)
     return [_evaluated(list(group)) for _, group in groupby(rows, lambda row: row.stream_id)]
 
 
-def _evaluated(rows: Sequence[Any]) -> Evaluated:
+def _evaluated(rows: Sequence[sql.Load]) -> Evaluated:
     one = rows[0]
     policy = ScalingPolicy(
         one.scaling, one.target_rate, one.scale_factor, one.min_segments, one.max_segments,
@@ -180,11 +122,11 @@ def _evaluated(rows: Sequence[Any]) -> Evaluated:
         )
         for row in rows
     )
+    last = (one.last_rule, one.last_reason) if one.last_rule and one.last_reason else None
     return Evaluated(
-        one.stream_id, one.stream_name, policy, one.policy, one.current_epoch, one.last_clock,
-        one.commit_interval, one.last_commit, one.measured_until, one.now, loads,
-        None if one.last_rule is None else (one.last_rule, one.last_reason),
-        one.silent_attempts, bool(one.rests),
+        one.stream_id, one.stream, policy, one.policy, one.current_epoch, one.last_clock,
+        one.commit_interval, one.last_commit, one.measured_until, one.now, loads, last,
+        one.silent_attempts, one.rests,
     )  # fmt: skip
 
 
@@ -196,29 +138,27 @@ def record_nothing(
     """
     pairs = sorted(decided, key=lambda pair: pair[0].stream_id)
     hot = [(stream.stream_id, s) for stream, decision in pairs for s in stream.may_be_hot(decision)]
-    connection.execute(
-        RECORD,
-        {
-            "ids": [stream.stream_id for stream, _ in pairs],
-            "clocks": [stream.clock for stream, _ in pairs],
-            "policies": [stream.policy_text for stream, _ in pairs],
-            "next": [stream.next_at(decision) for stream, decision in pairs],
-            "epochs": [stream.epoch for stream, _ in pairs],
-            "rules": [decision.rule for _, decision in pairs],
-            "reasons": [decision.reason for _, decision in pairs],
-            "intervals": [stream.interval for stream, _ in pairs],
-            "loads": [
-                None if stream.repeats(decision) else json.dumps(recorded(_hottest(stream.loads)))
-                for stream, decision in pairs
-            ],
-            "hot": [stream_id for stream_id, _ in hot],
-            "lows": [segment.key_low for _, segment in hot],
-            "highs": [segment.key_high for _, segment in hot],
-        },
+    sql.record_nothing(
+        connection,
+        ids=[stream.stream_id for stream, _ in pairs],
+        clocks=[stream.clock for stream, _ in pairs],
+        policies=[stream.policy_text for stream, _ in pairs],
+        next=[stream.next_at(decision) for stream, decision in pairs],
+        epochs=[stream.epoch for stream, _ in pairs],
+        rules=[decision.rule for _, decision in pairs],
+        reasons=[decision.reason for _, decision in pairs],
+        intervals=[stream.interval for stream, _ in pairs],
+        loads=[
+            None if stream.repeats(decision) else json.dumps(recorded(_hottest(stream.loads)))
+            for stream, decision in pairs
+        ],
+        hot=[stream_id for stream_id, _ in hot],
+        lows=[segment.key_low for _, segment in hot],
+        highs=[segment.key_high for _, segment in hot],
     )
 
 
-def recorded(loads: Iterable[SegmentLoad]) -> list[dict[str, Any]]:
+def recorded(loads: Iterable[SegmentLoad]) -> list[dict[str, object]]:
     """Return loads as they are recorded with a decision; times in seconds."""
     return [
         {

@@ -13,9 +13,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments
 from weir.controller.locks import lock_streams, why_not_active
 from weir.controller.scale import scale_in
 from weir.database.connection import Database
@@ -25,6 +24,8 @@ from weir.model.names import StreamName
 from weir.model.scale_decision import Change, ScaleDecision, decide
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
+from weir.queries.controller import epochs
+from weir.queries.scaling import run as sql
 from weir.scaling.evaluate import Evaluated, read_loads, record_nothing, recorded
 from weir.scaling.measurements import measuring
 
@@ -195,32 +196,6 @@ def _plan(
     return list(plans.values()), failed
 
 
-_DECISION = text(
-    """WITH cooled AS (
-        DELETE FROM hot_key k
-        WHERE k.stream_id = :s AND k.key_position <> ALL (CAST(:positions AS double precision[]))
-          AND NOT EXISTS (
-            SELECT FROM unnest(CAST(:lows AS double precision[]),
-                CAST(:highs AS double precision[])) AS y (low, high)
-            WHERE y.low <= k.key_position AND k.key_position < y.high)
-    ), hot AS (
-        INSERT INTO hot_key (stream_id, key_position, routing_key, share, rate, since, seen_at)
-        SELECT :s, k.position, k.key, k.share, k.rate, n.now, n.now
-        FROM unnest(CAST(:positions AS double precision[]), CAST(:keys AS text[]),
-            CAST(:shares AS double precision[]), CAST(:rates AS double precision[]))
-            AS k (position, key, share, rate)
-        CROSS JOIN (SELECT clock_timestamp() AS now) n
-        ON CONFLICT (stream_id, key_position) DO UPDATE SET routing_key = excluded.routing_key,
-            share = excluded.share, rate = excluded.rate, seen_at = excluded.seen_at
-    )
-    INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule, reason,
-        policy, commit_interval, loads, changes)
-    SELECT :s, :stream, clock_timestamp(), :epoch, :action, :rule, :reason, :policy, :interval,
-        CAST(:loads AS jsonb), CAST(:changes AS jsonb)
-    WHERE :action <> 'none'"""
-)
-
-
 def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str, Any] | None:
     """Scale a stream as it was decided, and record the decision and the hot keys; forget all other
     keys but those of segments that are too young to say.
@@ -247,7 +222,7 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
     if decision.action != "none":
         created = scale_in(
             connection, stream,
-            [tail.segment for tail in active_segments(connection, stream.stream_id)],
+            epochs.active_segments(connection, stream_id=stream.stream_id),
             [segment.segment_id for segment in replaced],
             [one for change in decision.changes for one in plan.ranges(change)],
             cause="policy", reason=decision.reason, request_id=request_id,
@@ -257,25 +232,23 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
     loads = [load for load in seen.loads if load.segment in gone]
     keys = plan.hot_keys()
     young = [one for one in seen.may_be_hot(decision) if one not in plan.points]
-    connection.execute(
-        _DECISION,
-        {
-            "s": stream.stream_id,
-            "stream": str(stream.name),
-            "epoch": seen.epoch,
-            "action": decision.action,
-            "rule": decision.rule,
-            "reason": decision.reason,
-            "policy": seen.policy_text,
-            "interval": seen.interval,
-            "loads": json.dumps(recorded(loads)),
-            "changes": json.dumps(report["changes"]),
-            "lows": [segment.key_low for segment in young],
-            "highs": [segment.key_high for segment in young],
-            "positions": [key.position for _, key in keys],
-            "keys": [key.key for _, key in keys],
-            "shares": [key.share for _, key in keys],
-            "rates": [key.share * seen.rate_of(segment) for segment, key in keys],
-        },
+    sql.record(
+        connection,
+        stream_id=stream.stream_id,
+        stream=str(stream.name),
+        epoch=seen.epoch,
+        action=decision.action,
+        rule=decision.rule,
+        reason=decision.reason,
+        policy=seen.policy_text,
+        interval=seen.interval,
+        loads=json.dumps(recorded(loads)),
+        changes=json.dumps(report["changes"]),
+        lows=[segment.key_low for segment in young],
+        highs=[segment.key_high for segment in young],
+        positions=[key.position for _, key in keys],
+        keys=[key.key for _, key in keys],
+        shares=[key.share for _, key in keys],
+        rates=[key.share * seen.rate_of(segment) for segment, key in keys],
     )
     return request.done(connection, report) if created else report

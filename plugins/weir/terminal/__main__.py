@@ -104,7 +104,7 @@ def parser(only: str = "") -> Parser:
     one.add_argument("--to", dest="past", help="only up to this offset, exclusive")
     one = add("picture", picture)
     one.add_argument("of", help="a stream, or a reader group")
-    one.add_argument("--out", metavar="FILE", help="the file to write (the standard output)")
+    one.add_argument("-o", "--out", metavar="FILE", help="the file to write (the standard output)")
     one.add_argument("--since", help="what was after this time, in UTC")
     one.add_argument("--until", help="what was up to this time, in UTC")
     add("ui", ui)
@@ -112,7 +112,8 @@ def parser(only: str = "") -> Parser:
 
     jobs: dict[str, Parser] = {}
     one_job = next((job for job in FORMS.names if command(job) == only), None)
-    for job in [one_job] if one_job else dict.fromkeys(["create_stream", *COMMANDS, *FORMS]):
+    first = (job for job in ("create_stream", *COMMANDS) if job in FORMS.names)
+    for job in [one_job] if one_job else dict.fromkeys([*first, *FORMS]):
         does = COMMANDS.get(job)
         described = does.__doc__ if does else FORMS[job].__doc__
         jobs[job] = add(command(job), does or work.job, described, job=job)

@@ -20,7 +20,6 @@ from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.history.lineage import lineage_of
-from weir.kernel.matching import fulfilling
 from weir.kernel.schema import to_arrow, to_read
 from weir.kernel.values import rows_of
 from weir.model.clock import clock_time
@@ -283,6 +282,8 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, An
 
 def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the events that fulfil a condition, file by file: first where they are, then they."""
+    from weir.kernel.matching import fulfilling  # which other commands do not load
+
     slices, fields = _plan(terminal, given)
     schema = to_read(fields)
     wanted = check_columns(given.stream, schema, _columns(given.columns))

@@ -1,21 +1,29 @@
-"""The command `weir picture`: a stream or a reader group as SVG."""
+"""The command `weir picture`: a stream or a reader group as a page in a file."""
 
 import argparse
 from pathlib import Path
 
 from weir.errors import InvalidInput
-from weir.history.pictures import picture_of
 from weir.terminal.look import Terminal
 from weir.terminal.printing import note, print_json
 
 
 def picture(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Draw a stream (its segments, rates, scales, cuts, head, and how far groups have read, and
-    what retention keeps), or a reader group (its unread events over time), as SVG."""
+    """Write a stream (its segments, rates, scales, cuts, head, and how far groups have read, and
+    what retention keeps), or a reader group (its unread events over time), as a page in a file,
+    which a browser shows without a server."""
+    from weir.pages.picture import picture_of
+
+    if given.out is not None and given.out.lower().endswith(".svg"):
+        raise InvalidInput(
+            "picture_not_written",
+            f"--out {given.out} would be an SVG, and a picture is a page of HTML; name a file such "
+            "as map.html, and print it from a browser.",
+        )
     drawn = picture_of(terminal.database, given.of, given.since, given.until)
     if given.out is None:
         if terminal.json:
-            print_json({"svg": drawn})
+            print_json({"html": drawn})
         else:
             print(drawn, end="")
         return 0

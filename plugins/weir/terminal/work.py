@@ -1,5 +1,8 @@
 """The commands that do what jobs do: each runs a job's own function in this process, with the same
-check of its arguments, and records it in weir.job_runs."""
+check of its arguments, and records it in weir.job_runs.
+
+Who types a command may read any file and run any function anyway, so neither roots nor packages are
+asked. A stream or a group that a failed command created goes with it."""
 
 import argparse
 import contextlib
@@ -19,9 +22,7 @@ from weir.model.names import StreamName, stream_name
 from weir.model.new_columns import AUTOMATIC
 from weir.model.stream_configuration import Configuration
 from weir.operations.action import Job
-from weir.operations.consumers import Process
 from weir.operations.form import parse
-from weir.operations.group_forms import CreateReaderGroup
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import by_hand, perform, record_failure
 from weir.operations.stream_forms import CreateStream
@@ -204,6 +205,8 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     the one that `weir apply` declared for the group. With --stream, a reader group that is missing
     is created. A function that is named here may come from any package that Python finds: who types
     this may run any code here."""
+    from weir.operations.consumers import Process  # which `weir ingest` does not load
+
     arguments = given_arguments(Process, given)
     wanted = parse(Process, arguments)
     if wanted.function:  # somebody else may have declared the other one
@@ -266,6 +269,8 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
             "it.",
         )
     given = {"reader_group": group, "streams": list(streams)}
+    from weir.operations.group_forms import CreateReaderGroup
+
     parse(CreateReaderGroup, given)
     run_job(terminal, "create_reader_group", given)
     note(f"weir: created reader group {group} on {', '.join(streams)}")

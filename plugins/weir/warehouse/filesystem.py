@@ -18,8 +18,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a root (a local path or a URI), and the root's path in it.
 
-    It is pyarrow's, or Hadoop's in the form of pyarrow's (docs/decisions/0013). Raises InvalidInput
-    for a root that neither supports.
+    It is pyarrow's, or Hadoop's in the form of pyarrow's. Raises InvalidInput for a root that
+    neither supports.
     """
     if "://" not in root:
         return fs.LocalFileSystem(), root.rstrip("/")
@@ -120,7 +120,7 @@ def not_writable(root: str, error: OSError, *, is_output: bool = False) -> Unava
     """Return the error for a root that takes no files now, of what its storage says."""
     if error.errno in FULL:
         what = "output root" if is_output else "warehouse"
-        return disk_full(f"the disk of the {what} {root}", os.strerror(error.errno))
+        return disk_full(os.strerror(error.errno), f"of the {what} {root}")
     said = _first_line(error).removeprefix(f"[Errno {error.errno}] ")
     if is_output:
         return Unavailable(
@@ -135,18 +135,15 @@ def not_writable(root: str, error: OSError, *, is_output: bool = False) -> Unava
     )
 
 
-def disk_full(whose: str, said: str) -> Unavailable:
-    """Return the error for a disk that takes nothing more. `whose`: as "the disk of ...". `said`:
-    what the system says."""
-    state, remedy = state_of_disk(said)
-    return Unavailable("disk_full", f"{whose} {state} ({said}); {remedy}, then try again.")
-
-
-def state_of_disk(said: str) -> tuple[str, str]:
-    """Return in words what a disk does that takes nothing more, and what to do."""
-    if said == os.strerror(errno.EROFS):
-        return "is read-only", "let it be written"
-    return "takes nothing more", "free space there"
+def disk_full(said: str, whose: str = "") -> Unavailable:
+    """Return the error for a disk that takes nothing more, or is read-only. `said`: what the system
+    says; `whose`: as "of ...", if it is known."""
+    which = whose or "of the warehouse, an output, a function or Spark (spark.local.dir)"
+    return Unavailable(
+        "disk_full",
+        f"a disk {which} takes nothing more ({said}); free space there, or let it be written, then "
+        "try again.",
+    )
 
 
 def not_readable(root: str, reason: object) -> Unavailable:

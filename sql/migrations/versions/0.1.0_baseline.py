@@ -1,6 +1,6 @@
 """The tables of version 0.1.0.
 
-Until that version is released they are those of `sql/schema`. Its release freezes them
+Until that version is released they are those of the folders `schema`. Its release freezes them
 (`python -m tests.release --freeze`): the file beside this one is then what a new database begins
 with.
 """
@@ -9,11 +9,13 @@ from pathlib import Path
 
 from alembic import op
 
+from weir.database.definitions import files
+
 revision = "0.1.0"
 down_revision = None
 
 _FROZEN = Path(__file__).with_suffix(".sql")
-_SCHEMA = Path(__file__).parents[2] / "schema"
+_SQL = Path(__file__).parents[2]
 # As weir_internal.incarnation() has it, which is made after the tables.
 _INSTALLATION = """
 INSERT INTO weir_internal.installation (incarnation)
@@ -27,6 +29,6 @@ WHERE d.datname = current_database()
 
 def upgrade() -> None:
     connection = op.get_bind()
-    for path in [_FROZEN] if _FROZEN.is_file() else sorted(_SCHEMA.glob("*.sql")):
+    for path in [_FROZEN] if _FROZEN.is_file() else files(_SQL, "schema"):
         connection.exec_driver_sql(path.read_text())
     connection.exec_driver_sql(_INSTALLATION)

@@ -16,10 +16,7 @@ from weir.annex.back_test.simulation import EVERY, UNIFORM, Append, Peak, Simula
 from weir.controller.locks import read_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.history.picture import draw
-from weir.history.scene import ChartPanel, Mark, Picture, SegmentDrawn, SegmentPanel, Series
-from weir.history.slices import slices_of, width_of_bin
-from weir.history.time_axis import say_time
+from weir.model.clock import say_time
 from weir.model.key_space import KeyRange, tiles
 from weir.model.names import StreamName
 from weir.model.scaling_policy import ScalingPolicy
@@ -103,31 +100,6 @@ class BackTest:
         more = len(self.replayed.scales) - ROWS
         return [*lines, f"and {more:,} more scales"] if more > 0 else lines
 
-    def picture(self) -> str:
-        """Return the result as SVG: both histories, the largest rates and the changes."""
-        begin, end = self.past.begin, self.past.end
-        both = ((RECORDED, self.happened), (REPLAYED, self.replayed))
-        target = self.policy.target_rate
-        return draw(
-            Picture(
-                f"{self.stream}: a policy with a target of {target} {self.past.unit}/s, replayed",
-                begin, end,
-                (
-                    self.past.panel("What happened"),
-                    _panel("What the policy would have made", self.replayed, begin, end),
-                    ChartPanel(
-                        f"Largest rate of a segment ({self.past.unit}/s)",
-                        [Series(n, [(p.clock, p.rate) for p in one.peaks]) for n, one in both],
-                        None if target is None else ("target", target),
-                    ),
-                    ChartPanel(
-                        "Changes so far", [Series(n, _counts(one, begin)) for n, one in both]
-                    ),
-                ),
-                self.past.unit, target,
-            )
-        )  # fmt: skip
-
     def _rows(self) -> list[dict[str, Any]]:
         """Return the table: of each part of the time, the segments at its end, the largest rate in
         it, and the changes in it; each recorded and replayed.
@@ -174,7 +146,7 @@ def back_test(
             f"{stream} has no policy to replay, because its scaling is fixed; give a target rate "
             "and whether it counts events or bytes.",
         )
-    past = recorded(database, stream, unit=policy.unit, since=since, exact=True)
+    past = recorded(database, stream, unit=policy.unit, since=since)
     loads = find_loads(past) if find_loads else ()
     spreads, positions = _spreads(past, loads)
     appends = _appends(past.commits, spreads)
@@ -226,24 +198,6 @@ def _segments_at(simulation: Simulation, clock: int) -> int:
     )
 
 
-def _counts(simulation: Simulation, begin: int) -> list[tuple[int, float]]:
-    return [(begin, 0.0), *((one.clock, float(i + 1)) for i, one in enumerate(simulation.scales))]
-
-
-def _panel(heading: str, simulation: Simulation, begin: int, end: int) -> SegmentPanel:
-    width = width_of_bin(begin, end)
-    segments = [
-        SegmentDrawn(
-            one.segment.name, one.segment.key_low, one.segment.key_high, one.begin, one.end,
-            round(sum(commit.amount for commit in one.commits)),
-            slices_of(one.commits, begin, width),
-        )
-        for one in simulation.segments
-    ]  # fmt: skip
-    marks = [Mark(one.clock, "policy", f"epoch {one.epoch}") for one in simulation.scales]
-    return SegmentPanel(heading, segments, marks)
-
-
 def _spreads(past: Recorded, loads: Sequence[Load]) -> tuple[dict[int, Spread], str]:
     """Return how the events of each recorded segment are spread, and in words how that is known."""
     spreads: dict[int, Spread] = {}
@@ -252,12 +206,12 @@ def _spreads(past: Recorded, loads: Sequence[Load]) -> tuple[dict[int, Spread], 
     parts = max(_FEWEST_PARTS, min(UNIFORM, _PARTS // max(len(past.segments), 1)))
     whole = Spread(loads) if any(one.weight > 0 for one in loads) else None
     for one in past.segments:
-        keys = KeyRange(one.segment.key_low, one.segment.key_high)
+        keys = KeyRange(one.key_low, one.key_high)
         if keys not in shared:
             inside = whole.loads_within(keys) if whole else []
             shared[keys] = Spread(inside) if inside else Spread.even(keys, parts)
             sampled += bool(inside)
-        spreads[one.segment.segment_id] = shared[keys]
+        spreads[one.segment_id] = shared[keys]
     return spreads, EVENLY if not sampled else SAMPLED if sampled == len(shared) else PARTLY
 
 
@@ -279,11 +233,11 @@ def _tilings(past: Recorded) -> tuple[list[KeyRange], list[tuple[int, list[KeyRa
     sealed: dict[int, list[int]] = {}
     ranges = {}
     for one in past.segments:
-        segment_id = one.segment.segment_id
-        ranges[segment_id] = KeyRange(one.segment.key_low, one.segment.key_high)
+        segment_id = one.segment_id
+        ranges[segment_id] = KeyRange(one.key_low, one.key_high)
         created.setdefault(one.begin, []).append(segment_id)
-        if one.end is not None:
-            sealed.setdefault(one.end, []).append(segment_id)
+        if one.ends is not None:
+            sealed.setdefault(one.ends, []).append(segment_id)
     # A roll repeats two epochs, the older one for a moment; what it ends with was there before it.
     rolls = {one.clock for one in past.epochs if one.cause == "roll"}
     begin: list[KeyRange] = []

@@ -129,6 +129,26 @@ def end(
     return Erased(recorded, stream_id, events, len(erased), dict(segments), before, after)
 
 
+def record_again(
+    connection: Connection, stream_id: int, number: int, events: int, written: Sequence[Written]
+) -> None:
+    """Record what was erased after the backup from which a database was restored: nobody knows who
+    asked for it."""
+    segments: Counter[str] = Counter()
+    for one in written:
+        segments[segment_name(one.old[0].segment_id)] += one.erased
+    connection.execute(
+        text(
+            """SELECT record_erasure(:s, :number, 'recovery', 'erased after the backup', :events,
+                :files, CAST(:segments AS jsonb))"""
+        ),
+        {
+            "s": stream_id, "number": number, "events": events, "files": len(written),
+            "segments": json.dumps(segments),
+        },
+    )  # fmt: skip
+
+
 _DONE = text(
     """SELECT erasure_number, stream_id, events, files, segments, digest_before, digest_after
     FROM erasure WHERE stream_id = :s AND compaction_number = :n"""

@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from sqlalchemy import Connection, text
 
 from weir.annex.erasure.certificate import signed_bytes
-from weir.annex.recovery.inventory import known_files, list_files, unknown_in
 from weir.annex.recovery.substitutes import sparse_files
 from weir.controller.ownership import check_owner, read_installation
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import called, do
+from weir.retention.inventory import known_files, list_files, unknown_in
 from weir.warehouse.marker import read_marker
 
 _EXAMPLES = 20
@@ -29,7 +29,7 @@ _KEYS = text("SELECT key_number, public_key FROM signing_key")
 _REQUESTS = text("SELECT request_id FROM erasure_request WHERE request_id = ANY(:requests)")
 
 
-def certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
+def _certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
     """Return certificates that are given as JSON. Raises InvalidInput for what is none, and does
     not say what it is: a file that was named by mistake may be anything."""
     found: list[dict[str, Any]] = []
@@ -49,16 +49,14 @@ def certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
     return found
 
 
-def erased_since(
-    database: Database, warehouse: str, certificates: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Return what is to be said of erasures that the database may not know, before a recovery:
-    `unknown_since`, the
-    last moment of which the database knows (None if it was not restored); `files`, how many files
-    that it does not know lack events that were erased, and `examples` of their paths; and of each
-    certificate `request`, `stream`, `asked_at`, how many `keys`, the `events` of each stream,
-    whether it is `known`, and `signed` with a key that the database knows; and `then`, what to
-    do."""
+def erased_since(database: Database, warehouse: str, given: Sequence[str]) -> dict[str, Any]:
+    """Return what is to be said of erasures that the database may not know, before a recovery, of
+    the certificates that are given as JSON: `unknown_since`, the last moment of which the database
+    knows (None if it was not restored); `files`, how many files that it does not know lack events
+    that were erased, and `examples` of their paths; and of each certificate `request`, `stream`,
+    `asked_at`, how many `keys`, the `events` of each stream, whether it is `known`, and `signed`
+    with a key that the database knows; and `then`, what to do."""
+    certificates = _certificates_in(given)
     marker, installation = read_marker(warehouse), read_installation(database)
     check_owner(warehouse, installation, marker)
     restored = installation.may_be_restored(marker)

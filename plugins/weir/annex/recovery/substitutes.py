@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,27 +22,35 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection, text
 
-from weir.annex.recovery.inventory import Found, Known, unknown_in
 from weir.compaction import records
 from weir.compaction.description import Description, description_in
 from weir.compaction.records import Written
 from weir.compaction.rewrite import Unreadable, put_in_one
+from weir.compaction.run import Check
 from weir.controller.holes import Chunk, add_holes, chunks_of
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
+from weir.retention.inventory import Found, Known, unknown_in
+from weir.seams import hung
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.footer import ranks_of, read_footer
 from weir.warehouse.paths import ATTEMPT, SEGMENT, TRANSACTION
-
-Check = Callable[[int, Sequence[Written]], None]
 
 _LEASE = 300.0  # seconds; it is renewed
 _THREADS = 16  # that wait for footers
 _PLACE = re.compile(rf"[0-9]+/{TRANSACTION}=([0-9]+)/{ATTEMPT}=([0-9]+)/{SEGMENT}=([0-9]+)/.*")
 _DAMAGED = (OSError, pa.ArrowException, ValueError, OverflowError)
+
+
+@dataclass(frozen=True)
+class ErasedAgain:
+    """A seam: `record` gets how many events new files of a stream lack that a compaction, by its
+    number, had before it."""
+
+    record: Callable[[Connection, int, int, int, Sequence[Written]], None]
 
 
 class _Seen(NamedTuple):
@@ -187,17 +196,16 @@ def _swap(
     """Put new files in the place of old ones. What was erased of these after the backup is recorded
     again, but for who asked for it, and the digests of what is left."""
     records.swap(connection, stream_id, number, written)
-    known = connection.execute(_RECOVERED, {"s": stream_id, "n": number}).scalar_one()
-    if holes and not known:  # else the answer was lost
-        sparse = [one for one in written if one.erased]
+    sparse = [one for one in written if one.erased]
+    if holes and (events := add_holes(connection, stream_id, holes)):  # 0: the answer was lost
+        for annex in hung(ErasedAgain):
+            annex.record(connection, stream_id, number, events, sparse)
         given = {
-            "s": stream_id, "number": number, "events": add_holes(connection, stream_id, holes),
-            "files": len(sparse), "segments": [one.old[0].segment_id for one in sparse],
+            "s": stream_id, "segments": [one.old[0].segment_id for one in sparse],
             "firsts": [one.old[0].start_offset for one in sparse],
             "pasts": [one.old[-1].start_offset + one.old[-1].events for one in sparse],
-            "erased": [one.erased for one in sparse],
         }  # fmt: skip
-        for statement in (_ERASED, _UNKNOWN, _UNKNOWN_PACKED):
+        for statement in (_UNKNOWN, _UNKNOWN_PACKED):
             connection.execute(statement, given)
 
 
@@ -351,17 +359,6 @@ def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_See
     return []
 
 
-_RECOVERED = text(
-    """SELECT EXISTS (SELECT FROM erasure WHERE stream_id = :s AND compaction_number = :n)"""
-)
-_ERASED = text(
-    """SELECT record_erasure(:s, :number, 'recovery', 'erased after the backup', :events,
-        :files, (
-            SELECT jsonb_object_agg(segment_name(e.segment_id), e.erased) FROM (
-                SELECT w.segment_id, sum(w.erased) AS erased
-                FROM unnest(CAST(:segments AS bigint[]), CAST(:erased AS bigint[]))
-                    AS w (segment_id, erased) GROUP BY w.segment_id) e))"""
-)
 _WRITTEN = """unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
     CAST(:pasts AS bigint[])) AS w (segment_id, first, past)"""
 _UNKNOWN = text(

@@ -10,7 +10,6 @@ from weir.annex.verification.recorded import Columns, Commit, File, Unit
 from weir.annex.verification.verify import Contents
 from weir.inputs.rows import grouped
 from weir.installation.opened import Installation
-from weir.spark.base.calls import called_in_tasks
 from weir.warehouse.filesystem import filesystem, only_by_jvm
 
 _AT_ONCE = 16 << 20  # bytes of files that one task reads, about
@@ -37,6 +36,8 @@ def _looked_at(
 
     def look(one: tuple[File, Sequence[Commit]]) -> str:
         return json.dumps(asdict(look_at(Reader(*filesystem(warehouse), columns), *one)))
+
+    from weir.spark.base.calls import called_in_tasks
 
     groups = grouped(files, [file.bytes for file, _ in files], _AT_ONCE)
     return [_seen(text) for text in called_in_tasks(app.spark, look, groups)]

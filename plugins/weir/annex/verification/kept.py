@@ -2,29 +2,29 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.verification.damage import Damage, record
-from weir.annex.verification.footers import UNOPENED, Look
+from weir.annex.verification.footers import UNOPENED, look_here
+from weir.annex.verification.footers_in_tasks import looker
 from weir.annex.verification.recorded import Recorded
 from weir.database.connection import Database
+from weir.installation.opened import StartSpark
+from weir.queries.annex.verification import kept as sql
+from weir.queries.retention.garbage import Garbage
+from weir.retention.garbage import NEEDED, Kept
 
 GARBAGE = "garbage"  # the kind of damage
+FEW = 5_000  # files: looking at so many here takes no longer than starting executors
 
 
-class Kept(NamedTuple):
-    """The rows of garbage that may be deleted, and sentences about the others."""
-
-    rows: list[Any]
-    kept: list[str]
-    unopened: list[str]
-
-
-def keep(database: Database, warehouse: str, rows: Sequence[Any], look: Look) -> Kept:
+def keep(
+    database: Database, warehouse: str, rows: Sequence[Garbage], start_spark: StartSpark | None
+) -> Kept:
     """Return which of some rows of garbage a sweep may delete, and record as damage what is not
-    what was recorded, and what streams or stores still need.
+    what was recorded, and what streams or stores still need. `start_spark`: in whose tasks many
+    footers are looked at; None: in this process.
 
     Compared are files of which the hash of the end is recorded. What was erased is not, because a
     person has asked for its deletion. A file that can't be opened is left for the next sweep.
@@ -33,16 +33,17 @@ def keep(database: Database, warehouse: str, rows: Sequence[Any], look: Look) ->
         row for row in rows
         if row.end_hash is not None and row.reason != "erased" and not row.live
     ]  # fmt: skip
-    recorded = [Recorded(row.path, row.bytes, row.rows, row.end_hash) for row in compared]
+    recorded = [Recorded(row.path, row.bytes, row.rows or 0, row.end_hash) for row in compared]
+    look = looker(start_spark, few=FEW) if start_spark is not None else look_here
     seen = look(warehouse, recorded) if recorded else []
     wrong = {row.path: one[0] for row, one in zip(compared, seen, strict=True) if one}
-    may: list[Any] = []
+    may: list[Garbage] = []
     found: list[tuple[int | None, Damage]] = []
     unopened: list[str] = []
     for row in rows:
         kind, what = wrong.get(row.path, ("", "")) if not row.root else ("", "")
         if row.live:
-            kind, what = GARBAGE, "it is no garbage: a stream or an adjunct store needs it"
+            kind, what = GARBAGE, NEEDED
         if kind in ("", "missing"):  # a sweep that was killed may have deleted it
             may.append(row)
         elif kind == UNOPENED:
@@ -60,56 +61,9 @@ def keep(database: Database, warehouse: str, rows: Sequence[Any], look: Look) ->
 def let_go(connection: Connection, stream_id: int | None) -> int:
     """Let sweeps delete what was kept of a stream (None: of all), whatever it is; forget that what
     streams or stores need is garbage. Return how many files these were."""
-    return int(connection.execute(_LET_GO, {"s": stream_id}).scalar_one())
+    return sql.let_go(connection, stream_id=stream_id)
 
 
 def forget_kept(connection: Connection, paths: Sequence[str]) -> None:
     """Forget the damage of garbage that was deleted."""
-    connection.execute(
-        text("DELETE FROM found_damage WHERE kind = 'garbage' AND path = ANY(:paths)"),
-        {"paths": list(paths)},
-    )
-
-
-# What follows `WITH due AS (...)`, rows of garbage: `judged`, the same rows with whether they name
-# what is needed, or a folder with it. The folder of a file has the number of the transaction that
-# wrote it, which an index has, or of a compaction: then all files of the stream are looked at.
-JUDGED = r"""named AS MATERIALIZED (
-        SELECT s.stream_name, n.number, EXISTS (
-            SELECT FROM transaction t
-            WHERE t.stream_id = s.stream_id AND t.transaction_number = n.number) AS appended
-        FROM (SELECT DISTINCT CAST(substring(path FROM '^(\d{1,18})/') AS bigint) AS stream_id,
-                  CAST(substring(path FROM '^\d+/_weir_tx=(\d{1,18})/') AS bigint) AS number
-              FROM due WHERE root = '' AND path ~ '^\d{1,18}/(_weir_tx=\d{1,18}/|$)') n
-        JOIN stream s USING (stream_id)
-    ), live AS MATERIALIZED (
-        SELECT f.path FROM named n
-        JOIN data_file f ON f.stream_name = n.stream_name AND f.transaction_number = n.number
-        WHERE n.appended
-        UNION ALL
-        SELECT f.path FROM data_file f
-        WHERE f.stream_name IN (SELECT n.stream_name FROM named n WHERE NOT n.appended)
-        UNION ALL
-        SELECT a.path FROM due d JOIN adjunct_file a ON a.path = d.path
-          AND a.store_id = CAST(substring(d.path FROM '^_weir_adjunct=(\d{1,18})/') AS bigint)
-    ), judged AS (
-        SELECT d.*, d.root = '' AND (d.path IN (SELECT l.path FROM live l)
-            OR d.path LIKE '%/' AND EXISTS (SELECT FROM live l WHERE starts_with(l.path, d.path)))
-            AS live
-        FROM due d
-    )"""
-_LET_GO = text(
-    f"""WITH forgotten AS (
-        DELETE FROM found_damage d
-        WHERE d.kind = 'garbage' AND (CAST(:s AS bigint) IS NULL OR d.stream_id = :s)
-        RETURNING d.path
-    ), due AS MATERIALIZED (
-        SELECT g.root, g.path FROM garbage g JOIN forgotten f USING (path) WHERE g.root = ''
-    ), {JUDGED}, dropped AS (
-        DELETE FROM garbage g USING judged j WHERE j.live AND g.root = '' AND g.path = j.path
-    ), freed AS (
-        UPDATE garbage g SET rows = NULL, end_hash = NULL
-        FROM judged j WHERE NOT j.live AND g.root = '' AND g.path = j.path
-    )
-    SELECT count(*) FROM forgotten"""  # noqa: S608 - constants
-)
+    sql.forget(connection, paths=list(paths))

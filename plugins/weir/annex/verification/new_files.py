@@ -1,6 +1,6 @@
 """Check the files of a compaction before they take the place of others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -8,14 +8,12 @@ from weir.annex.verification.files import Reader, Seen, look_at
 from weir.annex.verification.recorded import Commit, File, Unit, columns_of, commits_of
 from weir.annex.verification.verify import wrong_digest
 from weir.compaction.records import Written
-from weir.compaction.run import THREADS
+from weir.compaction.run import THREADS, Check
 from weir.errors import InvariantViolation
 from weir.installation.opened import Installation
 from weir.model.compaction import Small
 from weir.model.digest import digest, signed
 from weir.warehouse.filesystem import filesystem
-
-Check = Callable[[int, Sequence[Written]], None]
 
 
 def checking(app: Installation) -> Check:

@@ -7,7 +7,11 @@ from contextlib import suppress
 from pyarrow import fs
 from sqlalchemy import Connection, text
 
-from weir.annex.recovery.inventory import (
+from weir.annex.verification.damage import OF_LISTS, Damage, record
+from weir.annex.verification.files import DAMAGED
+from weir.controller.locks import lock_streams
+from weir.installation.opened import Installation
+from weir.retention.inventory import (
     Found,
     Known,
     discard_unknown,
@@ -15,10 +19,6 @@ from weir.annex.recovery.inventory import (
     list_files,
     unknown_in,
 )
-from weir.annex.verification.damage import OF_LISTS, Damage, record
-from weir.annex.verification.files import DAMAGED
-from weir.controller.locks import lock_streams
-from weir.installation.opened import Installation
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import stream_folder

@@ -6,36 +6,32 @@ them waits that long, and no longer.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
+from weir.controller.queries import Cut
 from weir.errors import Conflict
+from weir.queries.reader_groups.batches import alignment as sql
 from weir.reader_groups.group_streams import group_streams, group_tails
 from weir.reader_groups.locks import LockedGroup
 
 
-def end_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, Any]], int | None]:
+def end_of_run(connection: Connection, name: str) -> tuple[dict[int, Cut], int | None]:
     """Return by stream id how far a run of a group reads; and if the group is aligned, the clock at
     which its streams are closed from now on.
 
     No commit gets a clock at or before that any more, and all that have one are visible.
     """
-    aligned = connection.execute(
-        text("SELECT aligned FROM reader_group WHERE name = :name"), {"name": name}
-    ).scalar_one_or_none()
-    if not aligned:
+    if not sql.is_aligned(connection, name=name):
         return group_tails(connection, name), None
     ids = [s.stream_id for s in group_streams(connection, name) if s.exists]
-    closed = connection.execute(
-        text("SELECT close_streams(CAST(:ids AS bigint[]))"), {"ids": ids}
-    ).scalar_one()
+    closed = sql.close(connection, ids=ids)
     tails = group_tails(connection, name)
-    return {stream_id: tails[stream_id] for stream_id in ids if stream_id in tails}, int(closed)
+    return {stream_id: tails[stream_id] for stream_id in ids if stream_id in tails}, closed
 
 
 def check_closed(
-    connection: Connection, group: LockedGroup, closed: int | None, until: Mapping[int, Any]
+    connection: Connection, group: LockedGroup, closed: int | None, until: Mapping[int, Cut]
 ) -> None:
     """Check that all streams of an aligned group were closed. Raises Conflict if the group was
     changed since."""

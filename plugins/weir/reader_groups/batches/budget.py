@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.errors import InvalidInput
 from weir.front_ends import called
 from weir.model.bounds import Bound
 from weir.model.segment import Segment
+from weir.queries.reader_groups.batches import budget as sql
 from weir.settings import Settings
 
 # What a batch takes or leaves as a whole: a file; the files of a commit whose ranks overlap, which
@@ -81,27 +82,19 @@ def fit(
     before their successors, and no file is read twice for parts of it. The query walks the commits
     by their clocks, no further than the budget, and not at all if everything fits.
     """
-    rows = connection.execute(
-        _FIT,
-        {
-            "streams": [bound.stream_id for bound in wanted],
-            "segments": [bound.segment_id for bound in wanted],
-            "starts": [bound.start for bound in wanted],
-            "ends": [bound.end for bound in wanted],
-            "events": budget.events,
-            "bytes": budget.bytes,
-            "files": budget.files,
-            "unit": unit,
-        },
-    ).all()
+    rows = sql.fit(
+        connection,
+        streams=[bound.stream_id for bound in wanted],
+        segments=[bound.segment_id for bound in wanted],
+        starts=[bound.start for bound in wanted],
+        ends=[bound.end for bound in wanted],
+        events=budget.events,
+        bytes=budget.bytes,
+        files=budget.files,
+        unit=unit,
+    )
     size = sum(row.bytes for row in rows)
-    if rows and rows[0].stream_id is None:
+    if rows and rows[0].all_fit:
         return Fit(None, size)
     ends = {(row.stream_id, row.segment_id): row.past for row in rows}
     return Fit(ends, size, max((r.clock for r in rows if r.clock is not None), default=None))
-
-
-_FIT = text(
-    """SELECT * FROM what_fits(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-        CAST(:starts AS bigint[]), CAST(:ends AS bigint[]), :events, :bytes, :files, :unit)"""
-)

@@ -3,11 +3,12 @@ after the oldest event that other readers have not read."""
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.model.bounds import Bound, Graph, readable_until
 from weir.model.clock import SECOND
 from weir.model.stream_cut import StreamCut
+from weir.queries.reader_groups.batches import clock_limits as sql
 from weir.reader_groups import positions as at
 from weir.reader_groups.batches.budget import Fit
 from weir.reader_groups.locks import LockedGroup
@@ -50,19 +51,11 @@ def ends_at(connection: Connection, wanted: Sequence[Bound], limits: Mapping[int
     """Return how far each segment of `wanted` can be read up to the last clocks of the streams."""
     limited = [bound for bound in wanted if bound.stream_id in limits]
     ends = {(b.stream_id, b.segment_id): b.end for b in wanted if b.stream_id not in limits}
-    rows = connection.execute(
-        text(
-            """SELECT w.stream_id, w.segment_id, coalesce((
-                SELECT i.start_offset + i.events
-                FROM commit_by(w.stream_id, w.segment_id, w.clock) i), 0)
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:clocks AS bigint[])) AS w (stream_id, segment_id, clock)"""
-        ),
-        {
-            "streams": [bound.stream_id for bound in limited],
-            "segments": [bound.segment_id for bound in limited],
-            "clocks": [limits[bound.stream_id] for bound in limited],
-        },
+    rows = sql.ends_at(
+        connection,
+        streams=[bound.stream_id for bound in limited],
+        segments=[bound.segment_id for bound in limited],
+        clocks=[limits[bound.stream_id] for bound in limited],
     )
     spans = {(b.stream_id, b.segment_id): (b.start, b.end) for b in limited}
     for stream_id, segment_id, end_at_clock in rows:
@@ -88,9 +81,7 @@ def _oldest_unread(
     read there."""
     if not others:
         return None
-    rows = connection.execute(
-        text("SELECT stream_id, segment_id, clock FROM oldest_unread(:g)"), {"g": group.group_id}
-    )
+    rows = sql.oldest_unread(connection, group_id=group.group_id)
     return min(
         (row.clock for row in rows if (row.stream_id, row.segment_id) in others), default=None
     )
@@ -114,13 +105,5 @@ def _in_sight(connection: Connection, graphs: Mapping[int, Graph]) -> dict[int, 
     }  # fmt: skip
     if not ends:
         return {}
-    rows = connection.execute(
-        text(
-            """SELECT e.stream_id, e.created_at
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:epochs AS integer[]))
-                AS w (stream_id, epoch)
-            JOIN epoch e USING (stream_id, epoch)"""
-        ),
-        {"streams": list(ends), "epochs": list(ends.values())},
-    )
+    rows = sql.epochs(connection, streams=list(ends), epochs=list(ends.values()))
     return {row.stream_id: row.created_at for row in rows}

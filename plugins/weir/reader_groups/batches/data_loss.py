@@ -3,7 +3,7 @@
 import json
 import logging
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
@@ -11,13 +11,10 @@ from weir.controller.missing import missing_after
 from weir.errors import NotFound, Truncated
 from weir.front_ends import do
 from weir.model.stream_cut import StreamCut, at_or_before, join
+from weir.queries.reader_groups.batches import data_loss as sql
 from weir.reader_groups.locks import LockedGroup
-from weir.reader_groups.positions import MOVED, placed, placing
 
 log = logging.getLogger("weir.truncation")
-
-_CUT = "(SELECT CAST(:s AS bigint) AS stream_id, CAST(:cut AS jsonb) AS cut)"
-_PLACE, _PLACED = placing(_CUT), placed(_CUT, "skipped")
 
 
 def skip_gaps(connection: Connection, group: LockedGroup) -> None:
@@ -26,16 +23,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
     Positions move only forward, except by a reset, so each new head needs one check. Raises
     Truncated if events are lost and the group's on_gap is fail; NotFound if a stream was deleted.
     """
-    rows = connection.execute(
-        text(
-            """SELECT gs.stream_id, s.stream_name AS stream, s.head,
-                      group_cut(gs.group_id, gs.stream_id) AS cut, gs.end_cut, s.state
-            FROM reader_group_stream gs JOIN stream s USING (stream_id)
-            WHERE gs.group_id = :g AND gs.head_seen IS DISTINCT FROM s.head AND NOT EXISTS (
-                SELECT FROM held_segments(:g) h WHERE h.stream_id = gs.stream_id)"""
-        ),
-        {"g": group.group_id},
-    ).all()
+    rows = sql.moved_heads(connection, group_id=group.group_id)
     if not rows:
         return
     for row in rows:
@@ -61,44 +49,18 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                 "continue at the head, "
                 f"{do('update_reader_group', reader_group=group.name, on_gap='skip')}.",
             )
-        connection.execute(
-            text(
-                f"""WITH {MOVED}, counted AS (
-                    UPDATE reader_group_stream SET lost_events = lost_events + :lost,
-                        passed_clock = least(passed_clock, clock_between(
-                            :s, group_cut(:g, :s), CAST(:cut AS jsonb)))
-                    WHERE group_id = :g AND stream_id = :s
-                ), placed AS (
-                    {_PLACED}
-                ), passed AS (
-                    DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s
-                    AND segment_id NOT IN (SELECT segment_id FROM cut_entries(CAST(:cut AS jsonb)))
-                )
-                {_PLACE}
-                ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
-                    state = CASE WHEN excluded.state = 'unassigned'
-                                 AND reader_group_segment.state = 'assigned'
-                            THEN 'assigned' ELSE excluded.state END,
-                    next_offset = excluded.next_offset"""  # noqa: S608 - constant
-            ),
-            {
-                "lost": missing.events if missing else 0,
-                "g": group.group_id,
-                "s": row.stream_id,
-                "cut": json.dumps(join(cut, head).to_json()),
-            },
+        sql.skip(
+            connection,
+            lost=missing.events if missing else 0,
+            group_id=group.group_id,
+            stream_id=row.stream_id,
+            cut=json.dumps(join(cut, head).to_json()),
         )
-    connection.execute(
-        text(
-            """UPDATE reader_group_stream gs SET head_seen = CAST(h.head AS jsonb)
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:heads AS text[])) AS h (stream_id, head)
-            WHERE gs.group_id = :g AND gs.stream_id = h.stream_id"""
-        ),
-        {
-            "g": group.group_id,
-            "streams": [row.stream_id for row in rows],
-            "heads": [json.dumps(row.head) for row in rows],
-        },
+    sql.seen(
+        connection,
+        group_id=group.group_id,
+        streams=[row.stream_id for row in rows],
+        heads=[json.dumps(row.head) for row in rows],
     )
 
 
@@ -110,15 +72,12 @@ def unread_events_lost(
     Events count even if the subscriber has released them by hand without reading them. With
     `subscribers` false, return the same for groups that are not subscribers.
     """
-    lost: dict[str, int] = connection.execute(
-        text("SELECT unread_events_lost(:s, CAST(:cut AS jsonb), :subscribers)"),
-        {
-            "s": stream.stream_id,
-            "cut": json.dumps(cut.to_json()),
-            "subscribers": subscribers,
-        },
-    ).scalar_one()
-    return lost
+    return sql.unread_lost(
+        connection,
+        stream_id=stream.stream_id,
+        cut=json.dumps(cut.to_json()),
+        subscribers=subscribers,
+    )
 
 
 def warn_of_lost(stream: LockedStream, lost: dict[str, int], reason: str) -> None:

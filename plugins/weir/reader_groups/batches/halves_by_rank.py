@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.read_plan import FileSlice, slices_by_commit
 from weir.database.connection import Database
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
 from weir.model.segment import Segment
+from weir.queries.reader_groups.batches import halves_by_rank as sql
 from weir.reader_groups.positions import Key
 
 # Returns how many rows of each slice belong to the half with the smaller ranks. The slices are the
@@ -121,13 +122,7 @@ def _divided(
 
 
 def _segments(connection: Connection, bounds: Sequence[Bound]) -> dict[Key, Segment]:
-    rows = connection.execute(
-        text(
-            """SELECT g.stream_id, g.segment_id, g.key_low, g.key_high
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
-                AS b (stream_id, segment_id)
-            JOIN segment g USING (stream_id, segment_id)"""
-        ),
-        {"streams": [b.stream_id for b in bounds], "segments": [b.segment_id for b in bounds]},
+    rows = sql.segments_of(
+        connection, streams=[b.stream_id for b in bounds], segments=[b.segment_id for b in bounds]
     )
     return {(row[0], row[1]): Segment(row[1], row[2], row[3]) for row in rows}

@@ -6,12 +6,13 @@ bounds, under a new token and as a new attempt. One transaction commits the batc
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.commit import commit_in
 from weir.controller.locks import LockedStream
+from weir.controller.queries import Cut
 from weir.controller.streams import schema_by_id
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
@@ -19,6 +20,7 @@ from weir.errors import Conflict
 from weir.kernel.attempt import Staged
 from weir.model.bounds import Bound
 from weir.model.schema import Field, stored_name
+from weir.queries.reader_groups.batches import lifecycle as sql
 from weir.reader_groups.batch import Batch, hold
 from weir.reader_groups.batches.alignment import check_closed
 from weir.reader_groups.batches.data_loss import skip_gaps
@@ -26,9 +28,8 @@ from weir.reader_groups.batches.new import open_new
 from weir.reader_groups.batches.plan import Wanted
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.batches.splits import open_parts
-from weir.reader_groups.batches.standing import read_standing
 from weir.reader_groups.checkpoints.lifecycle import settle_group
-from weir.reader_groups.groups.readers import LEASE_EXPIRED, release_expired, replaced
+from weir.reader_groups.groups.readers import release_expired, replaced
 from weir.reader_groups.locks import LockedGroup, lock_group, lock_streams_and_group
 from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.outputs.tables import StagedTable, publish_tables
@@ -43,12 +44,6 @@ class Function(NamedTuple):
     version: str
 
 
-_END = text(
-    """SELECT end_batch(:g, :b, :reader_id, :token, :lease, CAST(:out AS jsonb),
-        CAST(:lost AS jsonb), :rejected, :function, :version)"""
-)
-
-
 def open_in(
     connection: Connection,
     group: str,
@@ -57,7 +52,7 @@ def open_in(
     reading: Reading,
     *,
     lease: float,
-    until: dict[int, dict[str, Any]] | None = None,
+    until: dict[int, Cut] | None = None,
     closed: int | None = None,
     first: bool = False,
 ) -> Batch | None:
@@ -71,7 +66,7 @@ def open_in(
     aligned, or got another stream, since `closed` was taken.
     """
     locked = lock_group(connection, group)
-    found = read_standing(connection, locked, reader_id, lease)
+    found = sql.standing(connection, group_id=locked.group_id, reader_id=reader_id, lease=lease)
     if found.token != token:
         raise replaced(group, reader_id)
     if (
@@ -81,12 +76,13 @@ def open_in(
         return resumed
     if found.expired:
         release_expired(connection, locked, lease, alive=reader_id)
-        found = read_standing(connection, locked, reader_id, lease)
+        found = sql.standing(connection, group_id=locked.group_id, reader_id=reader_id, lease=lease)
     if found.head_moved:
         skip_gaps(connection, locked)
     if locked.configuration.aligned:
         check_closed(connection, locked, closed, until or {})
-    wanted = Wanted(reading, {**(until or {}), **found.ends}, closed, found.ends, first)
+    ends = {int(stream_id): cut for stream_id, cut in found.ends.items()}
+    wanted = Wanted(reading, {**(until or {}), **ends}, closed, ends, first)
     return open_new(
         connection, locked, reader_id, token, wanted, found.labels, reading.expected_readers
     )
@@ -95,34 +91,9 @@ def open_in(
 def _resume(
     connection: Connection, group: LockedGroup, reader_id: str, token: int, lease: float
 ) -> Batch | None:
-    row = connection.execute(
-        text(
-            f"""WITH taken AS (
-                SELECT b.batch_id, b.reader_id FROM reader_batch b
-                LEFT JOIN reader r USING (group_id, reader_id)
-                WHERE b.group_id = :group_id AND b.state = 'open'
-                  AND (b.reader_id = :reader_id OR r.lease_until = '-infinity' OR {LEASE_EXPIRED})
-                ORDER BY b.reader_id <> :reader_id, b.batch_id LIMIT 1
-            ), moved AS (
-                UPDATE reader_group_segment p SET reader_id = :reader_id
-                FROM taken t, held_segments(:group_id) h
-                WHERE t.reader_id <> :reader_id AND h.batch_id = t.batch_id
-                  AND p.group_id = :group_id AND p.stream_id = h.stream_id
-                  AND p.segment_id = h.segment_id AND p.reader_id = t.reader_id
-            )
-            UPDATE reader_batch b SET reader_id = :reader_id, token = :token,
-                attempt = attempt + 1
-            FROM taken WHERE b.group_id = :group_id AND b.batch_id = taken.batch_id
-            RETURNING b.batch_id, b.attempt, b.bounds, b.events, b.up_to,
-                b.complete_until"""  # noqa: S608 - constant
-        ),
-        {
-            "group_id": group.group_id,
-            "reader_id": reader_id,
-            "token": token,
-            "lease": lease,
-        },
-    ).one_or_none()
+    row = sql.resume(
+        connection, group_id=group.group_id, reader_id=reader_id, token=token, lease=lease
+    )
     if row is None:
         return None
     bounds = tuple(Bound.of(value) for value in row.bounds)
@@ -139,7 +110,7 @@ def commit_batch(
     lease: float,
     staged: Sequence[Staged] = (),
     tables: Sequence[StagedTable] = (),
-    outputs: Sequence[dict[str, Any]] = (),
+    outputs: Sequence[Mapping[str, object]] = (),
     lost: dict[int, int] | None = None,
     rejected: int = 0,
     rejected_as: Mapping[int, Sequence[Field]] | None = None,
@@ -182,23 +153,22 @@ def commit_batch(
         if record.has_outputs:
             discard_outputs(connection, group.group_id, batch.batch_id, but=published)
         advance(connection, group, batch.bounds, batch.reader_id)
-        connection.execute(
-            _END,
-            {
-                "g": group.group_id,
-                "b": batch.batch_id,
-                "out": json.dumps(published),
-                "lost": json.dumps({str(s): n for s, n in (lost or {}).items()}),
-                "lease": lease,
-                "reader_id": batch.reader_id,
-                "token": batch.token,
-                "rejected": rejected,
-                "function": function.name if function else None,
-                "version": function.version if function else None,
-            },
+        sql.end(
+            connection,
+            group_id=group.group_id,
+            batch_id=batch.batch_id,
+            out=json.dumps(published),
+            lost=json.dumps({str(s): n for s, n in (lost or {}).items()}),
+            lease=lease,
+            reader_id=batch.reader_id,
+            token=batch.token,
+            rejected=rejected,
+            function=function.name if function else None,
+            version=function.version if function else None,
         )
         if record.rest:
-            open_parts(connection, group, batch, record.rest)
+            rest = [list(map(Bound.of, part)) for part in record.rest]
+            open_parts(connection, group, batch, rest)
         publish_tables(connection, tables, {"reader_group": batch.group, "batch": batch.identity})
         return committed, record.awaited
 

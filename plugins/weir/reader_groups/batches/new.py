@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.model.assignment import assign, relative_rates, unread_events
 from weir.model.bounds import Graph, recorded
+from weir.queries.reader_groups.batches import new as sql
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.plan import Wanted, cut_to_stop_at, plan, present
 from weir.reader_groups.groups.pins import read_pins, reserved
@@ -19,21 +20,6 @@ from weir.reader_groups.positions import (
     read_lags,
     read_positions,
     read_rates,
-)
-
-_OPEN = text(
-    """WITH counted AS (
-        UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
-    )
-    INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
-                              bounds, events, bytes, read_order, readers, up_to, opened_at,
-                              complete_until)
-    SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds,
-           :events - holes_of(n.bounds),
-           :bytes, :read_order, :readers, :up_to, clock_timestamp(),
-           batch_complete_until(:group_id, n.bounds)
-    FROM (SELECT CAST(:bounds AS jsonb) AS bounds OFFSET 0) n  -- long, so sent once
-    RETURNING complete_until, events"""
 )
 
 
@@ -75,22 +61,20 @@ def open_new(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
         group.configuration.on_gap, planned.up_to,
     )  # fmt: skip
-    opened = connection.execute(
-        _OPEN,
-        {
-            "group_id": group.group_id,
-            "group": group.name,
-            "batch_id": batch.batch_id,
-            "reader_id": reader_id,
-            "token": token,
-            "bounds": recorded(bounds),
-            "events": events,
-            "bytes": planned.bytes,
-            "read_order": wanted.reading.order,
-            "readers": readers,
-            "up_to": planned.up_to,
-        },
-    ).one()
+    opened = sql.open(
+        connection,
+        group_id=group.group_id,
+        group=group.name,
+        batch_id=batch.batch_id,
+        reader_id=reader_id,
+        token=token,
+        bounds=recorded(bounds),
+        events=events,
+        bytes=planned.bytes,
+        read_order=wanted.reading.order,
+        readers=readers,
+        up_to=planned.up_to,
+    )
     return replace(batch, complete_until=opened.complete_until, events=opened.events)
 
 
@@ -144,21 +128,12 @@ def _give(
     """Assign the segments `take` to a reader, and free the segments `drop`."""
     if not take and not drop:
         return
-    connection.execute(
-        text(
-            """UPDATE reader_group_segment p SET reader_id = m.reader_id,
-                state = CASE WHEN m.reader_id IS NULL THEN 'unassigned' ELSE 'assigned' END
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:readers AS text[])) AS m (stream_id, segment_id, reader_id)
-            WHERE p.group_id = :g AND p.stream_id = m.stream_id
-              AND p.segment_id = m.segment_id"""
-        ),
-        {
-            "g": group.group_id,
-            "streams": [stream_id for stream_id, _ in [*take, *drop]],
-            "segments": [segment_id for _, segment_id in [*take, *drop]],
-            "readers": [reader_id] * len(take) + [None] * len(drop),
-        },
+    sql.give(
+        connection,
+        group_id=group.group_id,
+        streams=[stream_id for stream_id, _ in [*take, *drop]],
+        segments=[segment_id for _, segment_id in [*take, *drop]],
+        readers=[reader_id] * len(take) + [None] * len(drop),
     )
 
 

@@ -8,11 +8,12 @@ another one dies.
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
+from weir.controller.queries import Cut
 from weir.database.connection import Database
+from weir.queries.reader_groups.batches import next as sql
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.lifecycle import open_in
 from weir.reader_groups.batches.reading import Reading
@@ -28,7 +29,7 @@ def next_batch(
     reading: Reading,
     *,
     lease: float,
-    until: dict[int, dict[str, Any]],
+    until: dict[int, Cut],
     closed: int | None = None,
     first: bool = False,
     looks: Callable[[], object] = lambda: None,
@@ -46,7 +47,7 @@ def next_batch(
     that could. Raises as `open_in` does.
     """
 
-    def opened(connection: Connection, until: dict[int, dict[str, Any]] | None) -> Batch | None:
+    def opened(connection: Connection, until: dict[int, Cut] | None) -> Batch | None:
         return open_in(
             connection, group, reader_id, token, reading, lease=lease, until=until, closed=closed,
             first=first,
@@ -58,10 +59,13 @@ def next_batch(
         batch = opened(connection, until)
         if batch is not None:
             return batch, False
-        others_have_the_rest, aligned = _waits(connection, group, reader_id, until)
-        if others_have_the_rest and not aligned:
+        cuts = json.dumps({str(stream_id): cut for stream_id, cut in until.items()})
+        rest = sql.waits(connection, group=group, reader_id=reader_id, until=cuts)
+        if rest is None or not rest.others:
+            return None, False
+        if not rest.aligned:
             batch = opened(connection, None)
-        return batch, others_have_the_rest and batch is None
+        return batch, batch is None
 
     while True:
         looks()
@@ -70,31 +74,3 @@ def next_batch(
             return batch
         if not waits():
             time.sleep(PAUSE)
-
-
-def _waits(
-    connection: Connection, group: str, reader_id: str, until: dict[int, dict[str, Any]]
-) -> tuple[bool, bool]:
-    """Return whether other readers have what is left up to `until`, and whether the group is
-    aligned."""
-    found = connection.execute(
-        text(
-            """SELECT EXISTS (
-                SELECT FROM reader r WHERE r.group_id = g.group_id AND r.reader_id <> :reader_id
-            ) AND EXISTS (
-                SELECT FROM jsonb_each(CAST(:until AS jsonb)) u
-                JOIN reader_group_stream gs
-                    ON gs.group_id = g.group_id AND gs.stream_id = u.key::bigint
-                JOIN stream s USING (stream_id)
-                CROSS JOIN LATERAL unread_from(
-                    gs.stream_id, group_cut(gs.group_id, gs.stream_id), s.head, u.value) n
-                WHERE n.events > 0), g.aligned
-            FROM reader_group g WHERE g.name = :group"""
-        ),
-        {
-            "group": group,
-            "reader_id": reader_id,
-            "until": json.dumps({str(stream_id): cut for stream_id, cut in until.items()}),
-        },
-    ).one_or_none()
-    return (False, False) if found is None else (bool(found[0]), bool(found[1]))

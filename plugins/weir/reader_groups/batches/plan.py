@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
-from typing import Any
 
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
+from weir.controller.queries import Cut
 from weir.model.assignment import unread_events
 from weir.model.bounds import Bound, Graph, bounds_of_stream
 from weir.model.group_configuration import GroupConfiguration
@@ -31,9 +31,9 @@ class Wanted:
     reader's first batch, so nobody knows how fast it is."""
 
     reading: Reading
-    until: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    until: Mapping[int, Cut] = field(default_factory=dict)
     closed: int | None = None
-    ends: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    ends: Mapping[int, Cut] = field(default_factory=dict)
     first: bool = False
 
 
@@ -111,7 +111,7 @@ def present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]
 
 
 def cut_to_stop_at(
-    connection: Connection, stream_id: int, until: Mapping[str, Any], graph: Graph
+    connection: Connection, stream_id: int, until: Cut, graph: Graph
 ) -> StreamCut | None:
     """Return the cut to stop at, or None if it lies beyond the whole graph, as in most of a run."""
     offsets = [until.get(segment.name) for segment in graph.states]

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.missing import missing_of_bounds
 from weir.controller.read_plan import Slices, slices_of_bounds
@@ -11,17 +11,9 @@ from weir.errors import Truncated
 from weir.front_ends import do
 from weir.model.bounds import Bound
 from weir.model.segment import segment_name
+from weir.queries.reader_groups.batches import read_plan as sql
 from weir.reader_groups.batch import Batch
 
-# The streams of a group by id, also the deleted ones, each with its newest columns.
-_STREAMS = text(
-    """SELECT s.stream_id, s.stream_name, coalesce(c.fields, '[]')
-    FROM reader_group g JOIN reader_group_stream gs USING (group_id) JOIN stream s USING (stream_id)
-    LEFT JOIN LATERAL (
-        SELECT o.fields FROM stream_schema o WHERE o.stream_id = s.stream_id
-        ORDER BY o.version DESC LIMIT 1) c ON true
-    WHERE g.name = :group ORDER BY s.stream_id"""
-)
 _SHOWN = 5  # the most segments of a batch that a sentence names
 
 
@@ -57,7 +49,7 @@ def plan_batch(
 ) -> BatchPlan:
     """Return what is to be read for a batch. `not_delivered`: ids of streams that are left out.
     Raises Truncated if events were truncated after it was opened, unless the group skips gaps."""
-    streams = connection.execute(_STREAMS, {"group": batch.group}).all()
+    streams = sql.streams(connection, group=batch.group)
     plan = BatchPlan({stream_id: name for stream_id, name, _ in streams}, [], {}, [])
     for stream_id, name, fields in streams:
         if stream_id in not_delivered:

@@ -7,11 +7,12 @@ reader only together with the batch.
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.model.bisection import halve
 from weir.model.bounds import Bound, recorded
+from weir.queries.reader_groups.batches import splits as sql
 from weir.reader_groups.batch import Batch, held_or_split
 from weir.reader_groups.batches.halves_by_rank import Ranks, halve_by_rank
 from weir.reader_groups.locks import LockedGroup, lock_group
@@ -34,15 +35,9 @@ def split_batch(database: Database, batch: Batch, error: str, ranks: Ranks | Non
         if record.state != "open":  # an earlier try split it, and lost its connection at the COMMIT
             return
         discard_outputs(connection, group.group_id, batch.batch_id)
-        connection.execute(
-            text(
-                """UPDATE reader_batch SET state = 'split', error = :error,
-                    ended_at = clock_timestamp()
-                WHERE group_id = :g AND batch_id = :b"""
-            ),
-            {"g": group.group_id, "b": batch.batch_id, "error": error},
-        )
-        open_parts(connection, group, batch, [*halves, *record.rest])
+        sql.split(connection, group_id=group.group_id, batch_id=batch.batch_id, error=error)
+        rest = [list(map(Bound.of, part)) for part in record.rest]
+        open_parts(connection, group, batch, [*halves, *rest])
 
     database.transaction(work)
 
@@ -58,50 +53,15 @@ def open_parts(
     A checkpoint that waits for `before` then waits for this one. In a transaction that has locked
     the group and ended `before`.
     """
-    connection.execute(
-        text(
-            """WITH counted AS (
-                UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :g
-            ), awaited AS (
-                UPDATE checkpoint SET waits_for = array_replace(waits_for, :before, :b)
-                WHERE group_id = :g AND state = 'waiting' AND :before = ANY (waits_for)
-            ), opened AS (
-                INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token,
-                                          attempt, state, bounds, rest, events, bytes,
-                                          read_order, readers, up_to, opened_at, complete_until)
-                SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
-                       CAST(:rest AS jsonb),
-                       :events - holes_of(CAST(:bounds AS jsonb)),
-                       sum(bytes_before(b.stream, b.segment, b."to")
-                           - bytes_before(b.stream, b.segment, b."from")),
-                       o.read_order, o.readers, o.up_to, o.opened_at,
-                       batch_complete_until(:g, CAST(:bounds AS jsonb))
-                FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
-                    AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
-                WHERE o.group_id = :g AND o.batch_id = :before
-                GROUP BY o.group_id, o.batch_id
-            ), pinned AS (  -- the parts are read with the same versions
-                INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, version, since,
-                                         pinned_at)
-                SELECT group_id, :b, store_id, cut, clock, version, since, pinned_at
-                FROM adjunct_pin WHERE group_id = :g AND batch_id = :before
-            )
-            UPDATE reader_group_segment p
-            SET state = 'assigned', reader_id = :reader_id
-            FROM jsonb_array_elements(CAST(:bounds AS jsonb) || CAST(:later AS jsonb)) b
-            WHERE p.group_id = :g AND p.stream_id = (b ->> 'stream')::bigint
-              AND p.segment_id = (b ->> 'segment')::bigint AND p.state <> 'future'
-              AND p.reader_id IS DISTINCT FROM :reader_id"""
-        ),
-        {
-            "g": group.group_id,
-            "b": group.next_batch,
-            "before": before.batch_id,
-            "reader_id": before.reader_id,
-            "token": before.token,
-            "bounds": recorded(parts[0]),
-            "rest": "[" + ",".join(map(recorded, parts[1:])) + "]",
-            "later": recorded(bound for part in parts[1:] for bound in part),
-            "events": sum(bound.end - bound.start for bound in parts[0]),
-        },
+    sql.open_part(
+        connection,
+        group_id=group.group_id,
+        batch_id=group.next_batch,
+        before=before.batch_id,
+        reader_id=before.reader_id,
+        token=before.token,
+        bounds=recorded(parts[0]),
+        rest="[" + ",".join(map(recorded, parts[1:])) + "]",
+        later=recorded(bound for part in parts[1:] for bound in part),
+        events=sum(bound.end - bound.start for bound in parts[0]),
     )

@@ -6,31 +6,18 @@ not expire, and it is the only reader of its group. The batches of the group are
 batches, and its checkpoint has the reader and the number of the batch.
 """
 
-from typing import Any
+from sqlalchemy import Connection
 
-from sqlalchemy import Connection, text
-
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.front_ends import do
+from weir.queries.reader_groups.batches import streaming_query as sql
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.lifecycle import commit_batch, open_in
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.groups.readers import join
 from weir.reader_groups.locks import lock_group
-
-_KEEP = text(
-    """WITH counted AS (
-        UPDATE reader_group SET next_token = next_token + 1
-        WHERE group_id = :g AND CAST(:old AS bigint) IS NULL
-    )
-    UPDATE reader SET token = :new, lease_until = 'infinity'
-    WHERE group_id = :g AND reader_id = :reader_id AND lease_until > '-infinity'
-      AND token = coalesce(:old, token)
-    RETURNING token, (
-        SELECT max(b.batch_id) FROM reader_batch b
-        WHERE b.group_id = :g AND b.batch_id > :after AND b.state = 'committed') AS newest"""
-)
 
 
 class StreamingQuery:
@@ -45,9 +32,7 @@ class StreamingQuery:
         self._batch: Batch | None = None  # the open one
         self.lost: dict[int, int] = {}  # by stream id, how many events of it were truncated
 
-    def next(
-        self, after: int, reading: Reading, until: dict[int, dict[str, Any]] | None, lease: float
-    ) -> int:
+    def next(self, after: int, reading: Reading, until: dict[int, Cut] | None, lease: float) -> int:
         """Commit the batch `after`, unless that is done, open the next one, and return its number;
         `after` if there is nothing to read. `until`: by stream id, the cut to stop at.
 
@@ -82,9 +67,7 @@ class StreamingQuery:
             commit_batch(self._database, self._batch, lease=lease, lost=self.lost)
             self._batch, self.lost = None, {}
 
-    def _open(
-        self, reading: Reading, until: dict[int, dict[str, Any]] | None, lease: float
-    ) -> Batch | None:
+    def _open(self, reading: Reading, until: dict[int, Cut] | None, lease: float) -> Batch | None:
         token = self._token
         assert token is not None
         return self._database.transaction(
@@ -101,14 +84,14 @@ class StreamingQuery:
 
         def work(connection: Connection) -> int:
             group = lock_group(connection, self._group)
-            given = {
-                "g": group.group_id if group.group_id == self._group_id else None,
-                "reader_id": self.reader_id,
-                "old": self._token,
-                "new": self._token or group.next_token,
-                "after": after,
-            }
-            row = connection.execute(_KEEP, given).one_or_none()
+            row = sql.keep(
+                connection,
+                group_id=group.group_id if group.group_id == self._group_id else None,
+                reader_id=self.reader_id,
+                old=self._token,
+                new=self._token or group.next_token,
+                after=after,
+            )
             if row is None:
                 raise self._differs(
                     "it was taken offline, or the group was reset, or deleted and created again"
@@ -117,7 +100,7 @@ class StreamingQuery:
                 raise self._differs(
                     f"its batch {row.newest} is committed, of which the checkpoint knows nothing"
                 )
-            return int(row.token)
+            return row.token
 
         token = self._database.transaction(work)
         self._token, self._kept = token, True

@@ -10,18 +10,19 @@ import json
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
 from weir.model.names import reader_group_name
-from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints
+from weir.queries.reader_groups.checkpoints import lifecycle as sql
+from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints, said_of
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import advance
 
@@ -36,7 +37,7 @@ def checkpoint(
     barrier: bool = False,
     patience: float = 3600.0,
     request_id: str | None = None,
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Record the positions of a group as a checkpoint. A subscriber releases what lies before it.
 
     Without a `name` it is automatic. `barrier`: include the batches that are open now; the
@@ -59,13 +60,14 @@ def checkpoint(
         )
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
-    def work(connection: Connection) -> dict[str, Any] | None:
+    def work(connection: Connection) -> dict[str, object] | None:
         # A release changes what retention may truncate, so the streams are locked too, and first.
         _, locked = lock_group_and_streams(connection, group)
         if request_id is not None and (before := request.result(connection)) is not None:
             return before
-        if waits_for := _open_batches(connection, locked) if barrier else []:
-            result = _wait(connection, locked, name, waits_for, patience)
+        batches = sql.open_batches(connection, group_id=locked.group_id) if barrier else []
+        if batches:
+            result = _wait(connection, locked, name, batches, patience)
         elif (recorded := _record(connection, locked, name)) is None:
             return None
         else:
@@ -77,19 +79,16 @@ def checkpoint(
 
 def cancel_checkpoint(
     database: Database, group: str, name: str, *, request_id: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Cancel a checkpoint that waits. Return `reader_group` and `checkpoint`, both names. Raises
     NotFound, and Conflict if it does not wait."""
     request = Request(request_id, "cancel_checkpoint", group, {"name": name})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         _, locked = lock_group_and_streams(connection, group)
         if (before := request.result(connection)) is not None:
             return before
-        state = connection.execute(
-            text("SELECT state FROM checkpoint WHERE group_id = :g AND name = :name"),
-            {"g": locked.group_id, "name": name},
-        ).scalar_one_or_none()
+        state = sql.state_of(connection, group_id=locked.group_id, name=name)
         if state is None:
             raise NotFound(
                 "checkpoint_not_found",
@@ -117,7 +116,7 @@ def settle_group(database: Database, group: str) -> None:
         log.warning("checkpoints of group %s are completed later: %s", group, error)
 
 
-def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
+def settle_group_in(connection: Connection, group: str) -> list[dict[str, object]]:
     """Settle the waiting checkpoints of a group. Return for each that is complete now
     `reader_group`, `checkpoint` (its name) and `released` (whether it releases events)."""
     _, locked = lock_group_and_streams(connection, group)
@@ -135,17 +134,7 @@ def settle(connection: Connection, group: LockedGroup) -> list[str]:
     Returns the names of the complete ones. In a transaction that has locked the group's streams and
     the group.
     """
-    rows = connection.execute(
-        text(
-            """SELECT name, cuts, expires_at < clock_timestamp() AS late,
-                EXISTS (SELECT FROM reader_batch b WHERE b.group_id = c.group_id
-                        AND b.batch_id = ANY(c.waits_for) AND b.state = 'open') AS waits,
-                EXISTS (SELECT FROM reader_batch b WHERE b.group_id = c.group_id
-                        AND b.batch_id = ANY(c.waits_for) AND b.state = 'abandoned') AS lost
-            FROM checkpoint c WHERE group_id = :g AND state = 'waiting' ORDER BY created_at"""
-        ),
-        {"g": group.group_id},
-    ).all()
+    rows = sql.waiting(connection, group_id=group.group_id)
     _end(connection, group, [r.name for r in rows if r.lost], "cancelled")
     _end(
         connection, group, [r.name for r in rows if r.waits and r.late and not r.lost], "timed out"
@@ -155,20 +144,9 @@ def settle(connection: Connection, group: LockedGroup) -> list[str]:
     return [r.name for r in done]
 
 
-def _open_batches(
-    connection: Connection, group: LockedGroup
-) -> Sequence[tuple[int, str, list[Bound]]]:
-    rows = connection.execute(
-        text(
-            """SELECT batch_id, reader_id, bounds FROM reader_batch
-            WHERE group_id = :g AND state = 'open' ORDER BY batch_id"""
-        ),
-        {"g": group.group_id},
-    )
-    return [(r.batch_id, r.reader_id, [Bound.of(b) for b in r.bounds]) for r in rows]
-
-
-def _record(connection: Connection, group: LockedGroup, name: str | None) -> dict[str, Any] | None:
+def _record(
+    connection: Connection, group: LockedGroup, name: str | None
+) -> dict[str, object] | None:
     """Record the positions; return None if they have not moved."""
     [recorded] = record_positions(connection, [group], name)
     if recorded.refused:
@@ -177,53 +155,36 @@ def _record(connection: Connection, group: LockedGroup, name: str | None) -> dic
         return None
     if recorded.released:
         release_checkpoints(connection, [(group.group_id, recorded.checkpoint)])
-    return recorded.result()
+    return said_of(recorded)
 
 
 def _wait(
     connection: Connection,
     group: LockedGroup,
     name: str | None,
-    batches: Sequence[tuple[int, str, list[Bound]]],
+    batches: Sequence[sql.OpenBatch],
     patience: float,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Record the cuts at which the group will be when these batches are committed, as a checkpoint
     that waits for them."""
     cuts = _cuts_after(connection, group, batches)
     settle(connection, group)  # one that waits no longer does not count
     _check_outstanding(connection, group)
-    made = connection.execute(
-        text(
-            """WITH made AS (
-                INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, released, state,
-                                        waits_for, expires_at)
-                SELECT :g, coalesce(CAST(:name AS text), 'automatic-' || time_clock(t.now)),
-                       CASE WHEN CAST(:name AS text) IS NULL THEN 'automatic' ELSE 'manual' END,
-                       t.now, CAST(:cuts AS jsonb), false, 'waiting', CAST(:batches AS bigint[]),
-                       t.now + :patience * interval '1 second'
-                FROM (SELECT clock_timestamp() AS now) t
-                ON CONFLICT (group_id, name) DO NOTHING RETURNING name
-            ), looked_at AS (
-                UPDATE reader_group SET checkpointed_at = clock_timestamp()
-                WHERE group_id = :g AND CAST(:name AS text) IS NULL
-            )
-            SELECT name FROM made"""
-        ),
-        {
-            "g": group.group_id,
-            "name": name,
-            "cuts": json.dumps(cuts),
-            "batches": [batch_id for batch_id, _, _ in batches],
-            "patience": patience,
-        },
-    ).scalar_one_or_none()
+    made = sql.wait(
+        connection,
+        group_id=group.group_id,
+        name=name,
+        cuts=json.dumps(cuts),
+        batches=[one.batch_id for one in batches],
+        patience=patience,
+    )
     if made is None:
         raise _in_use(group, name)
     return {
         "reader_group": group.name,
         "checkpoint": made,
         "released": False,
-        "waits_for": [f"batch {batch} of reader {reader}" for batch, reader, _ in batches],
+        "waits_for": [f"batch {one.batch_id} of reader {one.reader_id}" for one in batches],
     }
 
 
@@ -241,37 +202,20 @@ def _in_use(group: LockedGroup, name: str | None) -> Conflict:
 
 
 def _cuts_after(
-    connection: Connection,
-    group: LockedGroup,
-    batches: Sequence[tuple[int, str, list[Bound]]],
-) -> dict[str, Any]:
+    connection: Connection, group: LockedGroup, batches: Sequence[sql.OpenBatch]
+) -> dict[str, Cut]:
     """Return by stream id the cut of the group after these batches are committed."""
     # It makes the same step as their commits will, and rolls it back.
     attempt = connection.begin_nested()
-    for _, reader_id, bounds in batches:
-        advance(connection, group, bounds, reader_id)
-    found = connection.execute(
-        text(
-            """SELECT jsonb_object_agg(gs.stream_id::text, group_cut(gs.group_id, gs.stream_id))
-            FROM reader_group_stream gs JOIN stream s USING (stream_id)
-            WHERE gs.group_id = :g AND s.state <> 'deleted'"""
-        ),
-        {"g": group.group_id},
-    ).scalar_one()
+    for one in batches:
+        advance(connection, group, list(map(Bound.of, one.bounds)), one.reader_id)
+    found = sql.cuts(connection, group_id=group.group_id)
     attempt.rollback()
-    return dict(found or {})
+    return found or {}
 
 
 def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
-    row = connection.execute(
-        text(
-            """SELECT count(c.name) AS waiting, g.max_outstanding AS most, min(c.name) AS name
-            FROM reader_group g
-            LEFT JOIN checkpoint c ON c.group_id = g.group_id AND c.state = 'waiting'
-            WHERE g.group_id = :g GROUP BY g.max_outstanding"""
-        ),
-        {"g": group.group_id},
-    ).one()
+    row = sql.outstanding(connection, group_id=group.group_id)
     if row.waiting >= row.most:
         raise Conflict(
             "too_many_checkpoints",
@@ -283,13 +227,7 @@ def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
 def _end(connection: Connection, group: LockedGroup, names: Sequence[str], state: str) -> None:
     if not names:
         return
-    connection.execute(
-        text(
-            """UPDATE checkpoint SET state = :state, ended_at = clock_timestamp(),
-                expires_at = NULL WHERE group_id = :g AND name = ANY(:names)"""
-        ),
-        {"g": group.group_id, "names": list(names), "state": state},
-    )
+    sql.end(connection, group_id=group.group_id, names=list(names), state=state)
     if state == "complete" and group.releases_at_checkpoints:
         for name in names:  # in the order in which they were requested
             release_checkpoints(connection, [(group.group_id, name)])

@@ -1,15 +1,20 @@
-"""Checkpoint all groups periodically, many groups in one transaction."""
+"""Checkpoint all groups periodically, many groups in one transaction.
+
+It waits for no lock: what another session has locked is checkpointed by itself afterwards. If the
+transaction fails, so is each of its groups.
+"""
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.database.once import commit_once
+from weir.queries.reader_groups.checkpoints import periodic as sql
 from weir.reader_groups.checkpoints.lifecycle import checkpoint, settle_group_in
-from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints
+from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints, said_of
 from weir.reader_groups.locks import lock_free_groups
 
 # Groups per transaction. Their streams are locked for its duration, about 50 ms, and appends wait
@@ -17,28 +22,16 @@ from weir.reader_groups.locks import lock_free_groups
 AT_ONCE = 100
 
 
-class _Group(NamedTuple):
-    group_id: int
-    name: str
-
-
-def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
+def settle_all(database: Database) -> tuple[list[dict[str, object]], list[str]]:
     """Settle the waiting checkpoints of all groups.
 
     Returns those that are complete now, as `settle_group_in` does, and the sentences of the
     failures.
     """
-    groups = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT DISTINCT g.name FROM checkpoint c JOIN reader_group g USING (group_id)
-                WHERE c.state = 'waiting' ORDER BY g.name"""
-            )
-        ).all()
-    )
-    done: list[dict[str, Any]] = []
+    groups = database.transaction(sql.waiting)
+    done: list[dict[str, object]] = []
     failed: list[str] = []
-    for (group,) in groups:
+    for group in groups:
         one = partial(commit_once, database, partial(settle_group_in, group=group))
         settled, failure = database.one_of_many(f"group {group}", one)
         done += settled or []
@@ -54,17 +47,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
     each as `checkpoint` returns it, and the sentences of the failures.
     """
     made, failed = settle_all(database)
-    groups = database.transaction(
-        lambda c: [
-            _Group(*row)
-            for row in c.execute(
-                text(
-                    """SELECT group_id, name FROM reader_group WHERE moved_at > checkpointed_at
-                    ORDER BY group_id"""
-                )
-            )
-        ]
-    )
+    groups = database.transaction(sql.moved)
     for i in range(0, len(groups), AT_ONCE):
         some = groups[i : i + AT_ONCE]
         together = partial(commit_once, database, partial(_checkpoint_free, groups=some))
@@ -82,8 +65,8 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
 
 
 def _checkpoint_free(
-    connection: Connection, groups: Sequence[_Group]
-) -> tuple[list[dict[str, Any]], set[int]]:
+    connection: Connection, groups: Sequence[sql.Moved]
+) -> tuple[list[dict[str, object]], set[int]]:
     """Checkpoint those of the groups that nobody else has locked.
 
     Returns what was made, and the ids of the groups that are done with.
@@ -96,25 +79,10 @@ def _checkpoint_free(
     release_checkpoints(
         connection, [(one.group_id, one.checkpoint) for one in made if one.released]
     )
-    return [one.result() for one in made], {one.group_id for one in recorded if not one.refused}
+    return list(map(said_of, made)), {one.group_id for one in recorded if not one.refused}
 
 
 def prune_checkpoints(database: Database, older_than: float) -> int:
     """Delete checkpoints older than so many seconds: automatic ones, but never a group's newest,
     and those that were given up. Returns how many."""
-    return commit_once(
-        database,
-        lambda c: (
-            c.execute(
-                text(
-                    """DELETE FROM checkpoint c
-                WHERE created_at < clock_timestamp() - :age * interval '1 second'
-                AND CASE WHEN state = 'complete' THEN kind = 'automatic' AND EXISTS (
-                             SELECT FROM checkpoint n WHERE n.group_id = c.group_id
-                             AND n.state = 'complete' AND n.created_at > c.created_at)
-                         ELSE state <> 'waiting' END"""
-                ),
-                {"age": older_than},
-            ).rowcount
-        ),
-    )
+    return commit_once(database, partial(sql.prune, age=older_than))

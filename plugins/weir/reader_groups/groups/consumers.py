@@ -1,31 +1,30 @@
 """The consumer that was declared for a reader group: what its runs do if they do not say."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.database.requests import Request
+from weir.queries.reader_groups.groups import consumers as sql
 from weir.reader_groups.locks import lock_group
 
 
 def declare_consumer(
-    database: Database, group: str, settings: dict[str, Any], *, request_id: str
-) -> dict[str, Any]:
+    database: Database, group: str, settings: Mapping[str, object], *, request_id: str
+) -> dict[str, object]:
     """Record the arguments of `weir_process` that runs of a group take where they give none, in
     place of those recorded before. Raises NotFound."""
-    request = Request(request_id, "declare_consumer", group, settings)
+    request = Request(request_id, "declare_consumer", group, dict(settings))
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_group(connection, group)
         if (before := request.result(connection)) is not None:
             return before
-        connection.execute(
-            text("UPDATE reader_group SET consumer = CAST(:c AS jsonb) WHERE group_id = :g"),
-            {"c": json.dumps(settings), "g": locked.group_id},
-        )
-        return request.done(connection, {"reader_group": group, "consumer": settings})
+        sql.declare(connection, consumer=json.dumps(dict(settings)), group_id=locked.group_id)
+        return request.done(connection, {"reader_group": group, "consumer": dict(settings)})
 
     return database.transaction(work)
 
@@ -33,7 +32,4 @@ def declare_consumer(
 def declared_consumer(connection: Connection, group: str) -> dict[str, Any]:
     """Return the arguments that were declared for a group; none if it has no consumer, or if there
     is no such group."""
-    found = connection.execute(
-        text("SELECT consumer FROM reader_group WHERE name = :group"), {"group": group}
-    ).scalar_one_or_none()
-    return dict(found or {})
+    return sql.declared(connection, group=group) or {}

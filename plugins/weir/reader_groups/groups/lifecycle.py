@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, lock_streams
-from weir.controller.retention_queue import mark_retention_due, queueing
+from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -17,12 +17,13 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
+from weir.queries.reader_groups.groups import lifecycle as sql
 from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import find_span, without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs.records import discard_outputs
-from weir.reader_groups.positions import placed, placing, positions_of
+from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
@@ -142,39 +143,17 @@ def enter_streams(
     connection: Connection, group_id: int, subscriber: bool, starts: Cuts, ends: Cuts
 ) -> None:
     """Add streams to a group, with these cuts as its positions."""
-    connection.execute(
-        text(
-            f"""WITH starts AS (
-                INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
-                                                 released_cut, released_at, subscriber_since,
-                                                 passed_clock)
-                SELECT :g, c.stream, c.start_cut, c.end_cut,
-                       CASE WHEN :subscriber THEN c.start_cut END,
-                       CASE WHEN :subscriber THEN clock_timestamp() END,
-                       CASE WHEN :subscriber THEN clock_timestamp() END,
-                       clock_between(s.stream_id, s.head, c.start_cut)
-                FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
-                    AS c (stream bigint, start_cut jsonb, end_cut jsonb)
-                JOIN stream s ON s.stream_id = c.stream
-                RETURNING stream_id, start_cut AS cut
-            ), due AS (
-                {queueing("starts JOIN stream USING (stream_id) WHERE state = 'active'")}
-            ), placed AS (
-                {placed("starts", "entered")}
-            )
-            {placing("starts")}"""  # noqa: S608 - constants
+    sql.enter(
+        connection,
+        group_id=group_id,
+        subscriber=subscriber,
+        cuts=json.dumps(
+            [
+                {"stream": s, "start_cut": cut.to_json()}
+                | ({"end_cut": ends[s].to_json()} if s in ends else {})
+                for s, cut in starts.items()
+            ]
         ),
-        {
-            "g": group_id,
-            "subscriber": subscriber,
-            "cuts": json.dumps(
-                [
-                    {"stream": s, "start_cut": cut.to_json()}
-                    | ({"end_cut": ends[s].to_json()} if s in ends else {})
-                    for s, cut in starts.items()
-                ]
-            ),
-        },
     )
 
 
@@ -252,7 +231,7 @@ def delete_reader_group(
                 raise
             return before
         if dry_run:
-            owned = _owned(connection, group.group_id)
+            owned = sql.owned(connection, group_id=group.group_id)._asdict()
             with connection.begin_nested() as tried:
                 with releasing(connection, locked, name, allow_loss=True) as deletes:
                     delete_in(connection, group.group_id)
@@ -266,65 +245,17 @@ def delete_reader_group(
     return database.transaction(work)
 
 
-def _owned(connection: Connection, group_id: int) -> dict[str, Any]:
-    """Return the positions of a group by stream, and how many checkpoints and open batches it
-    has."""
-    row = connection.execute(
-        text(
-            """SELECT (SELECT jsonb_object_agg(s.stream_name, group_cut(gs.group_id, gs.stream_id))
-                    FROM reader_group_stream gs JOIN stream s USING (stream_id)
-                    WHERE gs.group_id = :g AND s.state <> 'deleted') AS position,
-                (SELECT count(*) FROM checkpoint WHERE group_id = :g) AS checkpoints,
-                (SELECT count(*) FROM reader_batch WHERE group_id = :g AND state = 'open')
-                    AS batches"""
-        ),
-        {"g": group_id},
-    ).one()
-    return {
-        "position": row.position or {}, "checkpoints": row.checkpoints, "batches": row.batches,
-    }  # fmt: skip
-
-
 def delete_in(connection: Connection, group_id: int) -> None:
     """Delete a locked group as `delete_reader_group` does."""
     discard_outputs(connection, group_id)
-    connection.execute(
-        text(
-            """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
-            batches AS (
-                DELETE FROM reader_batch WHERE group_id = :g RETURNING group_id, batch_id, bounds
-            ), inputs AS (
-                DELETE FROM batch_input n USING batches b CROSS JOIN LATERAL inputs_of(b.bounds) i
-                WHERE (n.stream_id, n.segment_id, n.size_class, n.from_offset)
-                      = (i.stream_id, i.segment_id, i.size_class, i.from_offset)
-                  AND (n.group_id, n.batch_id) = (b.group_id, b.batch_id)
-            ),
-            readers AS (DELETE FROM reader WHERE group_id = :g),
-            checkpoints AS (DELETE FROM checkpoint WHERE group_id = :g),
-            streams AS (DELETE FROM reader_group_stream WHERE group_id = :g)
-            DELETE FROM reader_group WHERE group_id = :g"""
-        ),
-        {"g": group_id},
-    )
-
-
-def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, Any]]:
-    """Return the end of a group by stream id, for the streams in which it has one. An end never
-    lies beyond the tail."""
-    rows = connection.execute(
-        text(
-            """SELECT stream_id, end_cut FROM reader_group_stream
-            WHERE group_id = :g AND end_cut IS NOT NULL"""
-        ),
-        {"g": group.group_id},
-    )
-    return {row.stream_id: row.end_cut for row in rows}
+    sql.delete(connection, group_id=group_id)
 
 
 def loaded_ends(connection: Connection, group: LockedGroup) -> Cuts:
-    """Return the end of a group as `end_cuts` does, as values."""
-    found = end_cuts(connection, group)
-    return {s: load_cuts(connection, s, end)[0] for s, end in found.items()}
+    """Return the end of a group by stream id, for the streams in which it has one. An end never
+    lies beyond the tail."""
+    rows = sql.ends(connection, group_id=group.group_id)
+    return {row.stream_id: load_cuts(connection, row.stream_id, row.end_cut)[0] for row in rows}
 
 
 def end_of_group(connection: Connection, name: str, not_delivered: Collection[int] = ()) -> str:
@@ -332,14 +263,7 @@ def end_of_group(connection: Connection, name: str, not_delivered: Collection[in
 
     `not_delivered`: ids of streams that do not matter, as nothing of them is delivered.
     """
-    streams = connection.execute(
-        text(
-            """SELECT string_agg(l.stream, ', ' ORDER BY l.stream) FROM lag l
-            WHERE l.reader_group = :name AND l.stream_id <> ALL(:not_delivered)
-            HAVING bool_and(l.at_end)"""
-        ),
-        {"name": name, "not_delivered": list(not_delivered)},
-    ).scalar_one_or_none()
+    streams = sql.at_end(connection, name=name, not_delivered=list(not_delivered))
     if not streams:
         return ""
     return f"reader group {name} is at its end: it has read {streams}, and nothing will follow."

@@ -11,12 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_range
 from weir.model.names import StreamName, reader_label, stream_name
 from weir.model.segment import Segment
+from weir.queries.reader_groups.groups import pins as sql
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
 
@@ -78,35 +79,20 @@ def replace_pins(
                 f"reader group {group.name} does not read stream {pin.stream}; pin keys of the "
                 f"streams that it reads: {', '.join(map(str, streams))}.",
             )
-    connection.execute(
-        text("DELETE FROM reader_group_pin WHERE group_id = :g"), {"g": group.group_id}
-    )
-    connection.execute(
-        text(
-            """INSERT INTO reader_group_pin (group_id, stream_id, key_low, key_high, label)
-            SELECT :g, p.* FROM unnest(
-                CAST(:streams AS bigint[]), CAST(:lows AS double precision[]),
-                CAST(:highs AS double precision[]), CAST(:labels AS text[])) AS p"""
-        ),
-        {
-            "g": group.group_id,
-            "streams": [streams[pin.stream] for pin in pins],
-            "lows": [pin.keys.low for pin in pins],
-            "highs": [pin.keys.high for pin in pins],
-            "labels": [pin.label for pin in pins],
-        },
+    sql.delete(connection, group_id=group.group_id)
+    sql.insert(
+        connection,
+        group_id=group.group_id,
+        streams=[streams[pin.stream] for pin in pins],
+        lows=[pin.keys.low for pin in pins],
+        highs=[pin.keys.high for pin in pins],
+        labels=[pin.label for pin in pins],
     )
 
 
 def read_pins(connection: Connection, group: LockedGroup) -> Pinned:
     """Return the pins of a group by stream id."""
-    rows = connection.execute(
-        text(
-            """SELECT stream_id, key_low, key_high, label FROM reader_group_pin
-            WHERE group_id = :g ORDER BY stream_id, key_low"""
-        ),
-        {"g": group.group_id},
-    )
+    rows = sql.pins(connection, group_id=group.group_id)
     found: dict[int, list[tuple[KeyRange, str]]] = {}
     for row in rows:
         found.setdefault(row.stream_id, []).append((KeyRange(row.key_low, row.key_high), row.label))

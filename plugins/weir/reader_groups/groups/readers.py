@@ -6,9 +6,8 @@ lease is valid for at least its length after the server's start, so that readers
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.database.once import commit_once
@@ -20,14 +19,11 @@ from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import read_text
+from weir.queries.reader_groups.groups import readers as sql
 from weir.reader_groups.locks import LockedGroup, lock_group
 from weir.reader_groups.outputs.records import discard_outputs
-from weir.reader_groups.positions import advance, placed
+from weir.reader_groups.positions import advance
 from weir.reader_groups.starting_points import by_stream
-
-# The condition that a reader's lease has expired; `:lease` is the configured one, in seconds.
-LEASE_EXPIRED = """clock_timestamp()
-    > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')"""
 
 
 def join(
@@ -49,31 +45,15 @@ def join(
 
     def work(connection: Connection) -> int:
         locked = lock_group(connection, group)
-        joined = connection.execute(
-            text(
-                f"""WITH counted AS (
-                    UPDATE reader_group SET next_token = next_token + 1 WHERE group_id = :group_id
-                )
-                INSERT INTO reader (group_id, reader_id, token, lease_until, joined_at, label)
-                SELECT :group_id, :reader_id, :token,
-                    clock_timestamp() + :lease * interval '1 second', clock_timestamp(), :label
-                WHERE NOT EXISTS (
-                    SELECT FROM reader r WHERE r.group_id = :group_id AND r.reader_id <> :reader_id
-                    AND (r.lease_until = 'infinity' OR :alone
-                         AND r.lease_until > '-infinity' AND NOT {LEASE_EXPIRED}))
-                ON CONFLICT (group_id, reader_id) DO UPDATE SET token = excluded.token,
-                    lease_until = excluded.lease_until, label = excluded.label"""  # noqa: S608 - constant
-            ),
-            {
-                "group_id": locked.group_id,
-                "reader_id": reader_id,
-                "token": locked.next_token,
-                "lease": lease,
-                "label": label,
-                "alone": alone,
-            },
-        )
-        if joined.rowcount == 0:
+        if not sql.join(
+            connection,
+            group_id=locked.group_id,
+            reader_id=reader_id,
+            token=locked.next_token,
+            lease=lease,
+            label=label,
+            alone=alone,
+        ):
             raise _taken(connection, locked, reader_id)
         return locked.next_token
 
@@ -82,13 +62,8 @@ def join(
 
 def _taken(connection: Connection, group: LockedGroup, reader_id: str) -> Conflict:
     """Return the error for a reader that may not join because of another one."""
-    other = connection.execute(
-        text(
-            """SELECT reader_id, lease_until = 'infinity' AS query, joined_at FROM reader
-            WHERE group_id = :g AND reader_id <> :r ORDER BY lease_until DESC, reader_id LIMIT 1"""
-        ),
-        {"g": group.group_id, "r": reader_id},
-    ).one()
+    other = sql.other_reader(connection, group_id=group.group_id, reader_id=reader_id)
+    assert other is not None  # the statement that took nobody saw it, under the group's lock
     since = f"since {other.joined_at:%Y-%m-%d %H:%M} UTC"
     if not other.query:
         return Conflict(
@@ -109,15 +84,7 @@ def _taken(connection: Connection, group: LockedGroup, reader_id: str) -> Confli
 
 def renew(connection: Connection, group: str, reader_id: str, token: int, lease: float) -> None:
     """Renew a reader's lease by `lease` seconds. Raises Fenced if the token is not the newest."""
-    renewed = connection.execute(
-        text(
-            """UPDATE reader r SET lease_until = clock_timestamp() + :lease * interval '1 second'
-            FROM reader_group g WHERE g.name = :group AND r.group_id = g.group_id
-              AND r.reader_id = :reader_id AND r.token = :token"""
-        ),
-        {"group": group, "reader_id": reader_id, "token": token, "lease": lease},
-    )
-    if renewed.rowcount == 0:
+    if not sql.renew(connection, group=group, reader_id=reader_id, token=token, lease=lease):
         raise replaced(group, reader_id)
 
 
@@ -126,17 +93,7 @@ def renew_alone(
 ) -> None:
     """Renew the lease of a reader that does not get on, if no other reader of its group is there to
     take over what it owns (semantics 13.4). Otherwise change nothing."""
-    connection.execute(
-        text(
-            """UPDATE reader r SET lease_until = clock_timestamp() + :lease * interval '1 second'
-            FROM reader_group g WHERE g.name = :group AND r.group_id = g.group_id
-              AND r.reader_id = :reader_id AND r.token = :token
-              AND NOT EXISTS (SELECT FROM reader o WHERE o.group_id = r.group_id
-                              AND o.reader_id <> r.reader_id
-                              AND o.lease_until > clock_timestamp())"""
-        ),
-        {"group": group, "reader_id": reader_id, "token": token, "lease": lease},
-    )
+    sql.renew_alone(connection, group=group, reader_id=reader_id, token=token, lease=lease)
 
 
 def leave(database: Database, group: str, reader_id: str, token: int, lease: float) -> None:
@@ -145,14 +102,7 @@ def leave(database: Database, group: str, reader_id: str, token: int, lease: flo
 
     def work(connection: Connection) -> None:
         locked = lock_group(connection, group)
-        parameters = {"group_id": locked.group_id, "reader_id": reader_id, "token": token}
-        connection.execute(
-            text(
-                """UPDATE reader SET lease_until = '-infinity'
-                WHERE group_id = :group_id AND reader_id = :reader_id AND token = :token"""
-            ),
-            parameters,
-        )
+        sql.leave(connection, group_id=locked.group_id, reader_id=reader_id, token=token)
         release_expired(connection, locked, lease)
 
     database.transaction(work)
@@ -160,32 +110,12 @@ def leave(database: Database, group: str, reader_id: str, token: int, lease: flo
 
 def readers_of(connection: Connection, group: str) -> list[str]:
     """Return the ids of a group's readers."""
-    found = connection.execute(
-        text("SELECT reader_id FROM reader JOIN reader_group USING (group_id) WHERE name = :name"),
-        {"name": group},
-    )
-    return list(found.scalars())
-
-
-# No batch read what a person says is read: the group is put behind it.
-_PUT = text(
-    placed(
-        """(SELECT s AS stream_id, group_cut(:g, s) AS cut
-            FROM unnest(CAST(:streams AS bigint[])) s)""",
-        "reset",
-    )
-)
-_PUT_AT = text(
-    """UPDATE placement p SET cut = group_cut(:g, p.stream_id)
-    FROM (SELECT stream_id, max(number) AS number FROM placement
-          WHERE group_id = :g AND stream_id = ANY(:streams) GROUP BY stream_id) l
-    WHERE p.group_id = :g AND p.stream_id = l.stream_id AND p.number = l.number"""
-)
+    return sql.readers_of(connection, name=group)
 
 
 def reader_offline(
     database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Remove a reader from a group by hand, and free what it owns for others at once.
 
     Its process, if it still runs, is fenced. Without a position, other readers take over its open
@@ -197,24 +127,13 @@ def reader_offline(
     """
     request = Request(request_id, "reader_offline", group, {"reader": reader_id, "at": position})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_group(connection, group)
         if (before := request.result(connection)) is not None:
             return before
-        gone = connection.execute(
-            text(
-                """WITH counted AS (
-                    UPDATE reader_group SET next_token = next_token + 1 WHERE group_id = :g
-                ), fenced AS (
-                    UPDATE reader_batch SET token = :token
-                    WHERE group_id = :g AND reader_id = :r AND state = 'open'
-                )
-                UPDATE reader SET lease_until = '-infinity', token = :token
-                WHERE group_id = :g AND reader_id = :r RETURNING reader_id"""
-            ),
-            {"g": locked.group_id, "r": reader_id, "token": locked.next_token},
-        ).one_or_none()
-        if gone is None:
+        if not sql.fence(
+            connection, group_id=locked.group_id, reader_id=reader_id, token=locked.next_token
+        ):
             raise NotFound(
                 "reader_not_found",
                 f"reader group {group} has no reader {reader_id!r}; the view weir.readers lists "
@@ -230,19 +149,12 @@ def reader_offline(
 
 def _give_up(connection: Connection, group: LockedGroup, reader_id: str, position: str) -> None:
     """Abandon a reader's open batch, and count what lies before a position in it as read."""
-    row = connection.execute(
-        text(
-            """UPDATE reader_batch SET state = 'abandoned', error = :error,
-                ended_at = clock_timestamp()
-            WHERE group_id = :g AND reader_id = :r AND state = 'open'
-            RETURNING batch_id, bounds"""
-        ),
-        {
-            "g": group.group_id,
-            "r": reader_id,
-            "error": f"the reader was taken offline at {position}",
-        },
-    ).one_or_none()
+    row = sql.abandon(
+        connection,
+        group_id=group.group_id,
+        reader_id=reader_id,
+        error=f"the reader was taken offline at {position}",
+    )
     if row is None:
         raise InvalidInput(
             "reader_has_no_batch",
@@ -251,17 +163,11 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)
-    connection.execute(
-        text(
-            """UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
-            WHERE group_id = :g AND reader_id = :r"""
-        ),
-        {"g": group.group_id, "r": reader_id},
-    )
-    streams = {"g": group.group_id, "streams": sorted({bound.stream_id for bound in read})}
-    connection.execute(_PUT, streams)
+    sql.free(connection, group_id=group.group_id, reader_id=reader_id)
+    streams = sorted({bound.stream_id for bound in read})
+    sql.put(connection, group_id=group.group_id, streams=streams)
     advance(connection, group, read, reader_id)
-    connection.execute(_PUT_AT, streams)
+    sql.put_at(connection, group_id=group.group_id, streams=streams)
 
 
 def _read_until(
@@ -269,16 +175,13 @@ def _read_until(
 ) -> list[Bound]:
     """Return the bounds of the part of a batch that lies before a position. A segment that the
     position does not name is unread."""
-    rows = connection.execute(
-        text(
-            """SELECT stream_id, s.stream_name AS stream, g.segment_id, key_low, key_high
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
-                AS b (stream_id, segment_id)
-            JOIN segment g USING (stream_id, segment_id) JOIN stream s USING (stream_id)"""
-        ),
-        {"streams": [b.stream_id for b in bounds], "segments": [b.segment_id for b in bounds]},
-    ).all()
-    segments = {(row.stream_id, row.segment_id): Segment(*row[2:]) for row in rows}
+    rows = sql.segments_of(
+        connection, streams=[b.stream_id for b in bounds], segments=[b.segment_id for b in bounds]
+    )
+    segments = {
+        (row.stream_id, row.segment_id): Segment(row.segment_id, row.key_low, row.key_high)
+        for row in rows
+    }
     names = {row.stream: row.stream_id for row in rows}
     at = {
         (names.get(stream, 0), segment_id): offset
@@ -320,23 +223,15 @@ def _read_until(
     return read
 
 
-def expire(database: Database, lease: float) -> list[dict[str, Any]]:
+def expire(database: Database, lease: float) -> list[dict[str, str]]:
     """Free the segments of all readers whose lease has expired and that hold no open batch.
 
     Returns for each such reader `reader_group` and `reader`, and for each group that failed
     `reader_group` and `error`. A failure does not stop the other groups.
     """
-    groups = database.transaction(
-        lambda c: c.execute(
-            text(
-                f"""SELECT DISTINCT g.name FROM reader r JOIN reader_group g USING (group_id)
-                WHERE {LEASE_EXPIRED}"""  # noqa: S608 - constant
-            ),
-            {"lease": lease},
-        ).all()
-    )
-    released: list[dict[str, Any]] = []
-    for (group,) in groups:
+    groups = database.transaction(lambda c: sql.groups_expired(c, lease=lease))
+    released: list[dict[str, str]] = []
+    for group in groups:
         one = partial(commit_once, database, partial(_expire_one, group=group, lease=lease))
         gone, failed = database.one_of_many(f"group {group}", one)
         if failed:
@@ -362,28 +257,9 @@ def release_expired(
     A reader with an open batch remains until another one takes over the batch. `alive`: the reader
     that asks, which is alive although its lease may have expired. `only`: look at this reader only.
     """
-    rows = connection.execute(
-        text(
-            f"""WITH gone AS (
-                SELECT reader_id FROM reader r WHERE group_id = :group_id
-                AND (lease_until = '-infinity' OR {LEASE_EXPIRED})
-                AND reader_id IS DISTINCT FROM CAST(:alive AS text)
-                AND reader_id = coalesce(CAST(:only AS text), reader_id)
-            ), freed AS (
-                UPDATE reader_group_segment p SET state = 'unassigned', reader_id = NULL
-                WHERE group_id = :group_id AND reader_id IN (SELECT reader_id FROM gone)
-                  AND (stream_id, segment_id) NOT IN (
-                      SELECT stream_id, segment_id FROM held_segments(:group_id))
-            )
-            DELETE FROM reader r WHERE group_id = :group_id
-              AND reader_id IN (SELECT reader_id FROM gone)
-              AND NOT EXISTS (SELECT FROM reader_batch b WHERE b.group_id = :group_id
-                              AND b.state = 'open' AND b.reader_id = r.reader_id)
-            RETURNING reader_id"""  # noqa: S608 - constant
-        ),
-        {"group_id": group.group_id, "lease": lease, "alive": alive, "only": only},
+    return sql.release_expired(
+        connection, group_id=group.group_id, lease=lease, alive=alive, only=only
     )
-    return [row.reader_id for row in rows]
 
 
 def replaced(group: str, reader_id: str) -> Fenced:

@@ -3,28 +3,14 @@ other groups would lose unread events by that (semantics 11.9)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.errors import Conflict, counted
 from weir.front_ends import give
-
-
-@dataclass(frozen=True)
-class Released:
-    """What retention may delete of a stream sooner or later, as things are.
-
-    `events`: how many; `lost`: how many of them each group has not read; `behind`: how many events
-    each group has not read that is no subscriber; `passed`: how many the group that was asked for
-    has released.
-    """
-
-    events: int = 0
-    lost: Mapping[str, int] | None = None
-    behind: Mapping[str, int] | None = None
-    passed: int | None = None
+from weir.queries.reader_groups.groups import releases as sql
+from weir.queries.reader_groups.groups.releases import Released
 
 
 @contextmanager
@@ -68,21 +54,18 @@ def releasing(
 def released(
     connection: Connection, streams: Sequence[LockedStream], group: str = ""
 ) -> dict[int, Released]:
-    """Return by stream id what all subscribers of locked streams have released. `group`: the one
-    whose own share is asked for."""
+    """Return by stream id what retention may delete of locked streams sooner or later, as things
+    are: how many `events`, how many of these each group has `lost` unread, how many events each
+    group that is no subscriber is `behind`, and how many `group` has `passed`."""
     if not streams:
         return {}
-    rows = connection.execute(
-        text("SELECT * FROM released_by_all(CAST(:ids AS bigint[]), :group)"),
-        {"ids": sorted(s.stream_id for s in streams), "group": group},
-    )
-    return {r.stream_id: Released(r.events, r.lost, r.behind, r.passed) for r in rows}
+    rows = sql.released(connection, ids=sorted(s.stream_id for s in streams), group=group)
+    return {row.stream_id: row for row in rows}
 
 
 def more_lost(before: Released, after: Released) -> dict[str, int]:
     """Return by group how many more unread events it would lose."""
-    had = before.lost or {}
-    more = {name: events - had.get(name, 0) for name, events in (after.lost or {}).items()}
+    more = {name: events - before.lost.get(name, 0) for name, events in after.lost.items()}
     return {name: events for name, events in sorted(more.items()) if events > 0}
 
 
@@ -99,7 +82,7 @@ def said_of_groups(stream: str, lost: Mapping[str, int], after: Released) -> lis
     """Return a line for each group that loses events, and for each for which nothing waits."""
     lines = [f"reader group {name} loses {events:,} unread events of {stream} by that"
              for name, events in lost.items()]  # fmt: skip
-    for name, events in sorted((after.behind or {}).items()):
+    for name, events in sorted(after.behind.items()):
         if name not in lost:
             lines.append(
                 f"reader group {name} is no subscriber, so nothing waits for its {events:,} unread "

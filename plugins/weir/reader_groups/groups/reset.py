@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
@@ -14,6 +14,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict
 from weir.front_ends import give
 from weir.model.stream_cut import at_or_before, meet
+from weir.queries.reader_groups.groups import reset as sql
 from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.groups.consumers import declared_consumer
 from weir.reader_groups.groups.lifecycle import loaded_ends
@@ -21,7 +22,6 @@ from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs.records import discard_outputs
-from weir.reader_groups.positions import placed, placing
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
@@ -49,17 +49,11 @@ def reset_reader_group(
          "allow_truncated": allow_truncated},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked, group = lock_group_and_streams(connection, name)
         if not dry_run and (before := request.result(connection)) is not None:
             return before
-        rows = connection.execute(
-            text(
-                """SELECT stream_id, start_cut, end_cut, group_cut(group_id, stream_id) AS cut
-                FROM reader_group_stream WHERE group_id = :g"""
-            ),
-            {"g": group.group_id},
-        ).all()
+        rows = sql.places(connection, group_id=group.group_id)
         now: Cuts = {}
         starts: Cuts = {}
         back_to_start = to.strip() == "start"
@@ -118,13 +112,10 @@ def _tried(
     group: LockedGroup,
     cuts: Cuts,
     allow_loss: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Move the positions, and return what that repeats and releases."""
     outputs = declared_consumer(connection, group.name).get("outputs", [])
-    written = connection.execute(
-        text("SELECT DISTINCT output FROM parquet_output WHERE group_name = :g"),
-        {"g": group.name},
-    ).scalars()
+    written = sql.outputs(connection, group=group.name)
     outputs = sorted({one.split()[0] for one in outputs} | {f"parquet:{one}" for one in written})
     before = _unread(connection, group.name)
     with releasing(connection, locked, group.name, allow_loss) as deletes:
@@ -137,10 +128,7 @@ def _tried(
 
 
 def _unread(connection: Connection, name: str) -> dict[str, int]:
-    rows = connection.execute(
-        text("SELECT stream, unread_events FROM lag WHERE reader_group = :g"), {"g": name}
-    )
-    return {row.stream: int(row.unread_events) for row in rows}
+    return {row.stream: row.unread_events for row in sql.unread(connection, group=name)}
 
 
 def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
@@ -149,73 +137,28 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
     streams = sorted(cuts)
     discard_outputs(connection, group.group_id)
     released = _released(connection, group, cuts) if group.configuration.release == "manual" else {}
-    connection.execute(
-        text(
-            f"""WITH cuts AS (
-                SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
-                    AS c (stream_id bigint, cut jsonb)
-            ), placed AS (
-                {placed("cuts", "reset")}
-            ), passed AS (  -- of the positions from before this statement
-                UPDATE reader_group_stream gs SET passed_clock = passed_before(gs, c.cut)
-                FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
-            ), positions AS (
-                DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)
-            ), freed AS (
-                UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
-                WHERE group_id = :g AND reader_id IS NOT NULL AND NOT stream_id = ANY(:ids)
-            ), abandoned AS (
-                UPDATE reader_batch SET state = 'abandoned', ended_at = clock_timestamp()
-                WHERE group_id = :g AND state = 'open'
-            ), cancelled AS (  -- they would release what is now read again
-                UPDATE checkpoint SET state = 'cancelled', ended_at = clock_timestamp(),
-                    expires_at = NULL
-                WHERE group_id = :g AND state = 'waiting'
-            )
-            UPDATE reader_group SET generation = generation + 1, moved_at = clock_timestamp()
-            WHERE group_id = :g"""  # noqa: S608 - constants
-        ),
-        {
-            "g": group.group_id,
-            "ids": streams,
-            "cuts": json.dumps([{"stream_id": s, "cut": c.to_json()} for s, c in cuts.items()]),
-        },
+    sql.leave(
+        connection,
+        group_id=group.group_id,
+        ids=streams,
+        cuts=json.dumps([{"stream_id": s, "cut": c.to_json()} for s, c in cuts.items()]),
     )
-    connection.execute(text("DELETE FROM reader WHERE group_id = :g"), {"g": group.group_id})
-    connection.execute(
-        text(
-            f"""WITH cuts AS (
-                SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
-                    AS c (stream_id bigint, cut jsonb, released jsonb)
-            ), released AS (
-                UPDATE reader_group_stream gs SET head_seen = NULL, newest_read = NULL, hole = NULL,
-                    released_cut = CASE WHEN gs.released_cut IS NOT NULL THEN c.released END,
-                    released_at = CASE WHEN gs.released_cut IS NOT NULL THEN clock_timestamp() END
-                FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
-            )
-            {placing("cuts")}"""  # noqa: S608 - constants
+    sql.remove_readers(connection, group_id=group.group_id)
+    sql.place(
+        connection,
+        group_id=group.group_id,
+        cuts=json.dumps(
+            [
+                {"stream_id": s, "cut": c.to_json(), "released": released.get(s, c).to_json()}
+                for s, c in cuts.items()
+            ]
         ),
-        {
-            "g": group.group_id,
-            "cuts": json.dumps(
-                [
-                    {"stream_id": s, "cut": c.to_json(), "released": released.get(s, c).to_json()}
-                    for s, c in cuts.items()
-                ]
-            ),
-        },
     )
 
 
 def _released(connection: Connection, group: LockedGroup, cuts: Cuts) -> Cuts:
     """Return by stream id the lower bound of these cuts and of what the group has released."""
-    rows = connection.execute(
-        text(
-            """SELECT stream_id, released_cut FROM reader_group_stream
-            WHERE group_id = :g AND released_cut IS NOT NULL AND stream_id = ANY(:ids)"""
-        ),
-        {"g": group.group_id, "ids": sorted(cuts)},
-    ).all()
+    rows = sql.released(connection, group_id=group.group_id, ids=sorted(cuts))
     return {
         row.stream_id: meet(
             [cuts[row.stream_id], *load_cuts(connection, row.stream_id, row.released_cut)]

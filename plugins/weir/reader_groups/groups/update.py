@@ -18,6 +18,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
+from weir.queries.reader_groups.groups import update as sql
 from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups.lifecycle import enter_streams, loaded_ends
@@ -26,7 +27,6 @@ from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import find_span, without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import positions_of
-from weir.reader_groups.starting_points import Cuts
 
 _STORE = text(
     f"""UPDATE reader_group SET generation = generation + 1,
@@ -91,12 +91,18 @@ def update_reader_group(
                 more = _change_streams(connection, group, locked, named)
                 if more:
                     span = find_span(connection, more, start, allow_truncated=allow_truncated)
-                    _add(connection, group, new.subscriber, span.starts)
+                    enter_streams(connection, group.group_id, new.subscriber, span.starts, {})
+                    sql.touch(connection, group_id=group.group_id)
                     reads = say_between(connection, more, span.starts, {}, start)
                     missing = span.missing
             if new.subscriber and not old.subscriber:
                 missing += _truncated_unread(connection, group, locked, allow_truncated)
-            _protect(connection, group, new.subscriber, anew=new.release != old.release)
+            sql.protect(
+                connection,
+                group_id=group.group_id,
+                subscriber=new.subscriber,
+                anew=new.release != old.release,
+            )
         if streams is None and new.subscriber == old.subscriber:
             deletes.clear()
         mark_retention_due(connection, [stream.stream_id for stream in locked])
@@ -130,41 +136,14 @@ def _change_streams(
         )
     known = {s.stream_id for s in group_streams(connection, group.name)}
     wanted = {stream.stream_id for stream in locked if stream.name in named}
-    being_read = connection.execute(
-        text(
-            """WITH gone AS (
-                DELETE FROM reader_group_segment
-                WHERE group_id = :g AND NOT stream_id = ANY(:wanted)
-            ), removed AS (  -- if the group reads them again later, it begins elsewhere
-                UPDATE checkpoint SET cuts = coalesce((
-                    SELECT jsonb_object_agg(key, value) FROM jsonb_each(cuts)
-                    WHERE key::bigint = ANY(:wanted)), '{}')
-                WHERE group_id = :g AND state = 'waiting'
-            )
-            SELECT count(*) FROM held_segments(:g) WHERE NOT stream_id = ANY(:wanted)"""
-        ),
-        {"g": group.group_id, "wanted": sorted(wanted)},
-    ).scalar_one()
-    if being_read:
+    if sql.being_read(connection, group_id=group.group_id, wanted=sorted(wanted)):
         raise Conflict(
             "batch_open",
             f"reader group {group.name} can't stop reading a stream while an open batch reads it; "
             "wait until the batch is committed.",
         )
-    connection.execute(
-        text("DELETE FROM reader_group_stream WHERE group_id = :g AND NOT stream_id = ANY(:ids)"),
-        {"g": group.group_id, "ids": sorted(wanted)},
-    )
+    sql.remove_streams(connection, group_id=group.group_id, ids=sorted(wanted))
     return [stream for stream in locked if stream.stream_id in wanted - known]
-
-
-def _add(connection: Connection, group: LockedGroup, subscriber: bool, starts: Cuts) -> None:
-    """Add streams to a group, each from a cut on."""
-    enter_streams(connection, group.group_id, subscriber, starts, {})
-    connection.execute(  # its time-out begins again: the events of a new stream may be old
-        text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
-        {"g": group.group_id},
-    )
 
 
 def _truncated_unread(
@@ -177,22 +156,3 @@ def _truncated_unread(
     at, ends = positions_of(connection, group, here), loaded_ends(connection, group)
     lines = without_truncated(connection, here, at, ends, allow_truncated=allowed).missing
     return [line.rpartition("; ")[0] for line in lines]  # its positions stay where they are
-
-
-def _protect(connection: Connection, group: LockedGroup, subscriber: bool, *, anew: bool) -> None:
-    """Let a group that becomes a subscriber hold back what it has not read. `anew`: its time-out
-    begins now."""
-    connection.execute(
-        text(
-            """UPDATE reader_group_stream SET
-                released_cut = CASE WHEN :subscriber THEN
-                    coalesce(released_cut, group_cut(group_id, stream_id)) END,
-                subscriber_since = CASE WHEN :subscriber THEN
-                    coalesce(subscriber_since, clock_timestamp()) END,
-                released_at = CASE WHEN :subscriber THEN
-                    CASE WHEN :anew THEN clock_timestamp()
-                    ELSE coalesce(released_at, clock_timestamp()) END END
-            WHERE group_id = :g"""
-        ),
-        {"g": group.group_id, "subscriber": subscriber, "anew": anew},
-    )

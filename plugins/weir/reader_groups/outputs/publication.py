@@ -2,15 +2,17 @@
 
 A function of the table's owner may follow, in the same transaction. Everything runs with the rights
 of the role `weir_publisher`, which has none but those that people granted to it.
+An upsert is in order only if the events of a key are, that is, if they have one routing key or the
+row says itself which is newer. MERGE does not exclude concurrent inserts of one key.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.errors import InvalidInput, either
+from weir.queries.reader_groups.outputs import publication as sql
 
 MODES = ("insert", "upsert", "replace")
 
@@ -54,7 +56,7 @@ class Publication:
         """Whether the order of the rows decides which of them count."""
         return self.mode == "upsert"
 
-    def statement(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def statement(self, batch: dict[str, object]) -> dict[str, object]:
         """Return the settings as the argument `in_how` of the SQL function `publish_staging`.
         `batch`: what the function `call` is told."""
         return {"mode": self.mode, "key": self.key, "newest": self.newest,
@@ -73,33 +75,14 @@ def check_publication(connection: Connection, table: str, publication: Publicati
     """
     publication.check(table)
     schema, _, name = table.partition(".")
-    found = connection.execute(
-        text(
-            """SELECT missing_rights('weir_publisher', c.oid, :mode) AS missing,
-                missing_rights_of_caller(c.oid, :mode) AS mine, quote_ident(asking()) AS login,
-                ARRAY(SELECT k FROM unnest(CAST(:named AS text[])) k
-                      WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
-                          AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = k))
-                    AS unknown,
-                ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid
-                      AND NOT a.attnotnull AND a.attname = ANY (CAST(:named AS text[])))
-                    AS nullable,
-                EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique
-                    AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
-                    AND i.indexprs IS NULL AND i.indnkeyatts = cardinality(CAST(:key AS text[]))
-                    AND NOT EXISTS (
-                        SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
-                        AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
-                        AND NOT a.attname = ANY (CAST(:key AS text[])))) AS is_unique,
-                quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS quoted,
-                (SELECT jsonb_object_agg(k, quote_ident(k))
-                 FROM unnest(CAST(:named AS text[])) k) AS idents
-            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = :schema AND c.relname = :name"""
-        ),
-        {"mode": publication.mode, "key": list(publication.key),
-         "named": [*publication.key, *publication.newest], "schema": schema, "name": name},
-    ).one()  # fmt: skip
+    found = sql.table(
+        connection,
+        mode=publication.mode,
+        key=list(publication.key),
+        named=[*publication.key, *publication.newest],
+        schema=schema,
+        name=name,
+    )
     for role, missing in (("weir_publisher", found.missing), (found.login, found.mine)):
         if missing:
             statements = "; ".join(f"GRANT {grant} TO {role}" for grant in missing)
@@ -129,7 +112,7 @@ def check_publication(connection: Connection, table: str, publication: Publicati
             f"row of a key; run CREATE UNIQUE INDEX ON {found.quoted} ({columns}).",
         )
     if publication.call:
-        connection.execute(text("SELECT check_call(:t, :f)"), {"t": table, "f": publication.call})
+        sql.check_call(connection, table=table, function=publication.call)
 
 
 def columns_of(output: str, name: str, written: str) -> tuple[str, ...]:

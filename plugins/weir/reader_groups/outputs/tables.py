@@ -9,13 +9,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
-from sqlalchemy import Connection, exc, text
+from sqlalchemy import Connection, exc
 
 from weir.database.connection import WAIT_FOR_DISK, Database
 from weir.database.session import lend
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
+from weir.queries.reader_groups.outputs import tables as sql
+from weir.queries.reader_groups.outputs.tables import Column
 from weir.reader_groups.batch import Batch, check_held
 from weir.reader_groups.locks import lock_group
 from weir.reader_groups.outputs.publication import INSERT, Publication, check_publication
@@ -46,22 +48,6 @@ def table_name(given: str) -> str:
     return given
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table. `kind`: the name of its type in Postgres; for a domain, of the type that
-    it is based on."""
-
-    name: str
-    kind: str
-    shown: str  # the type as a person writes it
-    scale: int | None  # of a numeric: digits after the point; None: any number of them
-    staged_type: int  # the type's number in the staging table
-    modifier: int
-    is_enum: bool
-    required: bool  # neither nullable nor filled in by a default
-    generated: bool
-
-
 def read_table(
     connection: Connection, name: str, publication: Publication = INSERT
 ) -> list[Column]:
@@ -70,14 +56,7 @@ def read_table(
     Raises NotFound; and InvalidInput if it is not a table, and as `check_publication`.
     """
     schema, _, table = table_name(name).partition(".")
-    found = connection.execute(
-        text(
-            """SELECT c.oid, c.relkind IN ('r', 'p') AS is_table
-            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = :schema AND c.relname = :table"""
-        ),
-        {"schema": schema, "table": table},
-    ).one_or_none()
+    found = sql.table(connection, schema=schema, table=table)
     if found is None:
         raise NotFound(
             "table_not_found",
@@ -89,27 +68,7 @@ def read_table(
             f"{name} is not a table, and results can go only to tables; name a table.",
         )
     check_publication(connection, name, publication)
-    rows = connection.execute(
-        text(
-            """SELECT a.attname AS name, b.typname AS kind,
-                format_type(a.atttypid, a.atttypmod) AS shown,
-                CASE WHEN b.typname = 'numeric' AND m.modifier >= 0
-                     THEN (((m.modifier - 4) & 2047) # 1024) - 1024 END AS scale,
-                CASE WHEN b.typtype = 'e' THEN 'text'::regtype ELSE b.oid END::bigint
-                    AS staged_type,
-                m.modifier, b.typtype = 'e' AS is_enum,
-                a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required,
-                a.attgenerated <> '' OR a.attidentity = 'a' AS generated
-            FROM pg_attribute a
-            JOIN pg_type t ON t.oid = a.atttypid
-            JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
-            CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod
-                                       ELSE a.atttypmod END AS modifier) m
-            WHERE a.attrelid = :table AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
-        ),
-        {"table": found.oid},
-    )
-    return [Column(**row) for row in rows.mappings()]
+    return sql.columns(connection, table=found.oid)
 
 
 @dataclass(frozen=True)
@@ -124,11 +83,11 @@ class StagedTable:
     # What the table did otherwise than it was told, because its owner wants it; of the last try.
     told: list[str] = field(default_factory=list, compare=False)
 
-    def output(self) -> dict[str, Any]:
+    def output(self) -> dict[str, object]:
         """Return `kind`, `output` (the table) and `rows`, as the batch records them."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Return `table`, `rows` and, if it did something else with them, `told`."""
         return {
             "table": self.table,
@@ -149,12 +108,11 @@ class StagedTable:
             )
 
 
-_PUBLISH = text("SELECT weir_internal.publish_tables(CAST(:outputs AS jsonb))")
 _CALM = f"SET LOCAL search_path TO pg_catalog, pg_temp; {WAIT_FOR_DISK}"
 
 
 def publish_tables(
-    connection: Connection, tables: Sequence[StagedTable], batch: dict[str, Any]
+    connection: Connection, tables: Sequence[StagedTable], batch: dict[str, object]
 ) -> None:
     """Put staged rows into their tables, call the functions that follow, and check the constraints
     that are deferred.
@@ -180,7 +138,7 @@ def publish_tables(
     ]
     try:
         lend(connection)
-        done = connection.execute(_PUBLISH, {"outputs": json.dumps(given)}).scalar_one()
+        done = sql.publish(connection, outputs=json.dumps(given))
         connection.exec_driver_sql(_CALM)
     except exc.DBAPIError as error:
         diagnosis = getattr(error.orig, "diag", None)
@@ -218,21 +176,16 @@ def make_staging(
         group = lock_group(connection, batch.group)
         check_held(connection, batch)
         name = f"g{group.group_id}_t{batch.token}_{number}"
-        copy = connection.execute(
-            text(
-                """SELECT make_staging(:name, CAST(:columns AS text[]), CAST(:types AS oid[]),
-                    CAST(:modifiers AS integer[]))"""
-            ),
-            {
-                "name": name,
-                "columns": [*(column.name for column in columns), *(o[0] for o in order)],
-                "types": [*(column.staged_type for column in columns), *(o[1] for o in order)],
-                "modifiers": [
-                    *(-1 if column.is_enum else column.modifier for column in columns),
-                    *(o[2] for o in order),
-                ],
-            },
-        ).scalar_one()
+        copy = sql.make_staging(
+            connection,
+            name=name,
+            columns=[*(column.name for column in columns), *(o[0] for o in order)],
+            types=[*(column.staged_type for column in columns), *(o[1] for o in order)],
+            modifiers=[
+                *(-1 if column.is_enum else column.modifier for column in columns),
+                *(o[2] for o in order),
+            ],
+        )
         return name, copy
 
     return database.transaction(work)
@@ -240,14 +193,12 @@ def make_staging(
 
 def sweep_staging(database: Database) -> list[str]:
     """Drop the staging tables of readers that can no longer commit; return their names."""
-    names = database.transaction(
-        lambda c: c.execute(text("SELECT abandoned_staging()")).scalars().all()
-    )
+    names = database.transaction(sql.abandoned_staging)
     for name in names:
         drop_staging(database, name)
-    return list(names)
+    return names
 
 
 def drop_staging(database: Database, name: str) -> None:
     """Drop a staging table, if it exists."""
-    database.transaction(lambda c: c.execute(text("SELECT drop_staging(:name)"), {"name": name}))
+    database.transaction(partial(sql.drop_staging, name=name))

@@ -5,7 +5,8 @@ A row holds from its first change until the next row's, so an event matches at m
 key, and finds its change there by bisection. An event is therefore joined by an ordinary equal join
 on its key, and is neither sorted nor, if the changes are broadcast, moved. However many changes or
 events one key has, an event costs the same: one bisection, and one comparison for each row of the
-key.
+key. A range join compares every event of a key with every change of it, and a window sorts all
+events.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StructType, VariantType
 
+from weir.spark.base.bisection import bisected
 from weir.spark.base.exact import quoted
 
 _PACKED = 512  # a power of two
@@ -56,9 +58,10 @@ def join_as_of(
     )
     joined = keyed.join(packed.hint(hint), matches, "inner" if how == "inner" else "left")
     if len(names) + len(values) > _WIDE:
-        found = joined.withColumn("_weir_found", F.get("_weir_values", _bisected()))
+        found = joined.withColumn("_weir_found", F.get("_weir_values", _index()))
     else:
-        found = _bisect(joined).withColumn("_weir_found", F.get("_weir_values", "_weir_index"))
+        found = bisected(joined, "_weir_index", _PACKED, _reached)
+        found = found.withColumn("_weir_found", F.get("_weir_values", "_weir_index"))
     if how == "inner":
         found = found.where(F.col("_weir_found").isNotNull())
     return found.select(
@@ -113,29 +116,12 @@ def _has_order(type_: DataType) -> bool:
     return not isinstance(type_, MapType | VariantType)
 
 
-def _reached(index: Column, step: Column | int) -> Column:
-    return F.get("_weir_times", index + step) <= F.col("_weir_event_time")
+def _reached(place: str) -> str:
+    return f"get(_weir_times, {place}) <= _weir_event_time"
 
 
-def _bisect(joined: DataFrame) -> DataFrame:
-    """Add `_weir_index`, the index of the last time at or before that of the event. Each step is a
-    projection of its own, all of which Spark compiles into one loop."""
-    joined = joined.withColumn("_weir_index", F.lit(0))
-    step = _PACKED // 2
-    while step:
-        index = F.col("_weir_index")
-        joined = joined.withColumn(
-            "_weir_index", index + F.when(_reached(index, step), step).otherwise(0)
-        )
-        step //= 2
-    return joined
-
-
-def _bisected() -> Column:
-    """Compute in one expression what `_bisect` adds step by step; slower per event."""
-    steps = [F.lit(1 << i) for i in reversed(range(_PACKED.bit_length() - 1))]
-    return F.aggregate(
-        F.array(*steps),
-        F.lit(0),
-        lambda index, step: index + F.when(_reached(index, step), step).otherwise(0),
-    )
+def _index() -> Column:
+    """Compute in one expression what `bisected` adds step by step; slower per event."""
+    steps = ", ".join(str(1 << i) for i in reversed(range(_PACKED.bit_length() - 1)))
+    reached = _reached("place + step")
+    return F.expr(f"aggregate(array({steps}), 0, (place, step) -> place + if({reached}, step, 0))")

@@ -20,10 +20,10 @@ from weir.consumers.store_outcomes import Maker
 from weir.consumers.store_parts import KEY, Part, Parts, is_struct
 from weir.consumers.user_functions import load_function
 from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.names import LONGEST_KEY
 from weir.model.schema import SEQ, Field, stored_name
 from weir.settings import Settings
 from weir.spark.base.exact import quoted
-from weir.spark.base.keys import is_unusable
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.routing import routing_steps
 from weir.spark.base.stored_columns import spark_type
@@ -124,7 +124,8 @@ def _of_columns(events: DataFrame, parts: Parts, *, known_keys: bool) -> DataFra
     if not known_keys:
         key = _column(parts.key).cast(spark_type(parts.key.type))
         if parts.key.type == "string":
-            reason = F.when(is_unusable(key), F.lit(f"{parts.key.what} fails"))
+            wrong = (F.octet_length(key) > F.lit(LONGEST_KEY)) | F.contains(key, F.lit("\0"))
+            reason = F.when(wrong, F.lit(f"{parts.key.what} fails"))
     deletes = F.lit(False) if parts.deletes is None else _column(parts.deletes)
     value = [] if parts.value is None else [_column(parts.value).alias(_MADE_VALUE)]
     return events.select(

@@ -3,9 +3,10 @@
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.adjunct.versions import AdjunctFile, AdjunctVersion
+from weir.adjunct.versions import AdjunctVersion
 from weir.consumers.store_parts import KEY
 from weir.errors import InvalidInput
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.spark.adjuncts.files import named, scan, struct_of
 from weir.spark.base.exact import as_json
 

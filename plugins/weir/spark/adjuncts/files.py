@@ -6,9 +6,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from weir.adjunct.versions import AdjunctFile
 from weir.kernel.folder_files import Folder
 from weir.model.schema import SEQ, Field, stored_name
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.spark.adjuncts.changes import CLOCK, HASH
 from weir.spark.base.exact import exact
 from weir.spark.base.in_tasks import write_files

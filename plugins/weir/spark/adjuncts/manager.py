@@ -178,8 +178,7 @@ def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) 
 def _computed(events: DataFrame, on: str, name: str) -> Column:
     """Return a transform of the events, which is computed in tasks."""
     computation = joined_on(on, to_arrow_schema(events.schema), name)
-    names = computation.columns
-    schema = pa.schema([computation.schema.field(name) for name in names])
+    names, schema = computation.columns, computation.schema
 
     def keys(rows: pa.Array) -> pa.Array:  # of which Spark reads the types
         table = pa.Table.from_struct_array(rows).cast(schema)  # whatever the session has for texts

@@ -1,5 +1,4 @@
-"""Write a version of an adjunct store: the last version, without the keys that have changed, and
-what these are now.
+"""Write a version of an adjunct store: copy the last one, and replace the keys that changed.
 
 A version is copied on write: it has plain files, and each key is in one of them. A file is sorted
 by the hash of its keys. Files that no change touches are shared with the version before; the others
@@ -20,15 +19,16 @@ from pyspark.sql.types import StructType
 from weir.adjunct.builds import CONVERTED, Build
 from weir.adjunct.publication import Built
 from weir.adjunct.stores import routing_key_of
-from weir.adjunct.versions import AdjunctFile, AdjunctVersion
+from weir.adjunct.versions import AdjunctVersion
 from weir.consumers.store_parts import KEY, Parts, parts_of
-from weir.controller.read_plan import FileSlice, plan
+from weir.controller.read_plan import FileSlice, Slices, plan
 from weir.errors import BadRows, Conflict, InvalidInput, InvariantViolation
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.spark.adjuncts.changes import (
     CLOCK,
     FAILED,
@@ -50,7 +50,7 @@ from weir.spark.adjuncts.files import (
 from weir.spark.adjuncts.rejected import quarantine
 from weir.spark.base.progress import watched
 from weir.spark.base.session import moved, private_session
-from weir.spark.reads.native import frame_of
+from weir.spark.reads.frames import frame_of
 
 ROWS_PER_FILE = 250_000
 MOST_BROADCAST_KEYS = 2_000_000  # with more changed keys, both sides are shuffled
@@ -140,10 +140,8 @@ class Writer:
         return built
 
     def _changes(self, slices: Sequence[FileSlice], fields: list[Field]) -> Changes:
-        events = frame_of(
-            self._spark, self._warehouse, self._store.stream_id, slices, fields, order="none",
-            rank=True,
-        )  # fmt: skip
+        read = Slices(str(self._store.stream), self._store.stream_id, slices, fields)
+        events = frame_of(self._spark, self._app.settings, read, order="none", rank=True)
         return changes_of(events, self._parts_of(fields), self._app.settings)
 
     def _parts_of(self, fields: list[Field]) -> Parts:

@@ -4,13 +4,12 @@ An append is a transaction, which may commit after a scale as in PDP-24.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
 from weir.controller.transactions import Committed, begin
@@ -52,7 +51,7 @@ class Appender:
         """Append files in one transaction and return what was committed. The arguments are those of
         `weir.inputs.append`, which says what is raised, too."""
         files = FilesOf(name, inputs, again, batch, complete_until)
-        return append_files(self.installation, files, self.stage_files, self.writing)
+        return append_files(self.installation, files, self.stage_files)
 
     def stage_files(self, inputs: Inputs, attempts: list[Attempt]) -> list[Staged]:
         """Write the rows of files for the one open attempt. Return the appends to commit together.
@@ -144,7 +143,6 @@ class Appender:
         name: StreamName,
         writer_id: str,
         batch_id: str,
-        guard: Callable[[Connection], object] | None = None,
         complete_until: datetime | str | None = None,
     ) -> Attempt | Committed:
         """Open a transaction for a DataFrame. Return the attempt, or what an earlier try committed.
@@ -152,17 +150,14 @@ class Appender:
         app = self.installation
         return begin(
             app.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
-            lease=app.settings.transaction_lease, source=app.source, guard=guard,
+            lease=app.settings.transaction_lease, source=app.source,
             complete_until=complete_until,
         )  # fmt: skip
 
-    def writing(self, opened: list[Attempt]) -> AbstractContextManager[None]:
-        """Return a block that writes and commits open attempts (`weir.controller.attempts`), and
-        says why files of the warehouse can't be read or written."""
-        return self._writing(opened)
-
     @contextmanager
-    def _writing(self, opened: list[Attempt]) -> Iterator[None]:
+    def writing(self, opened: list[Attempt]) -> Iterator[None]:
+        """Run a block that writes and commits open attempts (`weir.controller.attempts`), and say
+        why files of the warehouse can't be read or written."""
         app = self.installation
         with (
             saying_why(app.database, app.settings),

@@ -5,8 +5,6 @@ with at most a million rows, and says which files these are. Nothing is shuffled
 would write small files. The workers of Spark know no database.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -29,7 +27,7 @@ from weir.spark.base.in_tasks import Rows
 from weir.spark.base.left_over import delete_left_over
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.base.routing import routing_steps, segment_ordinal
+from weir.spark.base.routing import routing_steps, with_ordinals
 from weir.spark.base.session import active, is_connect
 from weir.spark.inputs.from_tasks import FromTasks
 
@@ -63,7 +61,8 @@ def stage(
     layout = Layout.of(warehouse, attempt, fields)
     layout.fit.announce(app.say)
     by_segment = False
-    with _computing(app, frame, attempt):
+    spark, where = frame.sparkSession, (warehouse, attempt.folder)
+    with active(spark), watched(spark, f"appending to {attempt.stream}", app.say, where):
         if read is None and not is_connect(frame):
             frame, by_segment = _in_order(frame, layout, size)
         written = write_rows(frame, layout, read=read, by_segment=by_segment)
@@ -104,17 +103,6 @@ def _makes_small_files(tasks: int, folders: int, size: int) -> bool:
     return tasks * folders > MANY_FILES and size < SMALL_FILE * tasks * folders
 
 
-@contextmanager
-def _computing(app: Installation, frame: DataFrame, attempt: Attempt) -> Iterator[None]:
-    """Run a block that computes the rows of a DataFrame, and say how far it is."""
-    if is_connect(frame):
-        yield
-        return
-    spark, where = frame.sparkSession, (app.settings.warehouse, attempt.folder)
-    with active(spark), watched(spark, f"appending to {attempt.stream}", app.say, where):
-        yield
-
-
 def _in_order(frame: DataFrame, layout: Layout, size: int | None) -> tuple[DataFrame, bool]:
     """Return the rows, and whether each task has them by segment. They are shuffled if each task
     would write many small files, because there is little data or there are many tasks, and sorted
@@ -153,16 +141,16 @@ def _routed(frame: DataFrame, layout: Layout) -> DataFrame:
         rejected = rejected | F.col(MALFORMED).isNotNull()
     # Without a key the order is not promised: the rank decides.
     steps = F.when(key.isNull(), routing_steps(F.col(SEQ))).otherwise(routing_steps(key))
-    ordinal = F.when(rejected, len(by_range)).otherwise(segment_ordinal(_STEPS, by_range))
-    return frame.withColumn(_STEPS, steps).withColumn(_ORDINAL, ordinal).drop(_STEPS)
+    frame = with_ordinals(frame.withColumn(_STEPS, steps), _ORDINAL, _STEPS, by_range)
+    ordinal = F.when(rejected, len(by_range)).otherwise(F.col(_ORDINAL))
+    return frame.withColumn(_ORDINAL, ordinal).drop(_STEPS)
 
 
 def _key(frame: DataFrame, layout: Layout) -> Column:
     """Return the routing keys of rows as texts, which must be those that the kernel makes: within a
     task, the rows of a segment are in the order of their ranks only if all are sorted by it. Null
     for rows that have none, or of which none can be made."""
-    used = {name.lower() for name in layout.key.transform.columns}
-    names = [name for name in layout.schema.names if name.lower() in used]
+    names = [name for name in layout.key.columns if name in layout.schema.names]
     if not names:
         [key] = layout.key.texts(pa.table({"_weir": [None]})).values.to_pylist()
         return F.lit(key).cast("string")

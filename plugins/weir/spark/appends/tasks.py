@@ -2,14 +2,12 @@
 wrote."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from weir.kernel.attempt import StagedFile
 from weir.kernel.stage import Layout, Written
 from weir.kernel.writer import write_batches
 from weir.spark.base.in_tasks import Rows, number_of_task, write_in_tasks
@@ -29,15 +27,15 @@ def write_rows(
     each, what the try wrote that Spark counts."""
     task = partial(_write_below, layout, by_segment)
     answers = write_in_tasks(frame, layout.warehouse, task, read)
-    return [_written(one.written) for one in answers]
+    return [one.written for one in answers]
 
 
 def _write_below(
     layout: Layout, by_segment: bool, root: str, batches: Iterable[pa.RecordBatch], task: int
-) -> tuple[list[str], Any]:
+) -> tuple[list[str], Written]:
     there = replace(layout, warehouse=root)
     written = _write(there, batches, task, by_segment=by_segment)
-    return [file.path for file in (*written.files, *written.rejected)], asdict(written)
+    return [file.path for file in (*written.files, *written.rejected)], written
 
 
 def _write(
@@ -47,10 +45,3 @@ def _write(
         return write_batches(layout, batches, task, by_segment=by_segment)
     except OSError as error:
         raise not_writable(layout.warehouse, error) from error
-
-
-def _written(said: dict[str, Any]) -> Written:
-    files, rejected = (
-        tuple(StagedFile(**file) for file in said[name]) for name in ("files", "rejected")
-    )
-    return Written(files, rejected, said["late"], said["erased"])

@@ -1,6 +1,7 @@
 """Call a function of Weir in tasks of Spark: what only its files are needed for needs no row of
 Spark's."""
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from weir.spark.base.python_workers import with_own_code
 from weir.spark.failures.causes import raising_own
 
 T = TypeVar("T")
+Said = TypeVar("Said")
 
 
 def tasks_of(spark: SparkSession, count: int) -> DataFrame:
@@ -33,8 +35,8 @@ def divided(spark: SparkSession, items: Sequence[T], least: int) -> list[Sequenc
 
 
 def called_in_tasks(
-    spark: SparkSession, function: Callable[[T], str], groups: Sequence[Sequence[T]]
-) -> list[str]:
+    spark: SparkSession, function: Callable[[T], Said], groups: Sequence[Sequence[T]]
+) -> list[Said]:
     """Call a function with each item of groups, of which each is a task. Return the answers, in the
     order of the items. Raises what the function raised, if that is an error of Weir's."""
     if not groups:
@@ -43,13 +45,14 @@ def called_in_tasks(
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for one in numbers(batches):
             for place, item in enumerate(groups[one]):
-                answer = {"task": [one], "place": [place], "answer": [function(item)]}
+                answer = {"task": [one], "place": [place], "answer": [pickle.dumps(function(item))]}
                 yield pa.RecordBatch.from_pydict(answer)
 
     with with_own_code(spark):
         found = tasks_of(spark, len(groups)).mapInArrow(
-            task, "task long, place long, answer string"
+            task, "task long, place long, answer binary"
         )
     with raising_own():
         rows = found.collect()
-    return [row.answer for row in sorted(rows, key=lambda row: (row.task, row.place))]
+    rows.sort(key=lambda row: (row.task, row.place))
+    return [pickle.loads(row.answer) for row in rows]  # noqa: S301 - of Weir's own tasks

@@ -1,6 +1,5 @@
 """Delete many files at once, in tasks of Spark."""
 
-import json
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
@@ -28,14 +27,14 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
         answers = called_in_tasks(spark(), _deleted, [[part] for part in parts])
         failed, before = dict[int, str](), 0
         for part, answer in zip(parts, answers, strict=True):
-            failed |= {before + place: reason for place, reason in json.loads(answer)}
+            failed |= {before + place: reason for place, reason in answer.items()}
             before += len(part)
         return failed
 
     return delete
 
 
-def _deleted(files: Sequence[tuple[str, str]]) -> str:
+def _deleted(files: Sequence[tuple[str, str]]) -> dict[int, str]:
     """Delete files with a few threads, because most of the time is waiting for the file system.
-    Return the places of those that can't be deleted, and why, as JSON."""
-    return json.dumps(list(delete_here(list(files)).items()))
+    Return the places of those that can't be deleted, and why."""
+    return delete_here(list(files))

@@ -1,7 +1,6 @@
 """Look with one small job at what the executors of a cluster have: a Python that appends can use,
 and a way to the warehouse."""
 
-import json
 import platform
 import socket
 import sys
@@ -43,7 +42,7 @@ def seen_by_tasks(spark: SparkSession, warehouse: str, name: str) -> list[Seen]:
     `probe`. Raises what Spark raises, and InvalidInput if a package is missing there."""
     count = min(_TASKS, spark.sparkContext.defaultParallelism)
     answers = called_in_tasks(spark, _look, [[(warehouse, name)]] * count)
-    return sorted({Seen(**json.loads(one)) for one in answers}, key=lambda seen: seen.host)
+    return sorted(set(answers), key=lambda seen: seen.host)
 
 
 def lacking(spark: SparkSession) -> list[str]:
@@ -60,7 +59,7 @@ def lacking(spark: SparkSession) -> list[str]:
     return found
 
 
-def _look(given: tuple[str, str]) -> str:
+def _look(given: tuple[str, str]) -> Seen:
     import weir.kernel.writer  # noqa: F401  # what an append imports
 
     (warehouse, name), problem, shares = given, "", None
@@ -72,11 +71,10 @@ def _look(given: tuple[str, str]) -> str:
                 _write_and_delete(system, f"{base}/{_new_name()}")
     except OSError as error:
         problem = (str(error).splitlines() or [type(error).__name__])[0]
-    return json.dumps({
-        "host": socket.gethostname(), "python": sys.executable,
-        "version": platform.python_version(), "pyarrow": pa.__version__,
-        "problem": problem, "shares": shares,
-    })  # fmt: skip
+    return Seen(
+        socket.gethostname(), sys.executable, platform.python_version(), pa.__version__, problem,
+        shares,
+    )  # fmt: skip
 
 
 def _write_and_delete(system: fs.FileSystem, path: str) -> None:

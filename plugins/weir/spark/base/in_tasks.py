@@ -4,7 +4,7 @@ A worker reaches folders and object stores by pyarrow, and HDFS where Hadoop's l
 Of other file systems, which only a JVM reaches, it hands the files to the driver, which has one.
 """
 
-import json
+import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -24,13 +24,15 @@ from weir.spark.failures.causes import raising_own
 from weir.warehouse.filesystem import filesystem, make_folder, only_by_jvm
 
 # What a task answers: the paths and contents of files that it hands over, then what it wrote.
-_ANSWER = pa.schema([("path", pa.string()), ("content", pa.binary()), ("written", pa.string())])
-_TYPES = "path string, content binary, written string"
+_ANSWER = pa.schema([("path", pa.string()), ("content", pa.binary()), ("written", pa.binary())])
+_TYPES = "path string, content binary, written binary"
+# Columns. PySpark asks the JVM for each; more come as one struct, which costs a fifth of an append.
+_APART = 100
 _PIECE = 8 << 20  # bytes of a file that are handed over at once
 
 Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 # Writes the rows of a task below a root, other than what it is told if it hands its files over.
-# Returns their paths below the root, and more about them that JSON can say.
+# Returns their paths below the root, and more about them.
 Write = Callable[[str, Iterable[pa.RecordBatch], int], tuple[Sequence[str], Any]]
 
 
@@ -48,11 +50,12 @@ def write_in_tasks(
     """Give the rows of a DataFrame to a function in its tasks, which writes them below a root, or
     those that `read` makes of them there. Raises what the function raises, if it is an error of
     Weir."""
-    rows = frame
-    if read is None:
-        # As one column: PySpark asks the JVM for each, and takes a dot in a name for one of a
-        # field.
-        rows, read = frame.selectExpr("struct(*) AS row"), partial(_named, frame.columns)
+    rows, names = frame, frame.columns
+    if read is None and len(names) <= _APART:
+        # PySpark takes a dot in a name for one of a field.
+        rows, read = frame.toDF(*(f"c{i}" for i in range(len(names)))), partial(_named, names)
+    elif read is None:
+        rows, read = frame.selectExpr("struct(*) AS row"), partial(_taken_apart, names)
     with with_own_code(frame.sparkSession):
         answers = rows.mapInArrow(_task(root, read, write), _TYPES)
     with raising_own():
@@ -65,7 +68,7 @@ def write_files(frame: DataFrame, folder: Folder) -> tuple[list[FolderFile], lis
     """Write the rows of a DataFrame below a folder in its tasks. Return the files that Spark
     counts, and what the tasks had to say."""
     answers = write_in_tasks(frame, folder.root, partial(_write_below, folder))
-    return [FolderFile(*file) for answer in answers for file in answer.written], answers
+    return [file for answer in answers for file in answer.written], answers
 
 
 def _write_below(
@@ -105,6 +108,11 @@ def _new_file(root: str, path: str) -> pa.NativeFile:
 
 def _named(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for one in batches:
+        yield pa.RecordBatch.from_arrays(one.columns, names)
+
+
+def _taken_apart(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for one in batches:
         yield pa.RecordBatch.from_arrays(one.column(0).flatten(), names)
 
 
@@ -120,7 +128,7 @@ def _task(root: str, read: Rows, write: Write) -> Rows:
                     yield from _pieces(Path(here), path)
         else:
             _, written = write(root, rows, context.partitionId())
-        yield _row(written=json.dumps([written, context.attemptNumber()]))
+        yield _row(written=pickle.dumps(Answer(written, context.attemptNumber())))
 
     return task
 
@@ -141,5 +149,6 @@ def _row(**values: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([values], schema=_ANSWER)
 
 
-def _answer_of(text: str) -> Answer:
-    return Answer(*json.loads(text))
+def _answer_of(said: bytes) -> Answer:
+    answer: Answer = pickle.loads(said)  # noqa: S301 - of Weir's own tasks
+    return answer

@@ -10,6 +10,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from weir.database.background import repeating
+from weir.spark.base.session import is_connect
 from weir.warehouse.filesystem import filesystem
 
 EVERY = 10.0  # seconds, the interval at which Spark's executors report running tasks to the driver
@@ -26,11 +27,14 @@ def watched(
     say: Callable[[str], None],
     written: tuple[str, str] | None = None,
 ) -> Iterator[None]:
-    """Log the progress of the queries of this application while the block runs.
+    """Log the progress of the queries of this application while the block runs; over Spark Connect
+    nobody knows it.
 
     `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
-
+    if is_connect(spark):
+        yield
+        return
     going, begun = True, time.monotonic()
 
     def step() -> float:
@@ -49,7 +53,8 @@ def watched(
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
     """Wait until this application has cores. On a cluster that is when one of its tasks has run.
 
-    Call it before taking what others wait for, because these others may hold the cores.
+    Call it before taking what others wait for, because these others may hold the cores:
+    a reader that has a batch and no cores waits for ever.
     """
     if not _is_local(spark):
         with watched(spark, "beginning", say):

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
 from weir.spark.base.java import find_java, java_class
-from weir.spark.failures.full_disks import local_folders, without_local_folders
 
 # Settings that change what is read or computed. Weir uses these values, and Spark's defaults for
 # all other settings, whatever a cluster or a session sets.
@@ -80,8 +79,7 @@ def start_jvm() -> None:
 def session(name: str) -> SparkSession:
     """Return the session under spark-submit, or a new one. Its master is configured outside.
 
-    Raises InvalidInput if it would have to start a Java that is missing or too old, and Unavailable
-    if it can't keep files on this machine.
+    Raises InvalidInput if it would have to start a Java that is missing or too old.
     """
     start_jvm()
     if SparkConf().get("spark.master", "local").startswith("local"):
@@ -90,18 +88,12 @@ def session(name: str) -> SparkSession:
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     before = signal.getsignal(signal.SIGINT)
-    folders = local_folders()
-    try:
-        made = (
-            SparkSession.builder.appName(name)
-            .config("spark.sql.session.timeZone", "UTC")  # in consumers' functions, too
-            .config(map=_without_waiting())
-            .getOrCreate()
-        )
-    except Exception as error:
-        if full := without_local_folders(error, folders):
-            raise full from error
-        raise
+    made = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.session.timeZone", "UTC")  # in consumers' functions, too
+        .config(map=_without_waiting())
+        .getOrCreate()
+    )
     if threading.current_thread() is threading.main_thread() and before is not None:
         # PySpark's own handler calls the JVM in the middle of another call, which fails loudly.
         signal.signal(signal.SIGINT, before)
@@ -190,7 +182,11 @@ def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
-    """Make Spark's parser use the settings of a session, in this thread, while the block runs."""
+    """Make Spark's parser use the settings of a session, in this thread, while the block runs. Over
+    Spark Connect, the server does so."""
+    if is_connect(spark):
+        yield
+        return
     sessions = java_class(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
     sessions.setActiveSession(_java(spark))

@@ -12,50 +12,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as F
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.adjunct.versions import AdjunctVersion
 from weir.arrow.engine import Pyarrow
 from weir.consumers.engine import Adjuncts, Copy
-from weir.controller.read_plan import Slices
+from weir.controller.queries import Cut
 from weir.errors import InvalidInput
-from weir.kernel.attempt import Attempt, Staged
-from weir.model.schema import PLACES, Field
-from weir.reader_groups.outputs.tables import ORDER
-from weir.spark.appends.stage import stage
-from weir.spark.base.session import is_connect
-from weir.spark.consumers.frames import Frames
-from weir.spark.reads.over_connect import frame_over_connect, merged_over_connect
+from weir.model.schema import Field
+from weir.spark.consumers.engine import Spark
 
 
 @dataclass(frozen=True)
-class Connect(Frames):
-    """DataFrames of the installation's session, which is one of Spark Connect."""
+class Connect(Spark):
+    """DataFrames of the installation's session, which is one of Spark Connect: what a session in
+    this process does with its JVM, pyarrow does here, or nobody."""
 
-    def begin(self) -> None:
-        """Do nothing: the session is the program's."""
-
-    def frame(self, rows: Any) -> DataFrame | None:
-        """Return a DataFrame of Spark Connect; None for what is none. Raises InvalidInput for one
-        of a session in this process."""
-        if not type(rows).__module__.startswith("pyspark."):
-            return None
-        if not is_connect(rows):
-            raise InvalidInput(
-                "frame_unsupported",
-                f"the rows are a {type(rows).__module__}.{type(rows).__name__}, but this reader "
-                "has a session of Spark Connect; write DataFrames of that session.",
-            )
-        frame: DataFrame = rows
-        return frame
-
-    def read(self, read: Slices, order: str) -> DataFrame:
-        """Return the events of a stream with their places."""
-        return frame_over_connect(self.app.spark, self.app.settings, read, order=order)
-
-    def merged(self, streams: Sequence[Slices], columns: Sequence[str] | None) -> DataFrame:
-        """Return the events of several streams in write order, with `_stream` and their places."""
-        return merged_over_connect(self.app.spark, self.app.settings, streams, columns)
-
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> "NoStores":
+    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Adjuncts[DataFrame]:
         """Return the stores of a batch, of which none can be read."""
         return NoStores(pins)
 
@@ -63,20 +34,9 @@ class Connect(Frames):
         """Refuse to build a version of a store. Raises InvalidInput."""
         raise _no_store(store)
 
-    def stage(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
-        """Write a DataFrame for the one open attempt; add the attempt of rejected rows."""
-        return stage(self.app, opened, frame)
-
     def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
         """Send the rows of a DataFrame to a COPY from here, as workers reach no database."""
         return Pyarrow(self.app).copy(frame.toArrow(), copy)
-
-    def ordered(self, frame: DataFrame) -> DataFrame:
-        """Return a DataFrame with two more columns that say the order of its rows (`ORDER`)."""
-        clock, place = F.lit(0).cast("long"), F.monotonically_increasing_id()
-        if set(PLACES) <= set(frame.columns):
-            clock, place = F.col("_clock").cast("long"), F.col("_offset").cast("long")
-        return frame.withColumns(dict(zip(ORDER, (clock, place), strict=True)))
 
     def failed_events(
         self, frame: DataFrame, group: str, reason: str, fields: Sequence[Field]

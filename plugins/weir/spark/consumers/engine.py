@@ -1,16 +1,19 @@
 """Read the batches of a reader group as DataFrames of Spark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from weir.adjunct.pins import Pin
-from weir.adjunct.versions import AdjunctVersion, Cut
-from weir.consumers.engine import Copy
+from weir.adjunct.versions import AdjunctVersion
+from weir.consumers.engine import Adjuncts, Copy
+from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
+from weir.errors import InvalidInput, WeirError
+from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import PLACES, Field
@@ -20,19 +23,21 @@ from weir.spark.adjuncts.manager import SparkAdjuncts
 from weir.spark.appends.rejected import failed_events
 from weir.spark.appends.stage import stage
 from weir.spark.base.progress import watched
-from weir.spark.base.session import check_classic, is_connect
+from weir.spark.base.session import is_connect
 from weir.spark.base.stored_columns import as_in_files
-from weir.spark.consumers.frames import Frames
+from weir.spark.consumers.parquet_output import write_folder
 from weir.spark.consumers.table_output import copy_rows
 from weir.spark.failures import causes
+from weir.spark.failures.lost_files import of_warehouse, saying_why
+from weir.spark.reads.frames import frame_of, merged_frame
 from weir.spark.reads.kept_columns import is_kept
-from weir.spark.reads.merged import merged_frame
-from weir.spark.reads.native import frame_of
 
 
 @dataclass(frozen=True)
-class Spark(Frames):
+class Spark:
     """DataFrames of the installation's session."""
+
+    app: Installation
 
     def begin(self) -> None:
         """Let errors of the function have their whole traceback; the session is the job's."""
@@ -40,28 +45,51 @@ class Spark(Frames):
             self.app.spark.conf.set(key, value)
 
     def frame(self, rows: Any) -> DataFrame | None:
-        """Return a DataFrame of a session in this process; None for what is none. Raises
-        InvalidInput for one of Spark Connect."""
+        """Return a DataFrame; None for what is none. Raises InvalidInput for one that is of Spark
+        Connect while the reader's session is not, or the other way round."""
         if not type(rows).__module__.startswith("pyspark."):
             return None
-        if is_connect(rows):
-            check_classic(rows.sparkSession)
+        if is_connect(rows) != is_connect(self.app.spark):
+            raise InvalidInput(
+                "frame_unsupported",
+                f"the rows are a {type(rows).__module__}.{type(rows).__name__}, but the session of "
+                f"this reader is a {type(self.app.spark).__module__}.SparkSession; write "
+                "DataFrames of that session.",
+            )
         frame: DataFrame = rows
         return frame
 
+    def is_nothing(self, frame: DataFrame) -> bool:
+        """Return False: a DataFrame has its columns whatever its rows are."""
+        return False
+
+    def columns(self, frame: DataFrame) -> list[Field]:
+        """Return the columns of a DataFrame in Spark's JSON form."""
+        fields: list[Field] = frame.schema.jsonValue()["fields"]
+        return fields
+
+    def without(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
+        """Return a DataFrame without these columns."""
+        return frame.drop(*names)
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """Return a DataFrame that is computed once, until `release`."""
+        return frame.persist()
+
+    def release(self, frames: Sequence[DataFrame]) -> None:
+        """Forget what was kept."""
+        for frame in frames:
+            frame.unpersist()
+
     def read(self, read: Slices, order: str) -> DataFrame:
         """Return the events of a stream with their places."""
-        app = self.app
-        return frame_of(
-            app.spark, app.settings.warehouse, read.stream_id, read.slices, read.fields,
-            order=order,
-        )  # fmt: skip
+        return frame_of(self.app.spark, self.app.settings, read, order=order)
 
     def merged(self, streams: Sequence[Slices], columns: Sequence[str] | None) -> DataFrame:
         """Return the events of several streams in write order, with `_stream` and their places."""
-        return merged_frame(self.app.spark, self.app.settings.warehouse, streams, columns)
+        return merged_frame(self.app.spark, self.app.settings, streams, columns)
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> SparkAdjuncts:
+    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Adjuncts[DataFrame]:
         """Return the tables of a batch's stores."""
         return SparkAdjuncts(self.app, pins, manager)
 
@@ -76,9 +104,8 @@ class Spark(Frames):
     def write_folder(self, folder: Folder, frame: DataFrame) -> Sequence[FolderFile]:
         """Write the rows of a DataFrame below a folder, and return the files that are there."""
         app, where = self.app, (folder.root, folder.path)
-        output = folder.path.partition("/group=")[0]
-        with watched(app.spark, f"writing {output}", app.say, where):
-            return super().write_folder(folder, frame)
+        with watched(app.spark, f"writing {folder.path.partition('/group=')[0]}", app.say, where):
+            return write_folder(frame, folder)
 
     def copy(self, frame: DataFrame, copy: Copy) -> tuple[tuple[str, ...], int]:
         """Send the rows of a DataFrame to a COPY, in one transaction for each task."""
@@ -87,10 +114,11 @@ class Spark(Frames):
 
     def ordered(self, frame: DataFrame) -> DataFrame:
         """Return a DataFrame with two more columns that say the order of its rows (`ORDER`)."""
-        clock, place = F.lit(0).cast("long"), F.monotonically_increasing_id()
+        places = ("0L", "monotonically_increasing_id()")
         if set(PLACES) <= set(frame.columns):
-            clock, place = F.col("_clock").cast("long"), F.col("_offset").cast("long")
-        return frame.withColumns(dict(zip(ORDER, (clock, place), strict=True)))
+            places = ("cast(_clock AS long)", "cast(_offset AS long)")
+        more = (f"{sql} AS {name}" for sql, name in zip(places, ORDER, strict=True))
+        return frame.selectExpr("*", *more)
 
     def failed_events(
         self, frame: DataFrame, group: str, reason: str, fields: Sequence[Field]
@@ -102,3 +130,24 @@ class Spark(Frames):
         """Return the first of these columns that Spark does not know to be that of the events, or
         nothing."""
         return next((name for name in names if not is_kept(name, result, events)), "")
+
+    def explaining(self) -> AbstractContextManager[None]:
+        """Return a block that says why files of the warehouse can't be read or written."""
+        return saying_why(self.app.database, self.app.settings)
+
+    def of_storage(self, error: Exception) -> WeirError | None:
+        """Return what it means that a function failed at a file of the warehouse, or at a full
+        disk; None if it did not."""
+        return of_warehouse(self.app.database, self.app.settings, error)
+
+    def caused_by_events(self, error: Exception) -> bool:
+        """Return whether a smaller batch may succeed."""
+        return causes.caused_by_events(error)
+
+    def is_programs(self, error: Exception) -> bool:
+        """Return whether an error is a mistake in the program's text, here or on executors."""
+        return causes.is_programs(error)
+
+    def sentence(self, error: Exception) -> str:
+        """Return what went wrong, in one line."""
+        return causes.sentence(error)

@@ -4,12 +4,9 @@ Each task first writes its rows to a file on its disk. So a lost connection can 
 neither the driver nor an executor has more than a few thousand rows in memory.
 """
 
-import errno
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import IO
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -78,7 +75,7 @@ def _copy(
     limits: Mapping[int, tuple[str, int]],
 ) -> Iterator[pa.RecordBatch]:
     """Copy the rows of one task in one transaction. Yields at most one answer."""
-    with _rows_on_disk() as rows:
+    with tempfile.TemporaryFile() as rows:
         count = 0
         for batch in batches:
             if answer := too_long(batch, limits):
@@ -90,18 +87,6 @@ def _copy(
             return
         with Database.of(settings) as database:
             yield _row(send(database, statement, rows, count))
-
-
-@contextmanager
-def _rows_on_disk() -> Iterator[IO[bytes]]:
-    """Yield a file of this worker. Python does not say of which disk it is if that is full."""
-    try:
-        with tempfile.TemporaryFile() as rows:
-            yield rows
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
-            error.filename = tempfile.gettempdir()
-        raise
 
 
 def _row(answer: Answer) -> pa.RecordBatch:

@@ -30,7 +30,7 @@ def of_warehouse(database: Database, settings: Settings, error: BaseException) -
             found = database.transaction(partial(recorded_file, path=path))
             reason = OSError(first_cause(one))
             return why_unread(database, settings.warehouse, path, reason, found)
-    return full_disk(settings, error)
+    return full_disk(error)
 
 
 def _below(warehouse: str, file: str) -> str:

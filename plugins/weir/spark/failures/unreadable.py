@@ -1,5 +1,4 @@
-"""Input files that cannot be read. Spark fails in the middle of an append, deep in Java; here the
-cause becomes one sentence that names the file, and a class that says whether a retry may help."""
+"""What errors of Spark's JVM say: their causes, the file that was not read, and that it ended."""
 
 import os
 import re
@@ -12,14 +11,8 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from weir.errors import InvalidInput
-from weir.inputs.unreadable import UnreadableFile, damage_of, damaged, one_line, stored
+from weir.inputs.unreadable import damage_of, damaged, one_line
 
-# Java's errors that come from the content of a file, by their innermost cause.
-_FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parquet.",
-               "shaded.parquet.", "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
-_NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException",
-                   "java.util.concurrent.TimeoutException"}  # fmt: skip
 # Java's answer would follow. Of a JVM that answers, each name without a dot is a package at least.
 _NO_ANSWER = re.compile(r"An error occurred while calling \S+|\w+ does not exist in the JVM")
 _MOST_SUSPECTS = 100  # files that are read again, one by one, if nobody says which failed
@@ -30,8 +23,8 @@ def first_cause(error: BaseException) -> str:
     are."""
     if jvm_has_ended(error):
         return (
-            "Spark's JVM has ended: it was killed, or used up its memory (spark.driver.memory); "
-            "the log has its last lines"
+            "Spark's JVM has ended: killed, out of memory (spark.driver.memory), or has no disk "
+            "to write to (spark.local.dir); the log has its last lines"
         )
     causes = list(causes_of(error))
     if not causes:
@@ -76,38 +69,17 @@ def _submitter_has_ended() -> bool:
 
 @contextmanager
 def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
-    """Run a block in which Spark reads these files below a root.
-
-    Raises InvalidInput naming a file that is damaged or that Spark will never read, UnreadableFile
-    for a file that could not be read now.
-    """
+    """Run a block in which tasks read these files below a root. Raises InvalidInput naming a
+    damaged one, if pyarrow has ended the process of a task at it, and so nobody says which."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        file = file_of(error)
-        if file is not None:
-            suspects = [next((p for p in paths if file.endswith("/" + p)), file)]
-        elif format_ == "parquet" and _worker_ended(error):
-            suspects = paths[:_MOST_SUSPECTS]
-        else:
-            raise
-        for one in suspects:
-            if (damage := damage_of(root, one, format_)) is not None:
-                raise damaged(one, damage) from None
-        if file is None:
-            raise
-        which = f"the input file {suspects[0]!r}"
-        if _is_final(error) and all(stored(root, one) for one in suspects):
-            raise InvalidInput(
-                "file_invalid",
-                f"Spark can't read {which} ({first_cause(error)}), so nothing was "
-                "appended; write it again with other settings, such as the defaults of its writer.",
-            ) from None
-        raise UnreadableFile(
-            "file_unreadable",
-            f"{which} can't be read now ({first_cause(error)}), so nothing was "
-            "appended; try again when its storage is available.",
-        ) from None
+        causes = (str(one.getMessage() or "") for one in causes_of(error))
+        if format_ == "parquet" and any("Python worker exited" in said for said in causes):
+            for one in paths[:_MOST_SUSPECTS]:
+                if (damage := damage_of(root, one, format_)) is not None:
+                    raise damaged(one, damage) from None
+        raise
 
 
 def causes_of(error: BaseException) -> Iterator[Any]:
@@ -138,20 +110,3 @@ def condition_of(java: Any) -> str:
         return str(java.getCondition() or "")
     except Py4JError:  # it has no such method
         return ""
-
-
-def _worker_ended(error: BaseException) -> bool:
-    """Return whether a Python worker ended in the middle of a task: pyarrow ends its process at
-    some damaged files."""
-    return any("Python worker exited" in str(one.getMessage() or "") for one in causes_of(error))
-
-
-def _is_final(error: BaseException) -> bool:
-    """Return whether an error comes from what the file has, and not from its storage or memory."""
-    causes = [(str(c.getClass().getName()), str(c.getMessage() or "")) for c in causes_of(error)]
-    if not causes:
-        return False
-    name, message = causes[-1]
-    if name in _NOT_FROM_FILES:
-        return False
-    return name.startswith(_FROM_FILES) or "org.apache.parquet.format" in message

@@ -66,7 +66,7 @@ def read_in_tasks(
     if only_by_jvm(inputs.root):
         return _by_driver(spark, inputs, known, say, size, quarantine)
 
-    def run(function: Callable[[Any], str], pieces: Sequence[Any]) -> list[str]:
+    def run(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
         return called_in_tasks(spark, function, _groups(pieces, most))
 
     values = values_of(inputs, known, say, run, most, quarantine=quarantine)

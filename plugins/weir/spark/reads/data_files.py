@@ -1,19 +1,22 @@
 """Scan data files natively, with constants per file.
 
 Spark reads the names of a file's folders as partition columns, which index arrays in the plan. If a
-folder has several files, the rank of a row says in which of them it is (docs/decisions/0066).
+folder has several files, the rank of a row says in which of them it is: a
+bisection over longs, where the name of its file would be a regular expression for each row. A scan
+names the fields of `_metadata` that it needs at once, because Spark else makes all of it, per row.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from weir.model.schema import SEQ, Field
+from weir.spark.base.bisection import bisected, constant_array
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.session import COMPLETE
 from weir.spark.base.stored_columns import are_named_so, named_columns, stored_schema
@@ -37,11 +40,10 @@ def scan_files(
     fields: Sequence[Field],
     paths: Sequence[str],
     more: Sequence[str] = (),
-    options: Mapping[str, str] = COMPLETE,
 ) -> DataFrame:
     """Return the rows of data files of one stream (paths below the warehouse), with the columns
     `fields`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`); and
-    `more` of `ROW` and `NAME`. `options`: of the scan, which else fails on damaged files."""
+    `more` of `ROW` and `NAME`."""
     schema = stored_schema(fields)
     folders = [
         StructField(SEQ, LongType()),
@@ -51,7 +53,7 @@ def scan_files(
         StructField(TASK, IntegerType()),
     ]
     reader = session.read.schema(StructType([*schema.fields, *folders])).options(
-        basePath=spark_path(warehouse, stream_folder(stream_id)), **options
+        basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE
     )
     # As one text, as each entry of a list is a call of its own to the JVM.
     jvm: Any = session._jvm
@@ -138,22 +140,14 @@ class FileConstants:
         return ADDED if self._each == 1 else (*ADDED, _SLOT)
 
     def numbered(self, frame: DataFrame) -> DataFrame:
-        """Return scanned rows with the slot of their file, if folders have several files.
-
-        Each step of the bisection is a projection of its own, all of which Spark compiles into one
-        loop.
-        """
-        step = self._each // 2
-        if not step:
+        """Return scanned rows with the slot of their file, if folders have several files."""
+        if self._each == 1:
             return frame
-        frame = frame.selectExpr("*", f"({self.folder}) * {self._each} AS {_SLOT}")
-        while step:
-            is_behind = f"{SEQ} >= {_array(self._first)}[{_SLOT} + {step}]"
-            frame = frame.selectExpr(
-                f"* EXCEPT ({_SLOT})", f"{_SLOT} + if({is_behind}, {step}, 0) AS {_SLOT}"
-            )
-            step //= 2
-        return frame
+        first = constant_array(self._first)
+        return bisected(
+            frame, _SLOT, self._each, lambda place: f"{SEQ} >= {first}[{place}]",
+            f"({self.folder}) * {self._each}",
+        )  # fmt: skip
 
     def _shift(self, low: int, high: int) -> str:
         """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
@@ -170,7 +164,7 @@ class FileConstants:
         if len(self._base) == 1:
             return f"{TASK} + {self._base[0]}"
         index = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
-        return f"cast({_array(self._base)}[{index}] AS int) + {TASK}"
+        return f"cast({constant_array(self._base)}[{index}] AS int) + {TASK}"
 
     def by_folder(self, values: Sequence[int]) -> bool:
         """Return whether all files of a folder have the same value, so that the folder decides."""
@@ -198,11 +192,7 @@ class FileConstants:
         array = [0] * (1 + max(slots))
         for index, value in zip(slots, values, strict=True):
             array[index] = value
-        return f"{_array(array)}[{slot}]"
-
-    def of(self, values: Sequence[int]) -> Column:
-        """Return a column with the value of the file that contains a row, as `sql` does."""
-        return F.expr(self.sql(values))
+        return f"{constant_array(array)}[{slot}]"
 
 
 def _by_bisection(slot: str, parts: Sequence[tuple[int, int]]) -> str:
@@ -213,8 +203,3 @@ def _by_bisection(slot: str, parts: Sequence[tuple[int, int]]) -> str:
     middle = len(parts) // 2
     left, right = _by_bisection(slot, parts[:middle]), _by_bisection(slot, parts[middle:])
     return f"if({slot} < {parts[middle][0]}, {left}, {right})"
-
-
-def _array(values: Sequence[int]) -> str:
-    """Return SQL for a constant array of longs as one literal. Spark folds it."""
-    return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"

@@ -13,6 +13,7 @@ from weir.reader_groups.locks import no_such_group
 
 EVERYTHING = 1 << 62  # events, bytes or files: more than any stream has
 _GROUP = text("SELECT group_id, aligned FROM reader_group WHERE name = :name")
+_ONE = {"": 1}
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30,
           "gb": 1 << 30, "t": 1 << 40, "tb": 1 << 40}  # fmt: skip
 
@@ -28,9 +29,9 @@ class Limits(NamedTuple):
     def of(cls, options: Mapping[str, str]) -> "Limits":
         """Return the limits of a query's options. Raises InvalidInput with the wrong value."""
         return cls(
-            _whole(options, "maxEventsPerTrigger"),
-            _size(options, "maxBytesPerTrigger"),
-            _whole(options, "maxFilesPerTrigger"),
+            _number(options, "maxEventsPerTrigger"),
+            _number(options, "maxBytesPerTrigger", _UNITS),
+            _number(options, "maxFilesPerTrigger"),
         )
 
 
@@ -77,25 +78,15 @@ def read_group(connection: Connection, name: str, stream: str) -> Group:
     return Group(name, int(row.group_id), one.name)
 
 
-def _whole(options: Mapping[str, str], name: str) -> int:
-    given = options.get(name)
-    if given is None:
-        return 0
-    if not re.fullmatch(r"0*[1-9][0-9]{0,17}", given):
-        raise InvalidInput(
-            "argument_invalid", f"{name} is {given!r}; it must be a whole number, 1 or more."
-        )
-    return int(given)
-
-
-def _size(options: Mapping[str, str], name: str) -> int:
+def _number(options: Mapping[str, str], name: str, units: Mapping[str, int] = _ONE) -> int:
     given = options.get(name)
     if given is None:
         return 0
     found = re.fullmatch(r"(0*[1-9][0-9]{0,14})\s*([A-Za-z]*)", given.strip())
-    if found is None or found[2].lower() not in _UNITS:
+    if found is None or found[2].lower() not in units:
+        unit = ", or a number with a unit, such as 128m" if len(units) > 1 else ""
         raise InvalidInput(
             "argument_invalid",
-            f"{name} is {given!r}; it must be a number of bytes, or with a unit, such as 128m.",
+            f"{name} is {given!r}; it must be a whole number, 1 or more{unit}.",
         )
-    return int(found[1]) * _UNITS[found[2].lower()]
+    return int(found[1]) * units[found[2].lower()]

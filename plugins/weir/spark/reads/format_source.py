@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable, Mapping, MutableMapping
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection
 
+from weir.arrow.read import unknown_column
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
 from weir.controller.times import parse_span
@@ -97,7 +98,9 @@ class StreamSource(DataSource):
             return StructType(fields)
         known = {field.name: field for field in fields}
         names = [name.strip() for name in self.options["columns"].split(",")]
-        return StructType([known.get(name) or self._unknown(name) for name in names])
+        if unknown := [name for name in names if name not in known]:
+            raise self._unknown(unknown[0])
+        return StructType([known[name] for name in names])
 
     def columns(self, schema: StructType) -> list[Field]:
         """Return the columns of a query's schema, with their names in files and their defaults,
@@ -109,15 +112,11 @@ class StreamSource(DataSource):
             if name in known:
                 found.append({**known[name], "type": field["type"]})
             elif name not in PLACES:
-                self._unknown(name)
+                raise self._unknown(name)
         return found
 
-    def _unknown(self, name: str) -> NoReturn:
-        raise InvalidInput(
-            "column_unknown",
-            f"stream {self.stream} has no column {name!r}; choose among its columns: "
-            f"{', '.join(field['name'] for field in self.fields)}.",
-        )
+    def _unknown(self, name: str) -> InvalidInput:
+        return unknown_column(self.stream, name, [field["name"] for field in self.fields])
 
     def ask(self, question: Callable[[Connection], T]) -> T:
         """Return what a question to Postgres answers, all of it at one moment."""

@@ -9,37 +9,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
 
-from weir.controller.read_plan import FileSlice, Slices, plan_of_stream
-from weir.database.connection import Database
-from weir.errors import check_choice
-from weir.model.names import StreamName
-from weir.model.schema import (
-    CLOCK,
-    CLOCK_FIELD,
-    OFFSET,
-    OFFSET_FIELD,
-    PLACES,
-    SEQ,
-    STREAM,
-    Field,
-    without_metadata,
-)
-from weir.settings import Settings
+from weir.controller.read_plan import Slices
+from weir.model.schema import CLOCK, CLOCK_FIELD, OFFSET, OFFSET_FIELD, SEQ, STREAM, Field
 from weir.spark.base.ordered_frames import all_of, one_after_another
-from weir.spark.base.session import moved, resolving_session
-from weir.spark.failures.lost_files import saying_why
+from weir.spark.base.session import resolving_session
 from weir.spark.reads.data_files import NAME, ROW, FileConstants, scan_files
-from weir.spark.reads.tasks import (
-    WHOLE,
-    Task,
-    parts_of_scans,
-    tasks_by_segment,
-    tasks_in_write_order,
-)
+from weir.spark.reads.tasks import WHOLE, Task
 
-ORDERS = ("segment", "stream", "none")
 _PARTS = "spark.sql.files.minPartitionNum"
 READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _FOLDER, _NAME = "_weir_folder", "_weir_name"
@@ -63,68 +40,6 @@ class Scan(NamedTuple):
         """The rows of a scan that is made."""
         assert self.frame is not None, "each task reads a file alone"
         return self.frame
-
-
-def read_stream_frame(
-    spark: SparkSession,
-    database: Database,
-    settings: Settings,
-    name: StreamName,
-    *,
-    order: str = "segment",
-) -> DataFrame:
-    """Return all events of a stream from its head to its present tail, with `_segment`, `_offset`
-    and `_clock`.
-
-    `order` "segment": the rows of a segment are in one task, by offset, and so are segments that
-    follow one another, so the events of each routing key are in order; if they are large and more
-    than a core's share, they are in tasks that follow one another. "stream": the whole DataFrame
-    is in write order (by clock and rank). "none": the order of the files, which is fastest.
-
-    Raises NotFound for a stream that does not exist, InvalidInput for another order.
-    """
-
-    stream_id, slices, fields = database.snapshot(lambda c: plan_of_stream(c, name))
-    with saying_why(database, settings):
-        return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
-
-
-def frame_of(
-    spark: SparkSession,
-    warehouse: str,
-    stream_id: int,
-    slices: Sequence[FileSlice],
-    fields: list[Field],
-    *,
-    order: str,
-    rank: bool = False,
-) -> DataFrame:
-    """Return the rows of slices of files in an order of `read_stream_frame`. `rank`: with the ranks
-    of the rows in their commits, `_weir_seq`. Raises InvalidInput for an unknown order."""
-    check_choice("order", order, ORDERS)
-    schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
-    more = [*PLACES, *([SEQ] if rank else [])]
-    if not slices:
-        extra = [StructField(name, LongType()) for name in more]
-        return spark.createDataFrame([], StructType([*schema.fields, *extra]))
-    cores = spark.sparkContext.defaultParallelism
-    tasks: list[list[Task]] = []
-    if order != "none":
-        by_segment = order == "segment"
-        tasks = (
-            tasks_by_segment(slices, cores) if by_segment else tasks_in_write_order([slices], cores)
-        )
-    scan = scan_of(
-        scanning_session(spark, parts_of_scans(tasks, slices, cores)),
-        warehouse,
-        Slices("", stream_id, slices, fields),
-        fields,
-        more,
-        0,
-        tasks,
-        by_rank=order == "stream",
-    )
-    return moved(in_tasks([scan], tasks) if tasks else scan.rows, spark)
 
 
 def scanning_session(spark: SparkSession, parts: int = 0) -> SparkSession:

@@ -1,106 +1,60 @@
 """Read over Spark Connect: its Python workers read the slices of files that the client has planned.
 
-A task gets names of files and numbers of rows, never a connection. The tasks and their orders are
-those of the native reads.
+A task gets names of files and numbers of rows, never a connection.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from weir.arrow.read import read_rows
-from weir.controller.merged_columns import merged_columns, own_columns
 from weir.controller.read_plan import FileSlice, Slices
-from weir.errors import check_choice
 from weir.kernel.schema import to_read
-from weir.model.schema import PLACES, SEQ, STREAM, Field, without_metadata
+from weir.model.schema import SEQ, STREAM, Field
 from weir.settings import Settings
+from weir.spark.base.calls import numbers, tasks_of
 from weir.spark.base.connect import for_workers
-from weir.spark.reads.native import ORDERS
-from weir.spark.reads.tasks import Task, tasks_by_segment, tasks_in_write_order
+from weir.spark.reads.tasks import Task
 
-_CORES = 8  # nobody tells how many the server has
 _IN_WRITE_ORDER = [("_clock", "ascending"), (STREAM, "ascending"), (SEQ, "ascending")]
+# What a task reads of a stream: its name and columns, between which clocks, and the files.
+_Part = tuple[str, list[Field], tuple[int, int] | None, list[FileSlice]]
 
 
-def frame_over_connect(
-    spark: SparkSession, settings: Settings, read: Slices, *, order: str
-) -> DataFrame:
-    """Return the rows of slices of files like `weir.spark.reads.native.frame_of`."""
-    check_choice("order", order, ORDERS)
-    fields = read.fields
-    sorts = order == "stream"
-    tasks = (
-        tasks_in_write_order([read.slices], _CORES) if sorts
-        else tasks_by_segment(read.slices, _CORES)
-    )  # fmt: skip
-    return _frame(spark, settings, [read], [fields], fields, tasks, list(PLACES), sorts=sorts)
-
-
-def merged_over_connect(
+def read_in_workers(
     spark: SparkSession,
     settings: Settings,
-    streams: Sequence[Slices],
-    columns: Sequence[str] | None = None,
-) -> DataFrame:
-    """Return the rows of several streams like `weir.spark.reads.merged.merged_frame`."""
-    fields = merged_columns(streams, columns)
-    ordered = sorted((one for one in streams if one.slices), key=lambda one: one.name)
-    tasks = tasks_in_write_order([one.slices for one in ordered], _CORES)
-    own = [own_columns(fields, one) for one in ordered]
-    return _frame(spark, settings, ordered, own, fields, tasks, [STREAM, *PLACES], sorts=True)
-
-
-def _frame(
-    spark: SparkSession,
-    settings: Settings,
-    streams: Sequence[Slices],
-    own: Sequence[list[Field]],
-    fields: list[Field],
+    reads: Sequence[tuple[Slices, list[Field]]],
     tasks: Sequence[Sequence[Task]],
-    more: list[str],
+    schema: StructType,
     *,
     sorts: bool,
 ) -> DataFrame:
-    struct = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
-    places = [StructField(n, StringType() if n == STREAM else LongType()) for n in more]
-    schema = StructType([*struct.fields, *places])
-    if not tasks:
-        return spark.createDataFrame([], schema)
-    parts = [
+    """Return what tasks read of streams, each with its own form of the columns, sorted in each task
+    by write order if it `sorts`."""
+    parts: list[list[_Part]] = [
         [
-            (streams[task.stream].name, own[task.stream], task.clocks,
-             [streams[task.stream].slices[i] for i in task.slices])
-            for task in one
+            (read.name, own, one.clocks, [read.slices[i] for i in one.slices])
+            for one in task
+            for read, own in [reads[one.stream]]
         ]
-        for one in tasks
-    ]  # fmt: skip
-    reads = reader_of(for_workers(settings), parts, schema.names, sorts=sorts)
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(reads, schema)
+        for task in tasks
+    ]
+    names, there = schema.names, for_workers(settings)
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in numbers(batches):
+            for table in _tables(there, parts[number], sorts=sorts):
+                yield from table.select(names).to_batches()
+
+    return tasks_of(spark, len(parts)).mapInArrow(rows, schema)
 
 
-Part = list[tuple[str, list[Field], tuple[int, int] | None, list[FileSlice]]]
-
-
-def reader_of(
-    settings: Settings, parts: Sequence[Part], names: list[str], *, sorts: bool
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the workers. Its rows are numbers of parts."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for table in _tables(settings, parts[number], sorts=sorts):
-                    yield from table.select(names).to_batches()
-
-    return read
-
-
-def _tables(settings: Settings, part: Part, *, sorts: bool) -> Iterator[pa.Table]:
+def _tables(settings: Settings, part: list[_Part], *, sorts: bool) -> Iterator[pa.Table]:
     found = []
     for name, fields, clocks, slices in part:
         schema: Any = to_read(fields)

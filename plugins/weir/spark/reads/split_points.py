@@ -2,7 +2,8 @@
 
 One Spark job serves all segments of all streams. Its tasks read only files with recent events of
 the segments, of these only the columns that the routing keys use, and compute the positions of a
-sample as an append does. Spark counts them (docs/decisions/0033).
+sample as an append does. Spark counts them, by position and not by key: quantiles keep every
+distinct position, and a sketch does not say where one key ends and how much it has.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,9 +35,9 @@ from weir.model.schema import CLOCK, SEQ
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotSegment, Load, first_step, split_points
 from weir.settings import Settings
+from weir.spark.base.bisection import constant_array
 from weir.spark.base.calls import numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.base.routing import constant_array
 from weir.spark.base.session import private_session
 from weir.spark.failures.causes import raising_own
 from weir.warehouse.filesystem import filesystem, only_by_jvm
@@ -311,8 +312,8 @@ def _count(events: DataFrame, hot: Mapping[int, _Hot], outside: int, streams: in
     """Return the weights of heavy keys and of buckets, and what is said of streams. The query has
     at most two rows for each bucket."""
     known = range(outside + streams)
-    sizes = constant_array(hot[i].bucket if i in hot else 1 for i in known)[F.col(_HOT)]
-    least = constant_array(hot[i].heavy if i in hot else 0 for i in known)[F.col(_HOT)]
+    sizes = F.expr(f"{constant_array(hot[i].bucket if i in hot else 1 for i in known)}[{_HOT}]")
+    least = F.expr(f"{constant_array(hot[i].heavy if i in hot else 0 for i in known)}[{_HOT}]")
     position, weight = F.col(_POSITION), F.sum(_WEIGHT).alias(_WEIGHT)
     by_key = events.groupBy(_HOT, _POSITION, _KEY).agg(weight)
     heavy = F.col(_KEY).isNotNull() & (F.col(_WEIGHT) >= least)

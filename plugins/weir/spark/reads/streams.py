@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
+from weir.arrow.read import unknown_column
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut
@@ -17,11 +18,9 @@ from weir.model.names import StreamName, stream_name
 from weir.model.schema import PLACES
 from weir.settings import Settings, load
 from weir.spark.base.exact import quoted
-from weir.spark.base.session import check_session, is_connect
+from weir.spark.base.session import check_session
 from weir.spark.failures.lost_files import saying_why
-from weir.spark.reads.merged import merged_frame
-from weir.spark.reads.native import frame_of
-from weir.spark.reads.over_connect import frame_over_connect, merged_over_connect
+from weir.spark.reads.frames import frame_of, merged_frame
 
 
 def read(
@@ -70,7 +69,7 @@ def read(
     one = isinstance(streams, str)
     names = [stream_name(name) for name in ([streams] if isinstance(streams, str) else streams)]
     if not one:
-        _check_several(names, order, start, end, schema_version)
+        _check_several(names, order=order, start=start, end=end, schema_version=schema_version)
     with Database.of(settings) as database:
         close_span(database, names, span)
         if not one and span.until is None:  # the streams end at one moment
@@ -97,56 +96,30 @@ def read(
     for lacks in missing:
         lacks.warn()
     with saying_why(database, settings):
-        if is_connect(spark) and not one:
-            return merged_over_connect(spark, settings, planned, columns)
         if not one:
-            return merged_frame(spark, settings.warehouse, planned, columns)
+            return merged_frame(spark, settings, planned, columns)
         [read] = planned
-        order = order or "segment"
-        if is_connect(spark):
-            frame = frame_over_connect(spark, settings, read, order=order)
-        else:
-            frame = frame_of(
-                spark, settings.warehouse, read.stream_id, read.slices, read.fields, order=order
-            )
+        frame = frame_of(spark, settings, read, order=order or "segment")
     if columns is None:
         return frame
     if unknown := [name for name in columns if name not in frame.columns]:
-        raise InvalidInput(
-            "column_unknown",
-            f"stream {names[0]} has no column {unknown[0]!r}; choose among its columns: "
-            f"{', '.join(field['name'] for field in read.fields)}.",
-        )
+        raise unknown_column(names[0], unknown[0], [field["name"] for field in read.fields])
     return frame.select(*quoted([*columns, *(name for name in PLACES if name not in columns)]))
 
 
-def _check_several(
-    names: Sequence[StreamName],
-    order: str,
-    start: Cut | None,
-    end: Cut | None,
-    schema_version: int | None,
-) -> None:
-    """Check the arguments of a read of a list of streams. Raises InvalidInput."""
+def _check_several(names: Sequence[StreamName], **of_one: object) -> None:
+    """Check the streams of a list, and that nothing is given which is of one. Raises
+    InvalidInput."""
     if not names or len(set(names)) < len(names):
         raise InvalidInput(
             "argument_invalid",
             f"the streams are {', '.join(map(str, names)) or 'none'}; name at least one, and each "
             "once.",
         )
-    if order not in ("", "stream"):
-        raise InvalidInput(
-            "argument_invalid",
-            f"order is {order!r}; several streams are read in the order 'stream' only.",
-        )
-    if schema_version is not None:
-        raise InvalidInput(
-            "argument_invalid",
-            f"schema_version is {schema_version!r}, which is of one stream; several streams are "
-            "read with their newest columns.",
-        )
-    if start is not None or end is not None:
-        raise InvalidInput(
-            "argument_invalid",
-            "start and end are cuts of one stream; for several streams, give since and until.",
-        )
+    for what, value in of_one.items():
+        if value not in (None, "", "stream"):
+            raise InvalidInput(
+                "argument_invalid",
+                f"{what} is {value!r}, which is of one stream; leave it out: several streams are "
+                "read in write order, with their newest columns, between since and until.",
+            )

@@ -1,7 +1,7 @@
 // Charts by uPlot, in the colours of the page.
 
 import { el } from "./dom.js";
-import { short } from "./words.js";
+import { number, short } from "./words.js";
 
 const uPlot = window.uPlot;
 
@@ -11,7 +11,8 @@ function label(at, times) {
   return times.length > 1 && times[1] - times[0] >= 86400 ? text.slice(5, 10) : text.slice(11, 16);
 }
 
-// A chart that fills its width. data: columns as uPlot takes them, the first in seconds. series: [{ label, bars, steps }].
+// A chart that fills its width. data: columns as uPlot takes them, the first in seconds. series: [{ label, bars, steps, other }]; other: in
+// another colour.
 export function chart(data, series, { height = 180, title } = {}) {
   const place = el("div", { class: "chart", role: "img", "aria-label": title });
   let made = null;
@@ -27,8 +28,8 @@ export function chart(data, series, { height = 180, title } = {}) {
       legend: { live: true },
       axes: [{ ...axis, values: (_, times) => times.map((at) => label(at, times)) }, { ...axis, size: 56, values: (_, all) => all.map(short) }],
       scales: { y: { range: (_, low, high) => [Math.min(0, low), high || 1] } },
-      series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps }) => ({
-        label, stroke: colour("--accent"), width: bars ? 0 : 1.5, points: { show: false },
+      series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps, other }) => ({
+        label, stroke: colour(other ? "--warn" : "--accent"), width: bars ? 0 : 1.5, points: { show: false },
         ...(bars ? { fill: colour("--accent"), paths: uPlot.paths.bars({ size: [0.85], align: 1 }) } : {}),
         ...(steps ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}),
       }))],
@@ -43,4 +44,13 @@ export function chart(data, series, { height = 180, title } = {}) {
   const again = () => (place.isConnected ? build() : removeEventListener("mode", again));
   addEventListener("mode", again);
   return place;
+}
+
+// What a reader group had not read of a stream, with the stream's name.
+export function unreadOf({ stream, at, events }) {
+  return [
+    el("h3", {}, stream),
+    chart([at.map((one) => new Date(one) / 1000), events], [{ label: "unread events", steps: true }],
+      { title: `Unread events of ${stream} over time, ${number(events.at(-1))} now`, height: 120 }),
+  ];
 }

@@ -11,8 +11,9 @@ const CHANGES = { scale: "scale by hand", policy: "scale by the policy", roll: "
 const HELP = "Left and right move in time, plus and minus zoom, 0 shows all; up and down go from segment to segment and say its numbers.";
 const LEAST = 1000; // milliseconds that are shown at least
 
-// A map that keeps its zoom. Returns { place, again }: an element, and a function that asks again.
-export function map(path) {
+// A map that keeps its zoom. Returns { place, again }: an element, and a function that asks again. found: an answer in a
+// file, which is all that there is to see and where nothing can be done.
+export function map(path, found = null) {
   const says = el("p", { class: "map-says", role: "status" });
   const picture = el("div", { class: "map", tabindex: "0", role: "group", "aria-label": `Key space over time. ${HELP}`, "data-key": "map",
     keydown, wheel, pointerdown, pointermove, pointerup, pointercancel: pointerup, pointerleave });
@@ -41,10 +42,10 @@ export function map(path) {
     const [since, until] = (shown ?? []).map((one) => new Date(one).toISOString());
     const width = Math.max(100, Math.min(10_000, Math.round(picture.clientWidth) || 1000));
     try {
-      const found = await ask(`${path}/map`, { since, until, width }, asking.signal);
-      if (found.tag === tag) return;
+      const answer = found ? { data: found, tag: "file" } : await ask(`${path}/map`, { since, until, width }, asking.signal);
+      if (answer.tag === tag) return;
       const before = chosen && data.areas[chosen.area];
-      [data, tag] = [found.data, found.tag];
+      [data, tag] = [answer.data, answer.tag];
       if (before) chosen.area = data.areas.findIndex((one) => one.segment === before.segment && one.key_low === before.key_low);
       draw();
       list();
@@ -55,12 +56,13 @@ export function map(path) {
     }
   }
 
-  const bounds = () => shown ?? [Date.parse(data.begins), Date.parse(data.ends)];
+  const all = () => (found ? [data.since, data.until] : [data.begins, data.ends]).map(Date.parse);
+  const bounds = () => shown ?? all();
 
   // Show a time: at once what is known of it, and then a finer answer.
   function show(since, until) {
     if (!data) return;
-    const [begins, ends] = [Date.parse(data.begins), Date.parse(data.ends)];
+    const [begins, ends] = all();
     const length = Math.max(LEAST, Math.min(until - since, ends - begins));
     const from = Math.max(begins, Math.min(since, ends - length));
     shown = length >= ends - begins ? null : [from, from + length];
@@ -145,7 +147,7 @@ export function map(path) {
   // What can be done there: of a segment that takes events, and up to the time that was clicked at.
   function links() {
     const one = chosen && data.areas[chosen.area];
-    if (!one) return [];
+    if (!one || found) return [];
     const cut = pinned && chosen.at !== null && `time ${new Date(chosen.at).toISOString()}`;
     return [
       one.segment && one.until === data.ends && act("Scale it", "scale_stream", { stream: data.stream, segments: [one.segment] }),
@@ -157,7 +159,7 @@ export function map(path) {
   // The numbers of what was chosen, and who stands where in these keys.
   function tell() {
     const one = chosen && data.areas[chosen.area];
-    if (!one) return "Point at the map for its numbers. Click to act there, drag to move in time; Ctrl and the wheel zoom.";
+    if (!one) return `Point at the map for its numbers. ${found ? "Click to keep them" : "Click to act there"}, drag to move in time; Ctrl and the wheel zoom.`;
     const at = chosen.at;
     const parts = at === null ? one.parts : one.parts.filter((part) => Date.parse(part.since) <= at && at < Date.parse(part.until));
     const most = parts.reduce((found, part) => (found && rateOf(found) >= rateOf(part) ? found : part), null);

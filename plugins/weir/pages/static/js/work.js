@@ -1,7 +1,7 @@
 // What a reader group has done over time, and what it costs. `work(path)` returns { place, again }: the place stays
 // when the page is drawn again.
 
-import { chart } from "./chart.js";
+import { chart, unreadOf } from "./chart.js";
 import { el, replace } from "./dom.js";
 import { moment, section, table } from "./parts.js";
 import { ask } from "./rest.js";
@@ -41,12 +41,7 @@ function draw({ unread, batches, completeness, folders }, now) {
   const failed = batches.filter((one) => one.state !== "committed").length;
   const lost = batches.reduce((all, one) => all + (one.rejected ?? 0), 0);
   return [
-    unread.length > 0 && el("section", {}, el("h2", {}, "Unread over time"),
-      unread.map((one) => [
-        el("h3", {}, one.stream),
-        chart([one.at.map((at) => new Date(at) / 1000), one.events], [{ label: "unread events", steps: true }],
-          { title: `Unread events of ${one.stream} over time, ${number(one.events.at(-1))} now`, height: 120 }),
-      ])),
+    unread.length > 0 && section("Unread over time", unread.map(unreadOf)),
     batches.length > 1 && el("section", {}, el("h2", {}, "Batches over time"),
       el("p", {}, `Of the newest ${number(batches.length)}, ${some(again, "batch", "batches")} took more than one attempt, ${number(failed)} did not commit, and ${some(lost, "event")} were rejected.`),
       el("h3", {}, "Seconds that a batch took"),

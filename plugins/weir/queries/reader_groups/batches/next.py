@@ -1,0 +1,33 @@
+"""Readers that wait for others. Made by `make queries` from sql/queries/reader_groups/batches/next.sql."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+WAITS = text(
+    """SELECT EXISTS (
+    SELECT FROM reader r WHERE r.group_id = g.group_id AND r.reader_id <> :reader_id
+) AND EXISTS (
+    SELECT FROM jsonb_each(CAST(:until AS jsonb)) u
+    JOIN reader_group_stream gs
+        ON gs.group_id = g.group_id AND gs.stream_id = u.key::bigint
+    JOIN stream s USING (stream_id)
+    CROSS JOIN LATERAL unread_from(
+        gs.stream_id, group_cut(gs.group_id, gs.stream_id), s.head, u.value) n
+    WHERE n.events > 0) AS others, g.aligned
+FROM reader_group g WHERE g.name = :group"""
+)
+
+
+class Waits(NamedTuple):
+    """A row of `waits`."""
+
+    others: bool
+    aligned: bool
+
+
+def waits(connection: Connection, *, reader_id: str, until: str, group: str) -> Waits | None:
+    """Return whether other readers have what is left of a group, and whether it is aligned."""
+    result = connection.execute(WAITS, {"reader_id": reader_id, "until": until, "group": group})
+    row = result.one_or_none()
+    return None if row is None else Waits._make(row)

@@ -1,0 +1,197 @@
+"""Which streams must be evaluated, with the loads of their segments; and decisions to do nothing. Made by `make queries` from sql/queries/scaling/evaluate.sql."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+DUE = text(
+    """WITH due AS MATERIALIZED (
+    SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
+           s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
+           s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
+           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
+               + least(CAST(:longest AS float8), CAST(:rest AS float8)
+                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
+               false) AS rests
+    FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
+    LEFT JOIN scale_evaluation e USING (stream_id)
+    LEFT JOIN scale_measurement m USING (stream_id)
+    WHERE s.state = 'active' AND (e.policy <> s.scaling_policy OR s.scaling <> 'fixed' AND (e.stream_id IS NULL
+        OR e.clock <> s.last_clock OR e.next_at <= clock_timestamp()))
+)
+SELECT d.*, l.*, r.rule AS last_rule, r.reason AS last_reason
+FROM due d CROSS JOIN LATERAL segment_loads(d.stream_id, d.now) l
+LEFT JOIN LATERAL (
+    SELECT o.rule, o.reason FROM scale_decision o
+    WHERE o.stream_id = d.stream_id ORDER BY o.decided_at DESC LIMIT 1) r ON true
+ORDER BY d.stream_id, l.key_low"""
+)
+
+
+class Load(NamedTuple):
+    """A row of `due`."""
+
+    stream_id: int
+    stream: str
+    scaling: str
+    target_rate: int | None
+    scale_factor: int | None
+    min_segments: int
+    max_segments: int | None
+    scale_cooldown: int
+    current_epoch: int
+    last_clock: int
+    policy: str
+    now: int
+    silent_attempts: int
+    rests: bool
+    segment_id: int
+    key_low: float
+    key_high: float
+    created_at: int
+    commit_interval: int | None
+    last_commit: int | None
+    measured_until: int | None
+    rates: Any | None
+    windows: Any
+    last_rule: str | None
+    last_reason: str | None
+
+
+def due(connection: Connection, *, longest: float, rest: float) -> list[Load]:
+    """Return the loads of streams whose decision may be another than the last one. A stream that was set to fixed is decided about once more."""
+    result = connection.execute(DUE, {"longest": longest, "rest": rest})
+    return [Load._make(row) for row in result]
+
+
+ALL_BY_LOAD = text(
+    """WITH due AS MATERIALIZED (
+    SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
+           s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
+           s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
+           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
+               + least(CAST(:longest AS float8), CAST(:rest AS float8)
+                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
+               false) AS rests
+    FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
+    LEFT JOIN scale_evaluation e USING (stream_id)
+    LEFT JOIN scale_measurement m USING (stream_id)
+    WHERE s.state = 'active' AND s.scaling <> 'fixed'
+)
+SELECT d.*, l.*, r.rule AS last_rule, r.reason AS last_reason
+FROM due d CROSS JOIN LATERAL segment_loads(d.stream_id, d.now) l
+LEFT JOIN LATERAL (
+    SELECT o.rule, o.reason FROM scale_decision o
+    WHERE o.stream_id = d.stream_id ORDER BY o.decided_at DESC LIMIT 1) r ON true
+ORDER BY d.stream_id, l.key_low"""
+)
+
+
+def all_by_load(connection: Connection, *, longest: float, rest: float) -> list[Load]:
+    """Return the loads of all streams that scale by load."""
+    result = connection.execute(ALL_BY_LOAD, {"longest": longest, "rest": rest})
+    return [Load._make(row) for row in result]
+
+
+OF_STREAMS = text(
+    """WITH due AS MATERIALIZED (
+    SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
+           s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
+           s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
+           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
+               + least(CAST(:longest AS float8), CAST(:rest AS float8)
+                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
+               false) AS rests
+    FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
+    LEFT JOIN scale_evaluation e USING (stream_id)
+    LEFT JOIN scale_measurement m USING (stream_id)
+    WHERE s.state = 'active' AND s.stream_name = ANY(CAST(:names AS text[]))
+)
+SELECT d.*, l.*, r.rule AS last_rule, r.reason AS last_reason
+FROM due d CROSS JOIN LATERAL segment_loads(d.stream_id, d.now) l
+LEFT JOIN LATERAL (
+    SELECT o.rule, o.reason FROM scale_decision o
+    WHERE o.stream_id = d.stream_id ORDER BY o.decided_at DESC LIMIT 1) r ON true
+ORDER BY d.stream_id, l.key_low"""
+)
+
+
+def of_streams(
+    connection: Connection, *, longest: float, rest: float, names: Sequence[str]
+) -> list[Load]:
+    """Return the loads of streams of these names."""
+    result = connection.execute(OF_STREAMS, {"longest": longest, "rest": rest, "names": names})
+    return [Load._make(row) for row in result]
+
+
+RECORD_NOTHING = text(
+    """WITH given AS (
+    SELECT u.*, s.stream_name FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[]),
+        CAST(:policies AS text[]), CAST(:next AS bigint[]), CAST(:epochs AS integer[]),
+        CAST(:rules AS text[]), CAST(:reasons AS text[]), CAST(:intervals AS bigint[]),
+        CAST(:loads AS text[]))
+        AS u (stream_id, clock, policy, next_at, epoch, rule, reason, commit_interval, loads)
+    JOIN stream s ON s.stream_id = u.stream_id AND s.state = 'active'
+), evaluated AS (
+    INSERT INTO scale_evaluation (stream_id, clock, policy, next_at)
+    SELECT stream_id, clock, policy,
+           CAST('epoch' AS timestamptz) + next_at * interval '1 microsecond'
+    FROM given ORDER BY stream_id
+    ON CONFLICT (stream_id) DO UPDATE SET clock = excluded.clock, policy = excluded.policy,
+        next_at = excluded.next_at
+), cooled AS (
+    DELETE FROM hot_key k USING given g
+    WHERE k.stream_id = g.stream_id AND NOT EXISTS (
+        SELECT FROM unnest(CAST(:hot AS bigint[]), CAST(:lows AS double precision[]),
+            CAST(:highs AS double precision[])) AS h (stream_id, low, high)
+        WHERE h.stream_id = k.stream_id AND h.low <= k.key_position AND k.key_position < h.high)
+)
+INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule, reason,
+    policy, commit_interval, loads, changes)
+SELECT g.stream_id, g.stream_name, clock_timestamp(), g.epoch, 'none', g.rule, g.reason,
+    g.policy, g.commit_interval, CAST(g.loads AS jsonb), '[]'
+FROM given g
+WHERE g.loads IS NOT NULL AND NOT EXISTS (
+    SELECT FROM (SELECT o.action, o.rule, o.reason FROM scale_decision o
+                 WHERE o.stream_id = g.stream_id ORDER BY o.decided_at DESC LIMIT 1) l
+    WHERE l.action = 'none' AND l.rule = g.rule AND l.reason = g.reason)
+ORDER BY g.stream_id"""
+)
+
+
+def record_nothing(
+    connection: Connection,
+    *,
+    ids: Sequence[int],
+    clocks: Sequence[int],
+    policies: Sequence[str],
+    next: Sequence[int | None],
+    epochs: Sequence[int],
+    rules: Sequence[str],
+    reasons: Sequence[str],
+    intervals: Sequence[int | None],
+    loads: Sequence[str | None],
+    hot: Sequence[int],
+    lows: Sequence[float],
+    highs: Sequence[float],
+) -> None:
+    """Record decisions to do nothing that differ from the last ones, and what they rest on. Delete the hot keys of segments that are no longer hot. The order at its end makes Postgres compare all decisions before it inserts the first. Otherwise, if it takes the table for empty, it reads for each decision all those that it has just inserted."""
+    result = connection.execute(
+        RECORD_NOTHING,
+        {
+            "ids": ids,
+            "clocks": clocks,
+            "policies": policies,
+            "next": next,
+            "epochs": epochs,
+            "rules": rules,
+            "reasons": reasons,
+            "intervals": intervals,
+            "loads": loads,
+            "hot": hot,
+            "lows": lows,
+            "highs": highs,
+        },
+    )
+    result.close()

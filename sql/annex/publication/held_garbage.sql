@@ -1,0 +1,2 @@
+UNION ALL
+SELECT p.stream_id, p.path, true FROM weir_internal.published_file p

@@ -1,0 +1,2 @@
+UNION ALL
+SELECT 'weir_damaged_files', '{}', count(*) FROM weir.damage

@@ -1,0 +1,14 @@
+-- What sessions do.
+
+-- name: sessions -> many Session
+-- Return what the sessions of the database do, with their locks.
+-- null: usename, client_port, state, wait_event_type, wait_event, since, query
+SELECT a.pid, a.usename, a.client_port, a.state, a.wait_event_type, a.wait_event,
+    clock_timestamp() - a.state_change AS since, pg_blocking_pids(a.pid) AS blocked_by,
+    array(SELECT concat_ws(' ', l.mode, l.relation::regclass::text,
+                           CASE WHEN NOT l.granted THEN '(waits)' END)
+          FROM pg_locks l WHERE l.pid = a.pid ORDER BY l.granted, 1 LIMIT 20) AS locks,
+    left(regexp_replace(a.query, '\s+', ' ', 'g'), 200) AS query
+FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+ORDER BY a.state_change LIMIT 100

@@ -1,0 +1,62 @@
+-- Outputs of batches, and the folders that count.
+
+-- name: record -> none
+-- Record an output of an open batch.
+UPDATE reader_batch
+SET outputs = coalesce(outputs, '[]') || CAST(:output AS jsonb)
+WHERE group_id = :group_id AND batch_id = :batch_id AND state = 'open'
+  AND NOT coalesce(outputs, '[]') @> CAST(:output AS jsonb)
+
+-- name: discard -> none
+-- Make garbage of Parquet folders of a batch, or of all open batches of a group.
+-- null: :batch_id
+INSERT INTO garbage (root, path, reason)
+SELECT o ->> 'root', o ->> 'path', 'fenced'
+FROM reader_batch b CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
+WHERE b.group_id = :group_id
+  AND CASE WHEN CAST(:batch_id AS bigint) IS NULL THEN b.state = 'open'
+           ELSE b.batch_id = :batch_id END
+  AND o ->> 'kind' = 'parquet' AND NOT CAST(:but AS jsonb) @> jsonb_build_array(o)
+ON CONFLICT (root, path) DO NOTHING
+
+-- name: committed -> many CommittedFolder
+-- Return the folders that count, in the order of the commits.
+SELECT o.root, o.path, o.partitions FROM parquet_output o
+JOIN reader_group g USING (group_id)
+WHERE g.name = :group AND o.output = :output ORDER BY o.number
+
+-- name: listed -> many Folder
+-- Return the folders from a number on; without one, those that the manifest itself lists.
+-- null: :start, :most
+SELECT o.group_id, o.number, o.path FROM parquet_output o
+JOIN reader_group g USING (group_id)
+WHERE g.name = :group AND o.output = :output AND o.number >= coalesce(:start, (
+    SELECT max(n.number) / :part * :part FROM parquet_output n
+    WHERE n.group_id = g.group_id AND n.output = :output))
+ORDER BY o.number LIMIT :most
+
+-- name: parts -> many Part
+-- Return the last folder of each full part of a manifest.
+SELECT p.part, o.path
+FROM generate_series(0, CAST(:full AS bigint) - 1) AS p (part)
+CROSS JOIN LATERAL (
+    SELECT n.path FROM parquet_output n WHERE n.group_id = :group_id
+    AND n.output = :output AND n.number = (p.part + 1) * :size - 1 OFFSET 0) o
+ORDER BY p.part
+
+-- name: newest -> many NewestFolder
+-- Return the newest folder of each output of a group, and so where its manifest is, by one look into
+-- the index for each: their number grows with the batches.
+WITH RECURSIVE known AS (
+    (SELECT group_id, output FROM parquet_output ORDER BY group_id, output LIMIT 1)
+    UNION ALL
+    SELECT n.group_id, n.output FROM known CROSS JOIN LATERAL (
+        SELECT o.group_id, o.output FROM parquet_output o
+        WHERE (o.group_id, o.output) > (known.group_id, known.output)
+        ORDER BY o.group_id, o.output LIMIT 1) n)
+SELECT DISTINCT n.root, regexp_replace(n.path, '/batch=[^/]*/.*$', '') AS folder
+FROM known CROSS JOIN LATERAL (
+    SELECT o.root, o.path FROM parquet_output o
+    WHERE o.group_id = known.group_id AND o.output = known.output
+    ORDER BY o.number DESC LIMIT 1) n
+ORDER BY n.root, folder

@@ -1,0 +1,44 @@
+-- Fill the retention set.
+
+-- name: wait_for_others -> none
+-- If two runs overlap, let the second one wait, so that it sees the records of the first. No
+-- advisory lock: everybody who may log in can hold that of any number.
+SELECT FROM installation FOR NO KEY UPDATE
+
+-- name: capture -> many Captured
+-- Record the tail cut of each stream that changed since its last record, and whose turn it is.
+-- type: cut = dict[str, int | str]
+WITH moved AS MATERIALIZED (
+    SELECT s.stream_id, s.stream_name, s.last_clock, s.state, l.cut, s.state <> 'active'
+        OR l.recorded_at IS NULL
+        OR n.now > l.recorded_at + coalesce(s.cuts_every, 0) * interval '1 second'
+        AS turn, n.now
+    FROM (SELECT DISTINCT stream_id FROM capture_queue) m
+    JOIN stream s USING (stream_id)
+    CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) n
+    LEFT JOIN LATERAL (
+        SELECT r.cut, r.recorded_at FROM stream_cut r
+        WHERE r.stream_id = s.stream_id ORDER BY r.recorded_at DESC LIMIT 1) l
+        ON true
+), seen AS (
+    DELETE FROM capture_queue m USING moved w
+    WHERE m.stream_id = w.stream_id AND w.turn
+), made AS (
+    INSERT INTO stream_cut (stream_id, stream_name, recorded_at, clock, cut, events, bytes)
+    SELECT m.stream_id, m.stream_name, m.now, m.last_clock, c.cut, z.events, z.bytes
+    FROM moved m
+    CROSS JOIN LATERAL (SELECT tail_cut(m.stream_id) AS cut OFFSET 0) c
+    CROSS JOIN LATERAL size_till(m.stream_id, c.cut) z
+    WHERE m.turn AND m.state = 'active' AND m.cut IS DISTINCT FROM c.cut
+    ON CONFLICT (stream_id, recorded_at) DO NOTHING
+    RETURNING stream_id, stream_name, cut, events, bytes
+), due AS (
+    INSERT INTO retention_queue (stream_id, due_at)
+    SELECT stream_id, clock_timestamp() FROM made
+)
+SELECT stream_name AS stream, cut, events, bytes FROM made ORDER BY stream_id
+
+-- name: recorded_cut -> maybe
+-- Return the newest cut of the retention set recorded at or before a time.
+-- type: cut = dict[str, int | str]
+SELECT cut FROM recorded_cut(:stream, CAST(:at AS timestamptz))

@@ -1,0 +1,125 @@
+"""Each annex can be taken off the tree, with what stands on it: the core stays whole, and its tests
+green."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.controller.statements import WRITE, inlined, read_by
+from tests.rooms import (
+    JOBS,
+    ORDER,
+    REPOSITORY,
+    ROOM_OF_TABLE,
+    files_of,
+    imports_of,
+    room_of,
+    shown,
+    sql_of,
+)
+from tests.test_importable import import_without
+
+ANNEXES = [room for room in ORDER if room.startswith("annex.")]
+TREE = ("dags", "docs", "examples", "plugins", "spark_jobs", "sql", "tests", "pyproject.toml")
+# Few and fast: streams are appended to, read, truncated, consumed and swept, with pyarrow.
+TESTS = (
+    "tests/arrow/test_truncated.py::test_what_a_terminal_finds_no_more_it_says",
+    "tests/retention/test_capture.py",
+    "tests/retention/test_garbage.py::test_of_a_truncated_append_only_the_files_below_the_head_go",
+    "tests/consumers/test_small_batches.py",
+)
+CONTRACT = "tests/test_import_contract.py"
+
+
+def needed_by(path: Path) -> set[str | None]:
+    """The rooms that a file imports from, or whose tables it reads or writes."""
+    source = path.read_text()
+    found = {room_of(module) for module in imports_of(source)}
+    for text in sql_of(source):
+        tables = read_by(text) | set(WRITE.findall(inlined(text)))
+        found |= {ROOM_OF_TABLE.get(table) for table in tables}
+    return found
+
+
+@cache
+def stands_on(room: str) -> set[str | None]:
+    return {one for path in files_of(room) for one in needed_by(path)} - {room}
+
+
+def gone_with(room: str) -> list[str]:
+    """An annex, and all that stand on it."""
+    gone = [room]
+    for one in ANNEXES:  # none stands on one above it
+        if stands_on(one) & set(gone):
+            gone.append(one)
+    return gone
+
+
+def without(annexes: Iterable[str], root: Path) -> Path:
+    """A copy of the tree without some annexes: their rooms, their SQL, their jobs, their tests."""
+    for name in TREE:
+        source = REPOSITORY / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy2
+        copy(source, root / name)
+    for room in annexes:
+        name = room.removeprefix("annex.")
+        for folder in ("plugins/weir/annex", "sql/annex", "tests/annex"):
+            shutil.rmtree(root / folder / name, ignore_errors=folder != "plugins/weir/annex")
+        for job in JOBS.glob("*.py"):
+            if room in {room_of(module) for module in imports_of(job.read_text())}:
+                (root / "spark_jobs" / job.name).unlink(missing_ok=True)
+    return root
+
+
+def check_core(root: Path, tmp_path: Path, *chosen: str) -> None:
+    """Import all that is left in a tree, and run tests in it."""
+    plugins = root / "plugins"
+    modules = [
+        ".".join(path.relative_to(plugins).with_suffix("").parts).removesuffix(".__init__")
+        for path in (plugins / "weir").rglob("*.py")
+        if path.name != "__main__.py" and "weir/airflow" not in str(path)
+    ]
+    names = [*modules, *map(str, (root / "spark_jobs").glob("*.py"))]
+    names.remove("weir.warehouse.hadoop")  # it needs a JVM
+    assert import_without("airflow", names, tmp_path, plugins) == {}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen],
+        cwd=root, capture_output=True, text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{plugins}:{root}/examples"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.server
+def test_the_core_is_whole_without_any_annex(tmp_path: Path) -> None:
+    root = without(ANNEXES, tmp_path / "tree")
+    assert [one.name for one in (root / "plugins/weir/annex").iterdir() if one.is_dir()] in (
+        [], ["__pycache__"],
+    )  # fmt: skip
+    check_core(root, tmp_path, *TESTS)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("room", ANNEXES)
+def test_the_core_is_whole_without_an_annex_and_what_stands_on_it(
+    room: str, tmp_path: Path
+) -> None:
+    root = without(gone_with(room), tmp_path / "tree")
+    check_core(root, tmp_path, CONTRACT, *TESTS)
+
+
+# Pages of streams show the damage and the erasures that views of these annexes have.
+SHOWN = {"weir/pages/stream.py", "weir/pages/streams.py"}
+
+
+@pytest.mark.parametrize("room", [one for one in ORDER if not one.startswith("annex.")])
+def test_the_core_names_no_annex(room: str) -> None:
+    """A job that imports one is a part of it, and goes with it."""
+    if room != JOBS.name:
+        found = {shown(path) for path in files_of(room) if needed_by(path) & set(ANNEXES)}
+        assert found <= SHOWN
