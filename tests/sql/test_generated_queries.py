@@ -51,6 +51,8 @@ def test_each_statement_is_used() -> None:
         ("-- name: a -> some\nSELECT 1", "is not"),
         ("-- name: a -> many X\nSELECT 1 AS x, 2 AS y\n-- name: b -> one X\nSELECT 1 AS x, 2 AS z",
          "not those of the class X"),
+        ("-- import: from weir.model.segment import Segment\n-- name: a -> many Segment\n"
+         "SELECT key_low, segment_id, key_high FROM segment", "not those of the class Segment"),
     ],
 )  # fmt: skip
 def test_a_statement_that_fits_nothing_is_refused(

@@ -3,6 +3,9 @@
 A version is recorded with the events that it adds before anything is read: from the cut of its base
 to its own cut. Whoever builds it after another builder has died builds the same version, in a
 folder of its own, and the one before can't publish any more.
+
+What ended without a word is built last, with rests in between, so that a store that kills the
+process does not keep the others from theirs.
 """
 
 import json

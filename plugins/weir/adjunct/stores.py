@@ -6,7 +6,7 @@ is the cut of the store's newest version.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ class StoreSettings:
         GroupConfiguration(time_out=self.time_out).check()
 
     @property
-    def by_name(self) -> dict[str, Any]:
+    def by_name(self) -> dict[str, object]:
         """All settings by their names."""
         return {
             "stream": str(self.stream), "time_out": self.time_out,
@@ -152,7 +152,7 @@ def define_store(
     asked.check()
     request = Request(request_id, "define_adjunct_store", name, asked.by_name)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_stream(connection, stream)
         if (before := request.result(connection)) is not None:
             return before
@@ -210,7 +210,7 @@ def _check_in_stream(
         stream_name(str(stream.name), reserved=False)
 
 
-def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, Any]) -> None:
+def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, object]) -> None:
     if store.stream_id != stream.stream_id:
         raise bound_to_another(store, stream.name)
     found = store.by_name
@@ -227,12 +227,12 @@ def update_store(
     database: Database,
     name: str,
     changes: dict[str, Any],
-    redefined: dict[str, Any],
+    redefined: Mapping[str, object],
     *,
     time_out: int | None = None,
     change_time_out: bool = False,
     request_id: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Change settings of a store (`changes`) and its definition (`redefined`: fields of
     `AdjunctDefinition`).
 
@@ -243,11 +243,11 @@ def update_store(
     Returns `adjunct_store` (the name) and `definition` (its number); with another key also
     `events_since`, as the function of that name. Raises NotFound and InvalidInput.
     """
-    arguments: dict[str, Any] = {"changes": changes, "redefined": redefined}
+    arguments: dict[str, object] = {"changes": changes, "redefined": redefined}
     arguments |= {"time_out": time_out} if change_time_out else {}
     request = Request(request_id, "update_adjunct_store", name, arguments)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         stream, store = lock_store_and_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -268,7 +268,7 @@ def update_store(
                 **columns.parameters(definition),
             },
         )  # fmt: skip
-        result: dict[str, Any] = {"adjunct_store": name, "definition": number}
+        result: dict[str, object] = {"adjunct_store": name, "definition": number}
         rekeyed = (definition.key, definition.key_type) != (
             store.definition.key, store.definition.key_type,
         )  # fmt: skip
@@ -322,7 +322,7 @@ def delete_store(
     """
     request = Request(request_id, "delete_adjunct_store", name, {})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         # A deleted store has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before

@@ -1,5 +1,8 @@
 """Load `module:function` that users name: only from the packages that the installation configured,
 and only from one place. The mark of a function that returns declarations.
+
+In a terminal the person's folder comes first. A module that is in two places is refused: both were
+put there on purpose, and a group's declared consumers mean one of them.
 """
 
 import ast
@@ -13,14 +16,15 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 from weir.consumers.own_frames import place_of
 from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
 from weir.warehouse.paths import check_regular
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _DECLARES = object()  # a mark that nothing else has
 
 
@@ -31,7 +35,7 @@ def declares(function: F) -> F:
     return function
 
 
-def is_declaring(function: Callable[..., Any]) -> bool:
+def is_declaring(function: Callable[..., object]) -> bool:
     """Return whether a function is marked with `declares`."""
     return getattr(function, "weir_declares", None) is _DECLARES
 
@@ -56,7 +60,7 @@ def check_function_name(name: str, packages: Sequence[str]) -> str:
 
 def load_function(
     name: str, packages: Sequence[str], folders: Sequence[str] = ()
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Import a function and return it.
 
     `packages`: packages and modules that it may come from. `folders`: where users keep their
@@ -207,5 +211,5 @@ def _check_loaded(name: str, module: str, file: str) -> None:
         )
 
 
-def _file_of(module: Any) -> str:
+def _file_of(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or f"module {module.__name__!r}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments, next_epoch, tick
+from weir.controller.epochs import next_epoch
 from weir.controller.locks import LockedStream, lock_stream
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -15,6 +15,7 @@ from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.segment import Segment, parse_segment_name, segment_id, segment_number
+from weir.queries.controller import epochs
 from weir.queries.controller import scale as sql
 
 
@@ -51,7 +52,7 @@ def scale(
         if (before := request.result(connection)) is not None:
             return before
         stream.must_be_active()
-        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        active = epochs.active_segments(connection, stream_id=stream.stream_id)
         sealed = _meant(connection, stream, active, [parse_segment_name(one) for one in seal])
         old = _ranges(active, sealed)
         # First check that the segments are active: before that, the new ranges mean nothing.
@@ -104,7 +105,6 @@ def scale_in(
         stream,
         epoch=epoch,
         reference_epoch=epoch,
-        clock=tick(connection, stream),
         seal=sealed,
         create=created,
         splits_and_merges=splits_and_merges(_ranges(active, sealed), wanted),

@@ -1,4 +1,8 @@
-"""Create streams, and read their schema (semantics 5.1)."""
+"""Create streams, and read their schema (semantics 5.1).
+
+A scope is the first half of a name and has no row, so nobody can forget to create one or leave one
+over.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, read_stream
 from weir.database import columns
 from weir.database.connection import Database
@@ -20,6 +23,7 @@ from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.schema import Field, plain
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import epochs
 from weir.queries.controller import streams as sql
 
 
@@ -63,7 +67,7 @@ def create_stream(
             raise
         deletes = [wanted.retention_policy.said_of(str(name))]
         stream = read_stream(connection, name)
-        made = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        made = epochs.active_segments(connection, stream_id=stream.stream_id)
         return request.done(connection, {
             "stream": str(name), "stream_id": stream.stream_id, "epoch": stream.current_epoch,
             "segments": [[one.name, one.key_low, one.key_high] for one in made],

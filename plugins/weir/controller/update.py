@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.completeness import take_back
-from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
@@ -21,6 +20,7 @@ from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.schema import Field, show
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import epochs
 from weir.queries.controller import update as sql
 
 # What is done around a change of a locked stream's retention policy: it says what will be deleted.
@@ -141,7 +141,11 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
 def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
     """Delete what writers have stated, because it was about event times of another meaning. What is
     recorded of earlier commits stays as it is."""
-    sql.begin_event_time(connection, stream_id=stream.stream_id, clock=tick(connection, stream))
+    sql.begin_event_time(
+        connection,
+        stream_id=stream.stream_id,
+        clock=epochs.tick(connection, stream_id=stream.stream_id),
+    )
 
 
 def _recreate(
@@ -151,7 +155,7 @@ def _recreate(
     the new ones."""
     if count is None:
         return []
-    active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+    active = epochs.active_segments(connection, stream_id=stream.stream_id)
     if len(active) == count or (not exact and len(active) > count):
         return []
     created = scale_in(

@@ -14,9 +14,9 @@ ENTRIES = """(
 def covered(first: str, past: str, of: str = "0") -> str:
     """Return SQL that sums over ranges: a number for each end, less one for each beginning.
 
-    If the ranges have each offset between two once, that is `once` of the two, and else hardly
-    ever: as many ranges have an offset as begin up to it less those that end up to it. So no row
-    must be sorted. `of`: what the ranges are ranges of, if ranges of many are summed together.
+    It equals `once(a, b)` if the ranges cover [a, b) without gap or overlap, and otherwise only by
+    a collision of hashes. Ends and beginnings cancel at inner offsets, so nothing is sorted. `of`:
+    whose ranges these are, if ranges of many are summed together.
     """
     return f"(sum(hashint8extended({past}, {of})) - sum(hashint8extended({first}, {of})))"
 
