@@ -66,8 +66,9 @@ def test_what_people_may_ask_is_in_one_schema_and_the_tables_are_in_another(
     )
     assert {kind for _, kind in views} == {"v"}
     assert {str(name) for name, kind in tables if kind == "v"} == {
-        f"weir_internal.hidden_{one}" for one in ("stream", "group", "store")
-    }, "for policies"
+        f"weir_internal.{one}"
+        for one in ("hidden_stream", "hidden_group", "hidden_store", "held_garbage", "annex_file")
+    }, "for policies, and what annexes fill"
     for name, _ in views:
         _rows(dsn, f"SELECT * FROM {name}")
     for name in [name for name, kind in tables if kind == "r"]:
