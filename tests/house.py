@@ -55,6 +55,34 @@ def floor(room: str) -> int:
     return 1 + max((floor(one) for one in below if one), default=-1)
 
 
+_BESIDE = {"annex", "pages", "terminal", "local"}  # the core: all but these, and their jobs
+
+
+def core_floors() -> int:
+    """Return how many floors the core has, if the rooms in a room are one."""
+    below: dict[str, set[str]] = {}
+    for room in ORDER:
+        own = room.split(".")[0]
+        for path in files_of(room):
+            for one in imports_of(path.read_text()):
+                other = (room_of(one) or own).split(".")[0]
+                if not _BESIDE & {own, other} and own != other:
+                    below.setdefault(own, set()).add(other)
+
+    @cache
+    def height(room: str) -> int:
+        return 1 + max(map(height, below.get(room, ())), default=0)
+
+    return max(map(height, below))
+
+
+def of_annexes(paths: Iterable[Path]) -> list[Path]:
+    """Return the jobs that import an annex."""
+    return [path for path in paths if any(
+        (room_of(one) or "").startswith("annex.") for one in imports_of(path.read_text())
+    )]  # fmt: skip
+
+
 def main() -> None:
     """Print the figures."""
     library, jobs = written(LIBRARY.rglob("*.py")), sorted(JOBS.glob("*.py"))
@@ -77,7 +105,10 @@ def main() -> None:
         "tests, lines": lines(tests),
         "tests/spark, lines": lines(one for one in tests if "tests/spark/" in str(one)),
         "sql, lines": lines((REPOSITORY / "sql").rglob("*.sql")),
-        "rooms": len(ORDER), "floors": 1 + max(map(floor, ORDER)),
+        "of the core, lines": lines(code) - lines(of_annexes(jobs)) - sum(
+            n for room, n in rooms.items() if room.split(".")[0] in _BESIDE
+        ),
+        "rooms": len(ORDER), "floors": 1 + max(map(floor, ORDER)), "of the core": core_floors(),
         "statements of SQL in Python": sum(map(statements, texts)),
         "Any": sum(len(re.findall(r"\bAny\b", text)) for text in texts),
         "files above 400 lines": sum(len(text.splitlines()) > 400 for text in texts),
