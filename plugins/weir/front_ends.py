@@ -46,12 +46,13 @@ class _Speaker:
     operation: str = ""  # the one that runs
 
 
-_speaker = _Speaker("program", {})
+_PROGRAM = _Speaker("program", {})
+_speakers: list[_Speaker] = []  # of the blocks that run; those of threads may overlap
 _asked: ContextVar[_Speaker | None] = ContextVar("asked", default=None)
 
 
 def _speaking() -> _Speaker:
-    return _asked.get() or _speaker
+    return _asked.get() or (_speakers[-1] if _speakers else _PROGRAM)
 
 
 @contextmanager
@@ -60,12 +61,12 @@ def speaking(
 ) -> Iterator[None]:
     """Use the words of a front end in this process for the block. `forms`: the arguments of each
     operation, as `weir.operations.jobs.FORMS` has them; `operation`: the one that runs, if any."""
-    global _speaker
-    before, _speaker = _speaker, _Speaker(front_end, forms, operation)
+    own = _Speaker(front_end, forms, operation)
+    _speakers.append(own)
     try:
         yield
     finally:
-        _speaker = before
+        _speakers[:] = [one for one in _speakers if one is not own]
 
 
 @contextmanager

@@ -277,3 +277,13 @@ def test_a_command_says_what_it_was_given_whatever_that_is(value: str) -> None:
         words = read.decode().split("\0")[1:-1]
         given = command_line.parse_args(words)
         assert given_arguments(FORMS[job], given) == arguments
+
+
+def test_words_of_blocks_that_overlap_in_threads_end_with_them() -> None:
+    first, second = speaking("dag", FORMS), speaking("form", FORMS)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert do("upkeep") == "trigger weir_upkeep"
+    second.__exit__(None, None, None)
+    assert do("upkeep") == "call weir.open().upkeep()"

@@ -87,7 +87,7 @@ def test_a_job_whose_server_has_no_space_says_so_and_goes_through_when_there_is_
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(there)))
     check_warehouse_ownership(database, settings.warehouse)
     lane = Lane.made(database, name="shop/orders", retention="consumed", scaling="event_rate",
-                     target_rate=1.0, scale_factor=2)  # fmt: skip
+                     target_rate=1, scale_factor=2)  # fmt: skip
     group = Group.made(lane)
     for batch in ("one", "two"):
         rows = pa.table({"key": [f"{batch} {n}" for n in range(20)]})
