@@ -82,7 +82,7 @@ def audit(database: Database, *, everything: bool = False, look: Look | None = N
 def ask(connection: Connection, everything: bool, look: Look | None = None) -> Audited:
     """Return what an audit finds in the snapshot of a connection. See `audit`."""
     moment = sql.moment(connection)
-    clocks = dict(map(tuple, sql.clocks(connection)))
+    clocks = {one.stream_id: one.last_clock for one in sql.clocks(connection)}
     since = None if everything else moment.since
     done = Audited(moment.now, since, look is not None, len(clocks), moment.groups, clocks=clocks)
     found = list[Found]()

@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.absent_files import Lost, lost_events, named
 from weir.model.segment import Segment
 from weir.model.stream_cut import FUTURE, Offset, StreamCut
+from weir.queries.annex.recovery import lost_events as sql
 from weir.warehouse.paths import ADJUNCT
 
 
@@ -39,16 +40,9 @@ def lost_in(connection: Connection, paths: Sequence[str]) -> list[dict[str, Any]
 def _unread_by(connection: Connection, stream_id: int, lost: Lost) -> list[str]:
     """Return the reader groups that have lost events before them."""
     positions: dict[str, dict[Segment, Offset]] = defaultdict(dict)
-    for name, offset, *segment in connection.execute(
-        text(
-            """SELECT g.name, p.next_offset, s.segment_id, s.key_low, s.key_high
-            FROM reader_group_segment p JOIN reader_group g USING (group_id)
-            JOIN segment s USING (stream_id, segment_id)
-            WHERE p.stream_id = :s AND p.state <> 'completed'"""
-        ),
-        {"s": stream_id},
-    ):
-        positions[name][Segment(*segment)] = FUTURE if offset is None else offset
+    for row in sql.positions(connection, stream_id=stream_id):
+        segment = Segment(row.segment_id, row.key_low, row.key_high)
+        positions[row.name][segment] = FUTURE if row.next_offset is None else row.next_offset
     return [name for name, at in sorted(positions.items()) if not _past(StreamCut(at), lost)]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.recovery.lost_events import lost_in
 from weir.annex.recovery.substitutes import Substitute, find_substitutes, substitute
@@ -26,6 +26,7 @@ from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.errors import check_choice
 from weir.model.key_space import KeyRange
+from weir.queries.annex.recovery import recover as sql
 from weir.retention.delete_stream import Forgotten
 from weir.retention.inventory import (
     Found,
@@ -82,9 +83,7 @@ def recover(
     check_choice("unknown_files", unknown_files, UNKNOWN_FILES)
     marker = read_marker(warehouse)  # first: see check_warehouse_ownership
     installation = read_installation(database)
-    incarnation = database.transaction(
-        lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
-    )
+    incarnation = database.transaction(sql.incarnation)
     check_owner(warehouse, installation, marker)
     # Both before and after, as others may append and delete meanwhile: what is missing was known
     # before and still is, what is unknown was not known afterwards, either.
@@ -199,44 +198,19 @@ def _skip(
         annex.forget(connection, stream_id)
     # Forgotten, not aborted: whoever repeats one must not have its number again, whose folder may
     # be that of an append which was committed after the backup.
-    forgotten = connection.execute(
-        text(
-            """WITH input AS (
-                DELETE FROM transaction_input i USING transaction t
-                WHERE t.stream_id = :s AND t.state <> 'committed' AND i.stream_id = t.stream_id
-                  AND i.transaction_number = t.transaction_number
-            )
-            DELETE FROM transaction WHERE stream_id = :s AND state <> 'committed'
-            RETURNING transaction_number, attempt, state"""
-        ),
-        {"s": stream_id},
-    ).all()
-    connection.execute(
-        text("DELETE FROM compaction WHERE stream_id = :s AND state <> 'done'"), {"s": stream_id}
-    )
+    forgotten = sql.forget_appends(connection, stream_id=stream_id)
+    sql.forget_compactions(connection, stream_id=stream_id)
     if unknown is None:
-        # What was aborted here since the restore may have been committed before it.
-        connection.execute(
-            text(
-                """DELETE FROM garbage WHERE stream_id = :s AND root = ''
-                AND reason IN ('aborted', 'fenced')"""
-            ),
-            {"s": stream_id},
-        )
+        sql.keep_aborted(connection, stream_id=stream_id)
     else:
-        open_ones = [(row[0], row[1]) for row in forgotten if row.state == "open"]
+        open_ones = [
+            (one.transaction_number, one.attempt) for one in forgotten if one.state == "open"
+        ]
         discard_attempts(connection, stream_id, open_ones)
         discard_unknown(connection, stream_id, unknown, found)
-    connection.execute(
-        text(
-            """UPDATE stream SET
-                next_transaction_number = greatest(next_transaction_number, :transaction + 1)
-                    + :skipped,
-                last_clock = greatest(last_clock, CAST(:newest * 1000000 AS bigint))
-            WHERE stream_id = :s"""
-        ),
-        {"s": stream_id, "transaction": found.transaction, "newest": found.newest,
-         "skipped": RECOVERY_GAP},
+    sql.skip(
+        connection, stream_id=stream_id, transaction=found.transaction, newest=found.newest,
+        skipped=RECOVERY_GAP,
     )  # fmt: skip
     created = []
     if stream.state == "active":
@@ -261,56 +235,15 @@ def _end(
 ) -> None:
     """Raise the numbers that groups and new streams will get above all earlier ones, and allow
     sweeps again."""
-    connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
-    connection.execute(text("SELECT FROM adjunct_store ORDER BY store_id FOR NO KEY UPDATE"))
+    sql.lock_groups(connection)
+    sql.lock_stores(connection)
     discard_unknown(connection, None, strangers, Found())  # the stores are locked: nobody publishes
-    connection.execute(
-        text(
-            """SELECT setval('weir_internal.stream_stream_id_seq', greatest(:highest,
-                    (SELECT last_value FROM stream_stream_id_seq)) + :skipped),
-                setval('weir_internal.reader_group_group_id_seq',
-                    (SELECT last_value FROM reader_group_group_id_seq) + :skipped),
-                setval('weir_internal.adjunct_store_store_id_seq',
-                    (SELECT last_value FROM adjunct_store_store_id_seq) + :skipped)"""
-        ),
-        {"highest": highest, "skipped": RECOVERY_GAP},
-    )
-    connection.execute(
-        text(
-            """WITH begun AS (  -- another attempt at one may have been published before the restore
-                UPDATE reader_batch SET attempt = attempt + :skipped WHERE state = 'open'
-            ), by_hand AS (
-                UPDATE reader_group_stream SET released_at = clock_timestamp()
-                WHERE released_at IS NOT NULL
-            )
-            UPDATE reader_group SET next_batch = next_batch + :skipped,
-                next_token = next_token + :skipped,
-                -- As old as the backup, it says nothing of readers: they may have read all the
-                -- time. They get the chance to come back before a time-out lets go of what is
-                -- unread here.
-                moved_at = clock_timestamp()"""
-        ),
-        {"skipped": RECOVERY_GAP},
-    )
-    connection.execute(
-        text(
-            """WITH building AS (
-                UPDATE adjunct_version SET attempt = attempt + :skipped WHERE state = 'building'
-            )
-            UPDATE adjunct_store SET next_version = next_version + :skipped"""
-        ),
-        {"skipped": RECOVERY_GAP},
-    )
+    sql.raise_ids(connection, highest=highest, skipped=RECOVERY_GAP)
+    sql.skip_groups(connection, skipped=RECOVERY_GAP)
+    sql.skip_stores(connection, skipped=RECOVERY_GAP)
     _count_sweeps(connection, swept, incarnation)
 
 
 def _count_sweeps(connection: Connection, swept: int, incarnation: str) -> None:
     """Raise the count of sweeps, and let this database be the one that uses the warehouse."""
-    connection.execute(
-        text(
-            """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + :skipped,
-                warehouse = NULL,
-                incarnation = :incarnation  -- as it was found: one that came since may know less"""
-        ),
-        {"swept": swept, "skipped": RECOVERY_GAP, "incarnation": incarnation},
-    )
+    sql.count_sweeps(connection, swept=swept, skipped=RECOVERY_GAP, incarnation=incarnation)

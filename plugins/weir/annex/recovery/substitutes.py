@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.compaction import records
 from weir.compaction.description import Description, description_in
@@ -33,6 +33,7 @@ from weir.database.once import commit_once
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
+from weir.queries.annex.recovery import substitutes as sql
 from weir.retention.inventory import Found, Known, unknown_in
 from weir.seams import hung
 from weir.warehouse.filesystem import filesystem, not_writable
@@ -84,11 +85,6 @@ class Substitute(NamedTuple):
     old: list[Small]
     itself: Written | None
 
-    @property
-    def events(self) -> int:
-        """How many events they have."""
-        return sum(file.events for file in self.old)
-
 
 def find_substitutes(
     database: Database, warehouse: str, stream_id: int, missing: Sequence[str], found: Found,
@@ -97,39 +93,32 @@ def find_substitutes(
     """Return what can take the place of missing files of a stream, by what the footers and the
     clocks of rows say. No missing file is in two of them. `found`: what lies in the stream's
     folder; `known`: what the database knows of it."""
-    given = {"s": stream_id, "paths": list(missing)}
-    recorded = database.snapshot(lambda c: [Small(*row) for row in c.execute(_RECORDED, given)])
-    # What was erased is in the files that were replaced: these do not come back.
-    recorded = [file for file in recorded if not file.erased]
+    recorded = database.snapshot(lambda c: sql.recorded(c, stream_id=stream_id, paths=[*missing]))
     segments = {file.segment_id for file in recorded}
-    seen = _look_at(warehouse, _others(found, known, segments))
-    unknown = set(unknown_in(found, known))
-    chosen: list[Substitute] = []
-    left = set(missing)
+    seen = {one.path: one for one in _look_at(warehouse, _others(found, known, segments))}
+    unknown, wanted, replaced = set(unknown_in(found, known)), set(missing), set[str]()
     commits = _Commits(database, warehouse, stream_id)
+    chosen: list[Substitute] = []
     # What a compaction wrote since, the file with the most events first.
-    described = [one for one in seen if one.described is not None and one.segment_id in segments]
+    described = (one for one in seen.values() if one.described is not None)
     for one in sorted(described, key=lambda one: -one.events):
         old = _within(one, recorded)
-        if not left & {file.path for file in old} or any(
-            {file.path for file in old} & {file.path for file in sub.old} for sub in chosen
-        ):
-            continue
-        events = sum(file.events for file in old)
+        paths, events = {file.path for file in old}, sum(file.events for file in old)
         whole = events == one.events and one.path in unknown
         if one.events > one.rows and not whole:
             continue  # it is not clear which of its rows are wanted
+        if not paths & wanted or paths & replaced:
+            continue
         files = [_small(one, old[0], old[0].start_offset, events)]
         if commits.are_those_of(files):
             chosen.append(Substitute(files, old, _itself(one, old) if whole else None))
-            left -= {file.path for file in old}
+            replaced |= paths
     # What one that is missing was made of.
     for file in recorded:
-        if file.path in left and (files := commits.chain(file, seen)):
-            alone = next((one for one in seen if one.path == files[0].path), None)
-            whole = len(files) == 1 and alone is not None and alone.rows == file.events
-            itself = _itself(alone, [file]) if whole and alone and alone.path in unknown else None
-            chosen.append(Substitute(files, [file], itself))
+        if file.path in wanted - replaced and (files := commits.chain(file, [*seen.values()])):
+            one = seen[files[0].path]
+            whole = len(files) == 1 and one.rows == file.events and one.path in unknown
+            chosen.append(Substitute(files, [file], _itself(one, [file]) if whole else None))
     return chosen
 
 
@@ -200,13 +189,12 @@ def _swap(
     if holes and (events := add_holes(connection, stream_id, holes)):  # 0: the answer was lost
         for annex in hung(ErasedAgain):
             annex.record(connection, stream_id, number, events, sparse)
-        given = {
-            "s": stream_id, "segments": [one.old[0].segment_id for one in sparse],
-            "firsts": [one.old[0].start_offset for one in sparse],
-            "pasts": [one.old[-1].start_offset + one.old[-1].events for one in sparse],
-        }  # fmt: skip
-        for statement in (_UNKNOWN, _UNKNOWN_PACKED):
-            connection.execute(statement, given)
+        for forget in (sql.forget_digests, sql.forget_packed_digests):
+            forget(
+                connection, stream_id=stream_id, segments=[one.old[0].segment_id for one in sparse],
+                firsts=[one.old[0].start_offset for one in sparse],
+                pasts=[one.old[-1].start_offset + one.old[-1].events for one in sparse],
+            )  # fmt: skip
 
 
 def _others(found: Found, known: Known, segments: set[int]) -> list[tuple[str, int]]:
@@ -289,9 +277,12 @@ class _Commits:
         self._database, self._stream_id = database, stream_id
         self._system, self._base = filesystem(warehouse)
 
-    def _of(self, segment_id: int, first: int, past: int) -> list[Any]:
-        given = {"s": self._stream_id, "segment": segment_id, "first": first, "past": past}
-        return list(self._database.snapshot(lambda c: c.execute(_COMMITS, given).all()))
+    def _of(self, segment_id: int, first: int, past: int) -> list[sql.RecordedCommit]:
+        return self._database.snapshot(
+            lambda c: sql.commits(
+                c, stream_id=self._stream_id, segment=segment_id, first=first, past=past
+            )
+        )
 
     def are_those_of(self, files: Sequence[Small]) -> bool:
         """Return whether each row of files with the clocks of their rows has that of the commit at
@@ -347,7 +338,9 @@ class _Commits:
         return chain if at == past else []
 
 
-def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_Seen]]) -> list[Small]:
+def _of_commit(
+    missing: Small, commit: sql.RecordedCommit, attempts: Mapping[int, Sequence[_Seen]]
+) -> list[Small]:
     """Return the files of the attempt at an append that has as many rows as were committed."""
     for _, files in sorted(attempts.items(), reverse=True):
         if sum(file.rows for file in files) == commit.past - commit.start_offset:
@@ -357,34 +350,3 @@ def _of_commit(missing: Small, commit: Any, attempts: Mapping[int, Sequence[_See
                 at += one.rows
             return found
     return []
-
-
-_WRITTEN = """unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
-    CAST(:pasts AS bigint[])) AS w (segment_id, first, past)"""
-_UNKNOWN = text(
-    f"""UPDATE time_index i SET digest = NULL FROM {_WRITTEN}
-    WHERE i.stream_id = :s AND i.segment_id = w.segment_id
-        AND i.start_offset < w.past AND i.start_offset + i.events > w.first"""  # noqa: S608 - constants
-)
-_UNKNOWN_PACKED = text(
-    f"""UPDATE packed_commits p SET digests = (
-        SELECT array_agg(CASE WHEN NOT EXISTS (
-            SELECT FROM {_WRITTEN} WHERE w.segment_id = p.segment_id AND p.offsets[d.i] < w.past
-                AND coalesce(p.offsets[d.i + 1], p.past) > w.first) THEN d.digest END ORDER BY d.i)
-        FROM unnest(p.digests) WITH ORDINALITY AS d (digest, i))
-    WHERE p.stream_id = :s AND EXISTS (
-        SELECT FROM {_WRITTEN} WHERE w.segment_id = p.segment_id
-            AND p.start_offset < w.past AND p.past > w.first)"""  # noqa: S608 - constants
-)
-_RECORDED = text(
-    """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
-        f.transaction_number, t.clock, f.path, f.erased
-    FROM data_file f LEFT JOIN transaction t USING (stream_id, transaction_number)
-    WHERE f.stream_id = :s AND f.segment_id IN (
-        SELECT m.segment_id FROM data_file m WHERE m.stream_id = :s AND m.path = ANY (:paths))
-    ORDER BY f.segment_id, f.start_offset"""
-)
-_COMMITS = text(
-    """SELECT c.start_offset, c.start_offset + c.events AS past, c.clock, c.transaction_number
-    FROM commits_in(:s, :segment, :first, :past) c ORDER BY c.start_offset"""
-)

@@ -3,34 +3,21 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 from pyarrow import fs
-from sqlalchemy import text
 
-from weir.annex.verification.damage import Damage
 from weir.annex.verification.files import DAMAGED
-from weir.annex.verification.recorded import File
+from weir.annex.verification.recorded import Damage, File
 from weir.installation.opened import Installation
 from weir.model.schema import OFFSET
+from weir.queries.annex.verification import holes as sql
 from weir.warehouse.filesystem import filesystem
 
 _THREADS = 8  # that wait for files
 Offsets = npt.NDArray[np.int64]
-_DECLARED = text(
-    """SELECT f.i, greatest(h.chunk * 65536 + lower(m), f.first) AS first,
-        least(h.chunk * 65536 + upper(m), f.past) AS past
-    FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]), CAST(:ends AS bigint[]))
-        WITH ORDINALITY AS f (segment_id, first, past, i)
-    JOIN hole h ON h.stream_id = :s AND h.segment_id = f.segment_id
-        AND h.chunk BETWEEN f.first / 65536 AND (f.past - 1) / 65536
-    CROSS JOIN LATERAL unnest(h.offsets) m
-    WHERE h.chunk * 65536 + lower(m) < f.past AND h.chunk * 65536 + upper(m) > f.first
-    ORDER BY f.i, first"""
-)
 
 
 def wrong_holes(app: Installation, stream_id: int, files: Sequence[File]) -> list[Damage]:
@@ -38,11 +25,12 @@ def wrong_holes(app: Installation, stream_id: int, files: Sequence[File]) -> lis
 
     Only files are read of which a hole is declared or recorded, and only their offsets.
     """
-    given = {
-        "s": stream_id, "segments": [file.segment_id for file in files],
-        "firsts": [file.start_offset for file in files], "ends": [file.end for file in files],
-    }  # fmt: skip
-    rows = app.database.transaction(lambda c: c.execute(_DECLARED, given).all())
+    rows = app.database.transaction(
+        lambda c: sql.declared(
+            c, stream_id=stream_id, segments=[file.segment_id for file in files],
+            firsts=[file.start_offset for file in files], ends=[file.end for file in files],
+        )
+    )  # fmt: skip
     declared = {i: list(part) for i, part in groupby(rows, lambda row: row.i)}
     asked = [
         (file, declared.get(i, []))
@@ -61,7 +49,7 @@ def wrong_holes(app: Installation, stream_id: int, files: Sequence[File]) -> lis
     ]
 
 
-def _wrong(system: fs.FileSystem, base: str, file: File, declared: Sequence[Any]) -> str:
+def _wrong(system: fs.FileSystem, base: str, file: File, declared: Sequence[sql.Declared]) -> str:
     """Return in what the offsets of a file differ from the holes; empty if in nothing, or if it
     can't be read, which others say."""
     every = np.arange(file.start_offset, file.end)

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.verification import damage
 from weir.annex.verification.damage import OF_FILES
 from weir.annex.verification.footers import Look, Wrong, opened
-from weir.annex.verification.recorded import COLUMNS, ITS_SEGMENT, File
+from weir.annex.verification.recorded import File
 from weir.annex.verification.verify import Verified, by_pyarrow, damage_of, verify
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.installation.opened import Installation
+from weir.queries.annex.verification import prove as sql
 
 FILES = 20_000  # looked at in a run, and the rest of the last commit
 AGAIN_AFTER = 3600.0  # seconds after which the contents of a stream are read once more
@@ -99,55 +100,18 @@ def _taken(
     connection: Connection, most: int
 ) -> tuple[dict[int, int | None], list[tuple[Stream, File]]]:
     """Return up to which clock each stream can be looked at in this run, and its files."""
-    rows = connection.execute(_COMMITS, {"most": most}).all()
+    rows = sql.commits(connection, most=most)
     names = [row.stream_name for row in rows for _ in row.numbers]
     numbers = [number for row in rows for number in row.numbers]
-    files = connection.execute(_FILES, {"names": names, "numbers": numbers}) if numbers else ()
+    files = sql.files(connection, names=names, numbers=numbers) if numbers else []
     until = {row.stream_id: row.until for row in rows}
-    return until, [((row[0], row[1]), File(*row[2:])) for row in files]
-
-
-# Streams with cuts that are not proven, and up to which clock their cuts reach.
-_UNPROVEN = """SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-        coalesce(min(v.proven_clock), -1) AS since
-    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-    WHERE c.proven_at IS NULL GROUP BY c.stream_id"""
-# clock_time: of that there is an index. No join of what was found: Postgres can't know how many.
-_COMMITS = text(
-    f"""WITH behind AS MATERIALIZED (
-        SELECT * FROM ({_UNPROVEN}) u WHERE u.since < u.until
-    ), commits AS (
-        SELECT b.*, t.transaction_number, t.clock, t.files,
-               sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
-        FROM behind b LEFT JOIN LATERAL (
-            SELECT t.transaction_number, t.clock, t.files FROM transaction t
-            WHERE t.stream_name = b.stream_name AND clock_time(t.clock) > clock_time(b.since)
-              AND clock_time(t.clock) <= clock_time(b.until)
-            ORDER BY clock_time(t.clock) LIMIT :most + 1) t ON true
-    ), judged AS (
-        SELECT c.*, c.clock IS NULL OR sum(c.files) OVER (
-            ORDER BY c.up_to, c.stream_id, c.clock) - c.files < :most AS taken
-        FROM commits c
-    )
-    SELECT stream_id, coalesce(
-               array_agg(transaction_number) FILTER (WHERE taken AND files > 0), '{{}}')
-               AS numbers, stream_name,
-           CASE WHEN bool_and(taken) AND count(clock) <= :most THEN until
-                ELSE max(clock) FILTER (WHERE taken) END AS until
-    FROM judged GROUP BY stream_id, stream_name, judged.until ORDER BY stream_id"""  # noqa: S608 - constants
-)
-_FILES = text(
-    f"""SELECT f.stream_id, f.stream_name, {COLUMNS}
-    FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS n (name, number)
-    JOIN data_file f ON f.stream_name = n.name AND f.transaction_number = n.number {ITS_SEGMENT}
-    ORDER BY f.stream_id, f.path"""  # noqa: S608 - constants
-)
+    return until, [((row.stream_id, row.stream_name), File(*row[2:])) for row in files]
 
 
 def _record(connection: Connection, seen: Iterable[tuple[tuple[Stream, File], Wrong]]) -> Verified:
     """Record the damage of files, and return what was looked at."""
     done = Verified()
-    known = set(connection.execute(text("SELECT DISTINCT stream_id FROM found_damage")).scalars())
+    known = {*sql.damaged(connection)}
     for (stream_id, name), part in groupby(seen, lambda one: one[0][0]):
         of_stream = [(file, wrong) for (_, file), wrong in part]
         found = [damage_of(file, *one) for file, wrong in of_stream for one in wrong]
@@ -165,25 +129,6 @@ def _prove(connection: Connection, taken: dict[int, int | None]) -> list[tuple[s
     """Record how far files were looked at, and which cuts that proves. Return the streams with
     others, and whether there is more to look at."""
     if moved := {stream_id: until for stream_id, until in taken.items() if until is not None}:
-        connection.execute(_MOVE, {"ids": [*moved], "clocks": [*moved.values()]})
-    connection.execute(_PROVE)
-    return [(row.stream_name, row.since < row.until) for row in connection.execute(_LEFT)]
-
-
-_MOVE = text(
-    """INSERT INTO verification (stream_id, begun_at, segment_id, start_offset, proven_clock)
-    SELECT stream_id, clock_timestamp(), -1, -1, clock
-    FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[])) AS m (stream_id, clock)
-    ORDER BY stream_id
-    ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
-        proven_clock = greatest(verification.proven_clock, excluded.proven_clock)"""
-)
-# What was truncated or compacted since it was found is no damage any more, as in weir.damage.
-_PROVE = text(
-    """UPDATE stream_cut c SET proven_at = clock_timestamp() FROM verification v
-    WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.clock
-      AND NOT EXISTS (
-          SELECT FROM found_damage d JOIN data_file f USING (stream_id, segment_id, start_offset)
-          WHERE d.stream_id = c.stream_id AND f.path = d.path)"""
-)
-_LEFT = text(f"SELECT u.* FROM ({_UNPROVEN}) u ORDER BY u.stream_name")  # noqa: S608 - constants
+        sql.move(connection, ids=[*moved], clocks=[*moved.values()])
+    sql.prove(connection)
+    return [(row.stream_name, row.more) for row in sql.left_over(connection)]

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.annex.verification.damage import OF_LISTS, Damage, record
+from weir.annex.verification.damage import OF_LISTS, record
 from weir.annex.verification.files import DAMAGED
+from weir.annex.verification.recorded import Damage
 from weir.controller.locks import lock_streams
 from weir.installation.opened import Installation
+from weir.queries.annex.verification import strangers as sql
 from weir.retention.inventory import (
     Found,
     Known,
@@ -68,13 +70,7 @@ def look_for_strangers(
 
 def _with_strangers(connection: Connection) -> set[int | None]:
     """Return the streams in whose folders strangers were found before."""
-    found = connection.execute(
-        text(
-            "SELECT DISTINCT stream_id FROM found_damage WHERE kind = ANY(CAST(:kinds AS text[]))"
-        ),
-        {"kinds": list(OF_LISTS)},
-    )
-    return set(found.scalars())
+    return {*sql.with_strangers(connection, kinds=[*OF_LISTS])}
 
 
 def _both(before: Known, after: Known) -> Known:
@@ -83,14 +79,7 @@ def _both(before: Known, after: Known) -> Known:
 
 def _missing(connection: Connection) -> Missing:
     """Return the files that are known to be missing."""
-    rows = connection.execute(
-        text(
-            """SELECT f.bytes, f.end_hash, f.path FROM found_damage d
-            JOIN data_file f USING (stream_id, segment_id, start_offset)
-            WHERE d.kind = 'missing' AND d.path = f.path AND f.end_hash IS NOT NULL"""
-        )
-    )
-    return {(row.bytes, row.end_hash): row.path for row in rows}
+    return {(row.bytes, row.end_hash): row.path for row in sql.missing(connection)}
 
 
 def _renamed(
@@ -125,11 +114,7 @@ def _moved_back(warehouse: str, path: str, to: str) -> bool:
 
 def _discard(connection: Connection, stream_id: int | None, paths: list[str], found: Found) -> None:
     if stream_id is not None:
-        known = connection.execute(
-            text("SELECT 1 FROM stream WHERE stream_id = :s AND state <> 'deleted'"),
-            {"s": stream_id},
-        ).all()
-        if known:
+        if sql.is_there(connection, stream_id=stream_id):
             lock_streams(connection, ids=[stream_id])
         else:
             stream_id = None
