@@ -1,6 +1,7 @@
 """Appending and reading 5 million rows, beside plain Spark doing the same to plain files."""
 
 import shutil
+from itertools import pairwise
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,6 +12,7 @@ from benchmarks.setting import Setting
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.installation.opened import Installation
+from weir.model.key_space import KeyRange
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.appender import Appender
 from weir.warehouse.paths import spark_path
@@ -18,6 +20,7 @@ from weir.warehouse.paths import spark_path
 ROWS = 5_000_000
 # 15 boundaries between 16 unequal ranges: from 1 % to 14 % of the key space each.
 BOUNDARIES = [0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.44, 0.5, 0.53, 0.6, 0.68, 0.79, 0.9, 0.98]
+RANGES = [KeyRange(low, high) for low, high in pairwise([0.0, *BOUNDARIES, 1.0])]
 COLUMNS = ["id", "key", "value", "payload"]
 
 
@@ -40,7 +43,7 @@ def stream_of_16(setting: Setting) -> StreamName:
     """Return a new stream with 16 unequal segments."""
     name = stream_name(f"bench/s{setting.number()}")
     create_stream(setting.database, name, routing_key="key", segments=1, request_id=str(name))
-    scale(setting.database, name, seal=["0.0"], boundaries=BOUNDARIES, request_id=f"{name} 16")
+    scale(setting.database, name, seal=["0.0"], ranges=RANGES, request_id=f"{name} 16")
     return name
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from benchmarks.data_path import BOUNDARIES, ROWS, appender, source
+from benchmarks.data_path import RANGES, ROWS, appender, source
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.scale import scale
@@ -22,7 +22,7 @@ def _stream(setting: Setting, event_time: str | None) -> StreamName:
         setting.database, name, routing_key="key", segments=1, event_time=event_time,
         request_id=str(name),
     )  # fmt: skip
-    scale(setting.database, name, seal=["0.0"], boundaries=BOUNDARIES, request_id=f"{name} 16")
+    scale(setting.database, name, seal=["0.0"], ranges=RANGES, request_id=f"{name} 16")
     return name
 
 

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 import psycopg2
 from sqlalchemy import Connection
 
-from weir.controller.epochs import segments_at
 from weir.controller.queries import Cut
 from weir.model.names import StreamName
 from weir.model.segment import Segment
+from weir.queries.controller import epochs
 
 SLOTS = 100
 EVENTS = 1000
@@ -40,7 +40,7 @@ class History:
 
     def segments(self, connection: Connection, epoch: int) -> list[Segment]:
         """Return the segments of an epoch."""
-        return segments_at(connection, self.stream_id, epoch)
+        return epochs.segments_at(connection, stream_id=self.stream_id, epoch=epoch)
 
     def cut(self, connection: Connection, epoch: int) -> Cut:
         """Return the cut in the middle of all segments of an epoch."""

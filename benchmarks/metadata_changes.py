@@ -7,17 +7,19 @@ from collections.abc import Callable
 from benchmarks.history import BYTES, EVENTS, SLOTS, History
 from benchmarks.setting import Setting
 from weir.controller.commit import commit
-from weir.controller.epochs import active_segments
 from weir.controller.scale import scale
 from weir.controller.transactions import begin
 from weir.kernel.attempt import Attempt, Staged, StagedFile
+from weir.queries.controller import epochs
 from weir.retention.manual_truncation import truncate
 
 
 def scaled(setting: Setting, history: History) -> Callable[[], None]:
     """Return a run of 40 scales: one segment is split and its halves are merged, 20 times."""
-    active = setting.database.transaction(lambda c: active_segments(c, history.stream_id))
-    whole = next(t.segment for t in active if t.segment.key_high - t.segment.key_low > 0.9 / SLOTS)
+    active = setting.database.transaction(
+        lambda c: epochs.active_segments(c, stream_id=history.stream_id)
+    )
+    whole = next(s for s in active if s.key_high - s.key_low > 0.9 / SLOTS)
     segments = [whole.name]
 
     def run() -> None:

@@ -46,7 +46,7 @@ def append(setting: Setting) -> Figure:
         ours,
         reference,
         limit=2.5,
-        goal=1.3,  # docs/decisions/0066
+        goal=1.3,
     )
 
 

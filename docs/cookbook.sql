@@ -7,10 +7,6 @@
 SELECT reader_group, stream, unread_events, unread_bytes, lost_events, waiting > interval '1 day' AS over_a_day
 FROM weir.lag WHERE unread_events > 0 ORDER BY unread_events DESC, reader_group DESC;
 
--- ### Which groups have read everything?
-
-SELECT reader_group FROM weir.lag GROUP BY reader_group HAVING sum(unread_events) = 0;
-
 -- ### When will a group have caught up?
 --
 -- `catch_up` is how long it takes at the rates of the last hour; null if the group does not read
@@ -69,10 +65,6 @@ WHERE state = 'committed' GROUP BY reader_group;
 
 SELECT reader_group, checkpoint, kind, state FROM weir.checkpoints WHERE state = 'complete' ORDER BY created_at;
 
--- ### What does a checkpoint wait for?
-
-SELECT reader_group, checkpoint, batch_id, reader_id, events FROM weir.checkpoint_blockers;
-
 -- ## What is truncated, and what stays
 
 -- ### What would retention truncate now?
@@ -111,10 +103,6 @@ SELECT stream, rule, events, bytes, held_by, lost FROM weir.retention_decisions 
 SELECT kind, stream, name, bytes > 0 AS some, freed_by FROM weir.disk
 WHERE kind <> 'database' ORDER BY kind, stream, name;
 
--- ### How much will sweeping free?
-
-SELECT stream, reason, count(*) AS files, sum(bytes) AS bytes FROM weir.garbage_files GROUP BY 1, 2 ORDER BY 1, 2;
-
 -- ### Which streams keep everything for ever?
 --
 -- Those whose retention is keep, which is the default, and those of consumed that have neither a maximum nor a
@@ -126,10 +114,6 @@ WHERE s.state = 'sealed' OR c.retention = 'keep'
   AND NOT EXISTS (SELECT FROM weir.subscribers u WHERE u.stream = c.stream) ORDER BY 1;
 
 -- ## How much, and how fast
-
--- ### Which streams are the largest?
-
-SELECT stream, events_retained, bytes_retained, events_appended FROM weir.streams ORDER BY bytes_retained DESC, stream;
 
 -- ### How fast does a stream grow?
 --
@@ -160,12 +144,6 @@ FROM weir.data_files GROUP BY stream;
 
 SELECT stream, head, tail FROM weir.streams WHERE stream = 'nyc/flights';
 
--- ### Which columns does a stream have?
-
-SELECT c.schema_version, f ->> 'name' AS name, f ->> 'type' AS type
-FROM weir.stream_configuration c CROSS JOIN LATERAL jsonb_array_elements(c.schema) f
-WHERE c.stream = 'nyc/flights';
-
 -- ## Hot segments and keys
 
 -- ### Which segments are hot?
@@ -191,10 +169,6 @@ WHERE stream = 'nyc/flights' ORDER BY events DESC, segment_id LIMIT 3;
 
 SELECT s.stream, d.action, d.rule, d.segments, d.pieces
 FROM weir.streams s CROSS JOIN LATERAL weir.scale_dry_run(s.stream) d ORDER BY 1;
-
--- ### What must happen for a segment to be split?
-
-SELECT segment, verdict, why FROM weir.why_scale('nyc/positions');
 
 -- ### Why was a segment split or merged?
 

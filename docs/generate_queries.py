@@ -1,7 +1,8 @@
 """Writes `plugins/weir/queries`: a function and a typed row for each statement of `sql/queries`.
 
 `python -m docs.generate_queries` migrates a database on a throw-away server and has it describe
-each statement, without running one. A file of `sql/queries` becomes a module of the same path:
+each statement, without running one. A file of `sql/queries` becomes a module of the same path, and
+one of `sql/annex/<name>/queries` a module below `annex/<name>`:
 
     -- How readers wait.                          first lines: the module's docstring
     -- fragments: reader_groups/moves.sql         takes the fragments of another file
@@ -39,6 +40,7 @@ from weir.local.throw_away import throw_away_postgres
 
 REPOSITORY = Path(__file__).parents[1]
 SOURCES, TARGET = REPOSITORY / "sql" / "queries", REPOSITORY / "plugins" / "weir" / "queries"
+ANNEXES = REPOSITORY / "sql" / "annex"
 _SCALARS = {
     "bool": "bool", "int2": "int", "int4": "int", "int8": "int", "oid": "int",
     "float4": "float", "float8": "float", "numeric": "Decimal", "text": "str", "name": "str",
@@ -89,7 +91,15 @@ class Queries:
     @property
     def models(self) -> bool:
         """Whether rows are models of JSON."""
-        return self.path.relative_to(SOURCES).parts[0].split(".")[0] == "pages"
+        return _relative(self.path).parts[0].split(".")[0] == "pages"
+
+
+def _relative(path: Path) -> Path:
+    """Return the place of a file's module below `weir.queries`."""
+    if path.is_relative_to(ANNEXES):
+        name, _, *rest = path.relative_to(ANNEXES).parts
+        return Path("annex", name, *rest)
+    return path.relative_to(SOURCES)
 
 
 def read(path: Path) -> Queries:
@@ -100,7 +110,9 @@ def read(path: Path) -> Queries:
     fragments: dict[str, str] = {}
     for line in about:
         if line.startswith("fragments: "):
-            fragments |= read(SOURCES / line.removeprefix("fragments: ")).fragments
+            name = line.removeprefix("fragments: ")
+            beside = path.parent / name
+            fragments |= read(beside if beside.exists() else SOURCES / name).fragments
     said = " ".join(a for a in about if not a.startswith(("import: ", "fragments: ")))
     found = Queries(path, said, imports, [], fragments)
     for part in parts:
@@ -271,10 +283,10 @@ def modules(dsn: str) -> dict[Path, str]:
     """Return the modules by their paths, as they belong to a migrated database."""
     server = Server(dsn)
     made: dict[Path, str] = {}
-    for path in sorted(SOURCES.rglob("*.sql")):
+    for path in sorted([*SOURCES.rglob("*.sql"), *ANNEXES.glob("*/queries/*.sql")]):
         if not (queries := read(path)).statements:
             continue  # others have its fragments
-        target = TARGET / path.relative_to(SOURCES).with_suffix(".py")
+        target = TARGET / _relative(path).with_suffix(".py")
         made[target] = _formatted(module(queries, server))
         for folder in target.relative_to(TARGET).parents:
             made.setdefault(

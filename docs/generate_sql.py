@@ -82,10 +82,8 @@ def cookbook(server: EmbeddedPostgres, name: str) -> str:
         record_jobs(database)
     finally:
         database.dispose()
-    asked = re.findall(r"^-- (##+) (.*)$", RECIPES.read_text(), re.M)
-    listed = [
-        f"{'- ' if len(h) == 2 else '  - '}[{heading}](#{_anchor(heading)})" for h, heading in asked
-    ]
+    subjects = re.findall(r"^-- ## (.*)$", RECIPES.read_text(), re.M)
+    listed = [f"- [{subject}](#{_anchor(subject)})" for subject in subjects]
     parts = _examples(server.dsn(name, "weir_view"), RECIPES)
     return "\n".join([ABOUT_COOKBOOK, *listed, "", *parts])
 

@@ -1,7 +1,7 @@
 """Build versions of the adjunct stores whose streams have moved.
 
-A version is the last one, without the keys that have changed, and what these are now; it is
-published at once, for all who join the store from then on. `weir.adjunct_stores` says how far
+A build copies the last version and replaces the keys that changed. It is published at once, for all
+who join the store from then on. `weir.adjunct_stores` says how far
 behind each store is, and why its last build failed. With `adjunct_stores`, the run builds these.
 Versions that their store no longer keeps expire.
 
@@ -17,7 +17,7 @@ from weir.adjunct.expiry import expire_versions
 from weir.adjunct.stores import read_store
 from weir.errors import counted
 from weir.model.names import ADJUNCT_STORE_PATTERN
-from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.operations.action import UPKEEP, Action, Job, Report, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
 
@@ -33,7 +33,7 @@ class Adjunct:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
+def run(job: Job, arguments: Adjunct) -> Report:
     """Build each store by itself: one that fails does not stop the others. Spark is started only
     if there are events to read."""
     wanted = arguments.adjunct_stores

@@ -21,7 +21,7 @@ from weir.annex.declarations.reading import read_object, read_text
 from weir.consumers.user_functions import is_declaring
 from weir.errors import InvalidInput, WeirError
 from weir.model.names import FUNCTION_PATTERN
-from weir.operations.action import DATA, Action, Job
+from weir.operations.action import DATA, Action, Job, Report
 from weir.operations.approval import Loss, check_approved, things
 from weir.operations.asked import Allowed
 from weir.operations.form import (
@@ -75,7 +75,7 @@ class Apply:
     )
 
 
-def run(job: Job, arguments: Apply) -> dict[str, Any]:
+def run(job: Job, arguments: Apply) -> Report:
     """Say what differs from the declarations, and change it."""
     declared = _read(job, arguments)
     if job.approved is not None:
@@ -115,7 +115,7 @@ def _loss(job: Job, arguments: Apply, declared: Declared) -> Loss | None:
     return Loss(lines, {"changes": lines, **of})
 
 
-def _declaring(job: Job, name: str) -> Callable[[], Any]:
+def _declaring(job: Job, name: str) -> Callable[[], object]:
     """Return the function that is named as a file. Raises InvalidInput for one that is not meant
     for it."""
     function = job.function(name)

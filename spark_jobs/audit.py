@@ -17,7 +17,7 @@ from typing import Any
 from weir.annex.audit.files import looking_at
 from weir.annex.audit.run import audit
 from weir.errors import counted
-from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.action import UPKEEP, Action, Job, Report
 from weir.operations.form import argument
 from weir.operations.runner import main
 from weir.warehouse.filesystem import filesystem
@@ -39,7 +39,7 @@ class Audit:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Audit) -> dict[str, Any]:
+def run(job: Job, arguments: Audit) -> Report:
     """Audit the ledger; fail with the first counter-example if it is refuted."""
     look = None
     if arguments.files:

@@ -24,7 +24,7 @@ from weir.model.split_points import Load
 from weir.model.stream_configuration import (
     Configuration,
 )
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.form import (
     AGES,
     argument,
@@ -94,7 +94,7 @@ class BackTest:
         return parse_age(self.last)
 
 
-def run(job: Job, arguments: BackTest) -> dict[str, Any]:
+def run(job: Job, arguments: BackTest) -> Report:
     """Replay one policy, and say what it would have made."""
     from weir.annex.back_test.back_test import back_test
 

@@ -11,7 +11,7 @@ complete. *Cancel* gives up a checkpoint that waits.
 from dataclasses import dataclass
 from typing import Any
 
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.form import (
     CHECKPOINT_PATTERN,
     argument,
@@ -45,7 +45,7 @@ class CheckpointReaderGroup:
     )
 
 
-def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: CheckpointReaderGroup) -> Report:
     """Make one checkpoint, or cancel one that waits."""
     if arguments.cancel:
         return cancel_checkpoint(

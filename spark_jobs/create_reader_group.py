@@ -8,13 +8,13 @@ subscriber: from this moment on, retention keeps events until all subscribers ha
 
 from typing import Any
 
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.asked import bring
 from weir.operations.group_forms import CreateReaderGroup
 from weir.operations.runner import main
 
 
-def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: CreateReaderGroup) -> Report:
     """Create one group."""
     return bring(
         job, arguments.asked, loss=arguments.allow_loss, truncated=arguments.allow_truncated

@@ -11,13 +11,13 @@ what it did before.
 from typing import Any
 
 from weir.errors import counted
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.stream_forms import CreateStream
 
 
-def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
+def run(job: Job, arguments: CreateStream) -> Report:
     """Check the columns, the routing key and the event time, then create the stream."""
     return bring(job, arguments.asked)
 

@@ -7,20 +7,18 @@ store is a subscriber of its stream. `weir_adjunct` builds its first version wit
 **On failure.** If anything is invalid, nothing is defined.
 """
 
-from typing import Any
-
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.store_forms import DefineAdjunctStore
 
 
-def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
+def run(job: Job, arguments: DefineAdjunctStore) -> Report:
     """Check the definition with the columns of the stream, then define the store."""
     return bring(job, arguments.asked)
 
 
-def said(arguments: DefineAdjunctStore, _report: dict[str, Any]) -> str:
+def said(arguments: DefineAdjunctStore, _report: Report) -> str:
     """Say what was defined."""
     return f"adjunct store {arguments.adjunct_store} is defined; its first build fills it"
 

@@ -8,12 +8,11 @@ Without it the task shows that, and waits until a person approves it (*Required 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.adjunct.stores import delete_store
 from weir.database.connection import Database
 from weir.errors import counted
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import dry_run_argument
 from weir.operations.runner import main
@@ -43,7 +42,7 @@ def _loss(database: Database, arguments: DeleteAdjunctStore) -> Loss:
     return Loss(lines, found | things(database, stores=[arguments.adjunct_store]))
 
 
-def run(job: Job, arguments: DeleteAdjunctStore) -> dict[str, Any]:
+def run(job: Job, arguments: DeleteAdjunctStore) -> Report:
     """Delete one store."""
     if arguments.dry_run:
         return _loss(job.database, arguments).said(job.say)
@@ -56,7 +55,7 @@ def run(job: Job, arguments: DeleteAdjunctStore) -> dict[str, Any]:
     )
 
 
-def said(arguments: DeleteAdjunctStore, _report: dict[str, Any]) -> str:
+def said(arguments: DeleteAdjunctStore, _report: Report) -> str:
     """Say what was deleted."""
     if arguments.dry_run:
         return f"adjunct store {arguments.adjunct_store} is not deleted: this was a dry run"

@@ -8,12 +8,11 @@ and waits until a person approves it (*Required Actions*). You cannot undo this.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     dry_run_argument,
@@ -49,7 +48,7 @@ def _loss(database: Database, arguments: DeleteReaderGroup) -> Loss:
     return Loss([*lines, *released], found | of)
 
 
-def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: DeleteReaderGroup) -> Report:
     """Delete one group."""
     if arguments.dry_run:
         return _loss(job.database, arguments).said(job.say)
@@ -65,7 +64,7 @@ def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:
     )
 
 
-def said(arguments: DeleteReaderGroup, _report: dict[str, Any]) -> str:
+def said(arguments: DeleteReaderGroup, _report: Report) -> str:
     """Say what was deleted."""
     if arguments.dry_run:
         return f"reader group {arguments.reader_group} is not deleted: this was a dry run"

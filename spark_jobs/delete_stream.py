@@ -11,13 +11,12 @@ this.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     argument,
@@ -65,7 +64,7 @@ def _loss(database: Database, arguments: DeleteStream) -> Loss:
     return Loss(lines, found | of)
 
 
-def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
+def run(job: Job, arguments: DeleteStream) -> Report:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
     if arguments.dry_run:
         return _loss(job.database, arguments).said(job.say)
@@ -82,7 +81,7 @@ def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def said(arguments: DeleteStream, _report: dict[str, Any]) -> str:
+def said(arguments: DeleteStream, _report: Report) -> str:
     """Say what was deleted."""
     if arguments.dry_run:
         return f"stream {arguments.stream} is not deleted: this was a dry run"

@@ -31,7 +31,7 @@ from weir.history.job_runs import BY_HAND, replace_arguments
 from weir.installation.extras import has_spark
 from weir.model.names import LONGEST_KEY, READABLE_STREAM_PATTERN, stream_name
 from weir.model.stream_configuration import LONGEST_EXPRESSION
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.approval import Loss, check_approved
 from weir.operations.entries import LINE_PATTERN
 from weir.operations.form import argument, stream_argument
@@ -179,7 +179,7 @@ def _asked(arguments: Erase) -> str:
     return f"these are the events {what}; {by} asks for it, because: {arguments.reason}"
 
 
-def run(job: Job, arguments: Erase) -> dict[str, Any]:
+def run(job: Job, arguments: Erase) -> Report:
     """Erase from one stream and its copies. The row of the run forgets the keys first."""
     kept = {
         **job.given, "keys": [NOT_KEPT for _ in arguments.keys],

@@ -10,10 +10,9 @@ number of missing events.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.model.names import READER_GROUP_PATTERN
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.form import (
     LONGEST_CUT,
     STARTING_POINT,
@@ -46,7 +45,7 @@ class ForkReaderGroup:
     allow_truncated: bool = truncated_argument()
 
 
-def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: ForkReaderGroup) -> Report:
     """Fork one group."""
     made = fork_reader_group(
         job.database,
@@ -62,7 +61,7 @@ def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
     return made
 
 
-def said(arguments: ForkReaderGroup, _report: dict[str, Any]) -> str:
+def said(arguments: ForkReaderGroup, _report: Report) -> str:
     """Say which groups there are now."""
     new, old = arguments.new_reader_group, arguments.reader_group
     at = arguments.at or "the positions"

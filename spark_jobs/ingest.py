@@ -24,7 +24,7 @@ from weir.installation.extras import naming_extras
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.text_options import TextOptions
 from weir.model.names import stream_name
-from weir.operations.action import DATA, Action, Job
+from weir.operations.action import DATA, Action, Job, Report
 from weir.operations.entries import OUTSIDE_FORMS
 from weir.operations.form import argument, stream_argument
 from weir.operations.runner import main
@@ -193,7 +193,7 @@ def _inputs(job: Job, arguments: Ingest) -> Inputs:
     return inputs
 
 
-def run(job: Job, arguments: Ingest) -> dict[str, Any]:
+def run(job: Job, arguments: Ingest) -> Report:
     """Find the files and append them."""
     name = stream_name(arguments.stream, reserved=False)
     inputs, app = _inputs(job, arguments), job.installation

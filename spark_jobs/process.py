@@ -12,7 +12,7 @@ from typing import Any
 from weir.consumers.outputs import Output
 from weir.errors import counted
 from weir.model.amounts import parse_size
-from weir.operations.action import DATA, Action, Job
+from weir.operations.action import DATA, Action, Job, Report
 from weir.operations.consumers import AskedConsumer, Process, with_declared
 from weir.operations.runner import main
 from weir.reader_groups.groups.lifecycle import end_of_group
@@ -31,7 +31,7 @@ def check(job: Job, _arguments: Process) -> None:
     AskedConsumer(arguments.reader_group, given, {}, ()).check(job.database, settings)
 
 
-def run(job: Job, _arguments: Process) -> dict[str, Any]:
+def run(job: Job, _arguments: Process) -> Report:
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
     # Who only looks at forms does not wait for what reads.

@@ -17,7 +17,7 @@ from typing import Any
 from weir.annex.publication.run import publish
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
-from weir.operations.action import UPKEEP, Action, Job, complete
+from weir.operations.action import UPKEEP, Action, Job, Report, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
 
@@ -35,7 +35,7 @@ class Publish:
     dry_run: bool = argument("Dry run", "Only say what would be published.", False)
 
 
-def run(job: Job, arguments: Publish) -> dict[str, Any]:
+def run(job: Job, arguments: Publish) -> Report:
     """Publish the given streams, or all."""
     names = [stream_name(stream) for stream in arguments.streams] or None
     published = publish(job.database, job.settings, names, dry_run=arguments.dry_run)

@@ -19,7 +19,7 @@ from weir.errors import counted
 from weir.model.names import (
     FUNCTION_PATTERN,
 )
-from weir.operations.action import DATA, Action, Job
+from weir.operations.action import DATA, Action, Job, Report
 from weir.operations.consumers import with_declared
 from weir.operations.form import (
     OUTPUT_PATTERN,
@@ -50,7 +50,7 @@ class PutBack:
     )
 
 
-def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
+def run(job: Job, _arguments: PutBack) -> Report:
     """Call the function with the events that were rejected and not put back before."""
     from weir.consumers.outputs import Output
     from weir.spark.consumers.put_back import put_back

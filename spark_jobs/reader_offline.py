@@ -8,10 +8,9 @@ same by themselves, only later.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.form import (
     LONGEST_CUT,
     argument,
@@ -39,7 +38,7 @@ class ReaderOffline:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:
+def run(job: Job, arguments: ReaderOffline) -> Report:
     """Take one reader offline."""
     check_warehouse_ownership(job.database, job.settings.warehouse)
     return reader_offline(
@@ -51,7 +50,7 @@ def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:
     )
 
 
-def said(arguments: ReaderOffline, _report: dict[str, Any]) -> str:
+def said(arguments: ReaderOffline, _report: Report) -> str:
     """Say who is gone."""
     return (
         f"reader {arguments.reader} of reader group {arguments.reader_group} is offline; others "

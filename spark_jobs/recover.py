@@ -18,7 +18,7 @@ from typing import Any
 from weir.annex.recovery.recover import BeforeRecovery, recover
 from weir.compaction.run import checks
 from weir.errors import counted
-from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.action import UPKEEP, Action, Job, Report
 from weir.operations.form import (
     argument,
 )
@@ -54,7 +54,7 @@ class Recover:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Recover) -> dict[str, Any]:
+def run(job: Job, arguments: Recover) -> Report:
     """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
     that jobs may run again."""
     erased: dict[str, Any] = {"unknown_since": None, "then": []}

@@ -8,9 +8,8 @@ is released.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.form import (
     STARTING_POINT,
     STARTING_POINTS,
@@ -39,7 +38,7 @@ class ReleaseReaderGroup:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: ReleaseReaderGroup) -> Report:
     """Release one group's events before a position."""
     return release(
         job.database,
@@ -50,7 +49,7 @@ def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:
     )
 
 
-def said(arguments: ReleaseReaderGroup, _report: dict[str, Any]) -> str:
+def said(arguments: ReleaseReaderGroup, _report: Report) -> str:
     """Say what was released."""
     return f"reader group {arguments.reader_group} has released what lies before {arguments.at}"
 

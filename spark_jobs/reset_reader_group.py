@@ -17,7 +17,7 @@ from typing import Any
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     STARTING_POINT,
@@ -94,7 +94,7 @@ def _reset(
     )
 
 
-def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: ResetReaderGroup) -> Report:
     """Reset one group."""
     if arguments.dry_run:
         found = _reset(job.database, arguments, "", dry_run=True)

@@ -13,7 +13,7 @@ from typing import Any
 from weir.controller.scale import scale
 from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.form import (
     SEGMENT_PATTERN,
     argument,
@@ -49,7 +49,7 @@ class ScaleStream:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: ScaleStream) -> dict[str, Any]:
+def run(job: Job, arguments: ScaleStream) -> Report:
     """Scale one stream."""
     return scale(
         job.database,

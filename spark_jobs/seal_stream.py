@@ -12,7 +12,7 @@ from typing import Any
 from weir.controller.seal import seal_stream
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.form import (
     stream_argument,
 )
@@ -26,7 +26,7 @@ class SealStream:
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
 
 
-def run(job: Job, arguments: SealStream) -> dict[str, Any]:
+def run(job: Job, arguments: SealStream) -> Report:
     """Seal one stream."""
     return seal_stream(job.database, stream_name(arguments.stream), request_id=job.request_id)
 

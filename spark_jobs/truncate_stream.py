@@ -25,7 +25,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     LONGEST_CUT,
@@ -86,7 +86,7 @@ def _loss(database: Database, arguments: TruncateStream) -> Loss | None:
     return Loss(lines, found, {"cut": json.dumps(found["head"]), "reader_group": ""})
 
 
-def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:
+def run(job: Job, arguments: TruncateStream) -> Report:
     """Truncate one stream."""
     dry_run = arguments.dry_run
     if not dry_run:

@@ -10,22 +10,20 @@ readers.
 somebody else has changed the group in the meantime.
 """
 
-from typing import Any
-
-from weir.operations.action import READER_GROUPS, Action, Job
+from weir.operations.action import READER_GROUPS, Action, Job, Report
 from weir.operations.asked import bring
 from weir.operations.group_forms import UpdateReaderGroup
 from weir.operations.runner import main
 
 
-def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
+def run(job: Job, arguments: UpdateReaderGroup) -> Report:
     """Update one group."""
     return bring(
         job, arguments.asked, loss=arguments.allow_loss, truncated=arguments.allow_truncated
     )
 
 
-def said(arguments: UpdateReaderGroup, _report: dict[str, Any]) -> str:
+def said(arguments: UpdateReaderGroup, _report: Report) -> str:
     """Say what was changed."""
     return f"reader group {arguments.reader_group} is changed: {', '.join(arguments.asked.changed)}"
 

@@ -12,13 +12,13 @@ nothing.
 
 from typing import Any
 
-from weir.operations.action import STREAMS, Action, Job
+from weir.operations.action import STREAMS, Action, Job, Report
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.stream_forms import UpdateStream
 
 
-def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
+def run(job: Job, arguments: UpdateStream) -> Report:
     """Update one stream."""
     asked = arguments.asked
     done = bring(job, asked, loss=arguments.allow_loss, named=arguments.allow_named)

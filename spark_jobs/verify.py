@@ -31,7 +31,7 @@ from weir.installation.extras import has_spark, naming_extras
 from weir.installation.opened import Installation
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
-from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.action import UPKEEP, Action, Job, Report
 from weir.operations.form import SIZES, argument
 from weir.operations.runner import main
 
@@ -80,7 +80,7 @@ class Verify:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Verify) -> dict[str, Any]:
+def run(job: Job, arguments: Verify) -> Report:
     """Verify one stream or all; fail if something is not as recorded."""
     app = job.installation
     span = parse_span(arguments.since or None, arguments.until or None)

@@ -3,7 +3,9 @@ names the kind of trouble, and one sentence for the person who reads it: what is
 value, what to do.
 
 A code is a stable promise, a sentence is not: match `error.code`. Each code has one class.
-`tests/errors/sentences.txt` lists them all.
+`tests/errors/sentences.txt` lists them all. Statements share a code if a program would do the same
+about them. A code is a literal where the error is made: an enumeration would be a second list, and
+a class per kind 200 classes for what callers tell apart in ten.
 
 WeirError
 ├── InvalidInput (ValueError)    the caller's arguments; the same call will fail again

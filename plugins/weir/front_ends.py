@@ -5,7 +5,8 @@ The text of an error or a log line names an operation and its arguments as the j
 by `do`, `give`, `leave_out` and `called`. The entry point of a process says by `speaking` in whose
 words they are: tasks of Airflow and the jobs that they submit in those of a form, if a person has
 filled it in, else in those of a DAG; `weir` in those of a terminal. All else is a program. Texts
-that are stored have the words of what ran.
+that are stored have the words of what ran: they are made when the sentence is made, and never
+replaced later, where a value of a user might look like one of them.
 """
 
 import json

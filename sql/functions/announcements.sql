@@ -1,4 +1,4 @@
--- Announcements to Airflow (decisions 75 and 76). A triggerer has rights to the functions of this file that have others'
+-- Announcements to Airflow (decision 75). A triggerer has rights to the functions of this file that have others'
 -- rights, and to nothing else.
 
 CREATE OR REPLACE FUNCTION weir_internal.partition_span(kind text) RETURNS bigint

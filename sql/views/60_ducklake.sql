@@ -1,5 +1,5 @@
 -- The catalogue of DuckLake, version 1.0 (https://ducklake.select/docs/stable/specification/tables/overview), of which
--- DuckDB reads all tables. A snapshot is the clock of a commit, a table a stream, a schema a scope (decision 89).
+-- DuckDB reads all tables. A snapshot is the clock of a commit, a table a stream, a schema a scope.
 -- Who attaches it to write could delete files, as DuckLake's maintenance does. That needs a version that DuckDB knows.
 CREATE OR REPLACE VIEW weir_ducklake.ducklake_metadata AS
 SELECT m.key::varchar AS key, m.value::varchar AS value, NULL::varchar AS scope, NULL::bigint AS scope_id

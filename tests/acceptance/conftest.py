@@ -103,8 +103,13 @@ def environment(installation: Installation) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def settings(installation: Installation) -> Settings:
-    """Return the settings of that installation, with the login of jobs."""
+def settings_of(installation: Installation) -> Settings:
+    """Return the settings of an installation, with the login of jobs."""
     found = load(dict(os.environ) | installation.environment())
     return replace(found, database=installation.postgres.dsn("weir", "weir_app"))
+
+
+@pytest.fixture
+def settings(installation: Installation) -> Settings:
+    """Return the settings of the installation of these tests."""
+    return settings_of(installation)

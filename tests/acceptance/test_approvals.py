@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 import weir
-from tests.raises import raises
+from tests.acceptance.asking import answer, clear, path_of, question
 from weir.local.installation import Installation
 from weir.settings import Settings
 
@@ -78,8 +78,7 @@ def test_a_loss_is_approved_rejected_or_void(
             if not asked["response_received"]:
                 if meant not in asked["body"]:
                     return "asked again"
-                answer = {"chosen_options": [option], "params_input": {}}
-                api.patch(f"{run}{TASK}/-1/hitlDetails", answer)
+                answer(api, run + TASK, option)
             now = state(run, "awaiting_input", "success", "failed", "skipped")
             if now != "awaiting_input":
                 return now
@@ -106,41 +105,9 @@ def test_a_loss_is_approved_rejected_or_void(
             if (ended := answered(run, "Approve", f"truncate {there} events")) == "success":
                 break
         assert (ended, store.count(STREAM)) == ("success", 1), "what came meanwhile stays"
-        api.post("/dags/weir_truncate_stream/clearTaskInstances", {
-            "dag_run_id": unquote(run.rpartition("/")[2]), "dry_run": False, "only_failed": False,
-            "reset_dag_runs": True,
-        })  # fmt: skip
-        state(run, "queued", "scheduled", "running", "success")
+        clear(api, "weir_truncate_stream", unquote(run.rpartition("/")[2]))
         assert api.wait("weir_truncate_stream", unquote(run.rpartition("/")[2])) == "success"
         assert store.count(STREAM) == 1, "cleared: it was done"
-
-
-def test_a_viewer_neither_erases_nor_approves_an_erasure(
-    installation: Installation, settings: Settings
-) -> None:
-    api, viewer = installation.airflow.api(), installation.airflow.api("viewer")
-    form = {"stream": "approve/people", "reason": "asked", "keys": ["ann"], "dry_run": False}
-    with weir.open(settings=settings) as store:
-        store.create_stream("approve/people", "who")
-        store.append("approve/people", [{"who": "ann"}, {"who": "bob"}])
-        run = api.trigger("weir_erase", form)
-        path = f"/dags/weir_erase/dagRuns/{quote(run)}/taskInstances/erase"
-        end = time.monotonic() + 180
-        while (now := api.get(path)["state"]) != "awaiting_input":
-            assert now not in ("failed", "success"), api.failure("weir_erase", run)
-            assert time.monotonic() < end, now
-            time.sleep(0.3)
-        approve = {"chosen_options": ["Approve"], "params_input": {}}
-        again = {"dag_run_id": run, "dry_run": False}
-        with raises("airflow_refused 403"):
-            viewer.trigger("weir_erase", form)
-        with raises("airflow_refused 403"):
-            viewer.patch(f"{path}/-1/hitlDetails", approve)
-        with raises("airflow_refused 403"):
-            viewer.post("/dags/weir_erase/clearTaskInstances", again)
-        assert api.get(path)["state"] == "awaiting_input"
-        assert not api.get(f"{path}/-1/hitlDetails")["response_received"]
-        assert store.count("approve/people") == 2
 
 
 def test_an_approval_counts_though_the_process_that_asked_has_not_ended(
@@ -153,14 +120,9 @@ def test_an_approval_counts_though_the_process_that_asked_has_not_ended(
         store.create_stream("approve/soon", "n")
         store.append("approve/soon", [{"n": 1}])
         run = api.trigger("lingering")
-        path = f"/dags/lingering/dagRuns/{quote(run)}/taskInstances/task"
-        end = time.monotonic() + 180
-        while (task := api.get(path))["state"] != "awaiting_input":
-            assert task["state"] not in ("failed", "success"), api.failure("lingering", run)
-            assert time.monotonic() < end, task
-            time.sleep(0.1)
-        approve = {"chosen_options": ["Approve"], "params_input": {}}
-        api.patch(f"{path}/-1/hitlDetails", approve)
+        question(api, "lingering", run, "task")
+        path = path_of("lingering", run, "task")
+        answer(api, path)
         assert api.wait("lingering", run, 180) == "success"
         assert api.get(path)["try_number"] == 1, "nobody was asked again"
         assert store.count("approve/soon") == 0

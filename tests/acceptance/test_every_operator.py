@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 import weir
+from tests.acceptance.asking import answer, clear, path_of
 from tests.world.streams import rows
 from weir.airflow import operator_name
 from weir.local.airflow_api import AirflowApi
@@ -173,26 +174,15 @@ def finish(
         )
         for one in api.tasks(dag, run):
             if one["state"] == "awaiting_input":
-                ask = f"{path}/taskInstances/{one['task_id']}/-1/hitlDetails"
-                if not api.get(ask)["response_received"]:
+                ask = path_of(dag, run, one["task_id"])
+                if not api.get(f"{ask}/-1/hitlDetails")["response_received"]:
                     asked.add(one["task_id"])
-                    api.patch(ask, {"chosen_options": ["Approve"], "params_input": {}})
+                    answer(api, ask)
             elif one["state"] == "deferred" and one["task_id"] == "new":
                 store.append("every/idle", [{"n": 1}])
         time.sleep(0.5)
     assert state == "success", api.failure(dag, run)
     return asked
-
-
-def again(api: AirflowApi, dag: str, run: str) -> None:
-    """Clear a run, whose tasks then run once more, and wait until it has begun."""
-    api.post(f"/dags/{dag}/clearTaskInstances", {
-        "dag_run_id": run, "dry_run": False, "only_failed": False, "reset_dag_runs": True,
-    })  # fmt: skip
-    end = time.monotonic() + 60
-    while api.get(f"/dags/{dag}/dagRuns/{quote(run)}")["state"] not in ("queued", "running"):
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def facts(store: StreamStore) -> dict[str, object]:
@@ -232,7 +222,7 @@ def test_every_operator_does_its_thing_once_though_all_is_cleared(
     done = {one.job for one in rows(store.database, "SELECT job FROM job_runs WHERE dag_id = "
                                     "'every_work' AND state = 'succeeded'")}  # fmt: skip
     assert done >= set(ACTIONS) - ENDING - {"seal_stream"}, "every operator"
-    again(api, "every_work", run)
+    clear(api, "every_work", run)
     assert finish(api, store, "every_work", run) == set(), "it was approved, and done"
     found["outputs"] = 2  # its group was reset to the head, so it has read all again
     assert facts(store) == found
@@ -241,7 +231,7 @@ def test_every_operator_does_its_thing_once_though_all_is_cleared(
     (dags / "every_end.py").write_text(ENDS)
     run = api.trigger("every_end")
     assert finish(api, store, "every_end", run) == ENDING
-    again(api, "every_end", run)
+    clear(api, "every_end", run)
     assert finish(api, store, "every_end", run) == set()
     assert not rows(store.database, "SELECT FROM streams WHERE stream = 'every/large'")
     used = WORK + ENDS

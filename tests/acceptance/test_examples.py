@@ -2,17 +2,16 @@
 
 import csv
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
 
 import weir
+from tests.acceptance.asking import path_of, until
 from tests.world.streams import rows
 from weir.errors import NotFound
 from weir.local.airflow_api import AirflowApi
@@ -46,14 +45,6 @@ def api(installation: Installation) -> AirflowApi:
     return installation.airflow.api()
 
 
-def until(what: str, found: Callable[[], Any], seconds: float = 180.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (answer := found()):
-        assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
-        time.sleep(0.3)
-    return answer
-
-
 def runs(api: AirflowApi, dag: str) -> list[dict[str, Any]]:
     """The runs of a DAG in the order in which they began; none may have failed."""
     try:
@@ -66,7 +57,7 @@ def runs(api: AirflowApi, dag: str) -> list[dict[str, Any]]:
 
 
 def returned(api: AirflowApi, dag: str, run: str, task: str) -> Any:
-    path = f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/xcomEntries/return_value"
+    path = f"{path_of(dag, run, task)}/xcomEntries/return_value"
     return api.get(f"{path}?deserialize=true")["value"]
 
 

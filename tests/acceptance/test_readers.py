@@ -1,11 +1,8 @@
 """Consumers of several tasks under a real Airflow: they share the work, a task that is killed is
 replaced without waiting for its lease, and an adjunct store is built beside them."""
 
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.acceptance.conftest import settings_of
 from tests.committed_folders import committed_folders
+from tests.crash.jobs import wait_for
 from tests.world.streams import rows
 from weir.adjunct.lookup import look_up
 from weir.adjunct.stores import define_store
@@ -26,7 +25,6 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.names import stream_name
 from weir.programs.opening import shared
 from weir.reader_groups.groups.lifecycle import create_reader_group
-from weir.settings import load
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -38,10 +36,7 @@ class Shared:
         self.installation = installation
         self.name = name
         self.output = f"{name}-{{{{run_id}}}}"  # what a form says is no template
-        self.settings = replace(
-            load(dict(os.environ) | installation.environment()),
-            database=installation.postgres.dsn("weir", "weir_app"),
-        )
+        self.settings = settings_of(installation)
         self.database = Database.of(self.settings)
         self.events = 0
         stream = stream_name(f"test/{name}")
@@ -84,15 +79,6 @@ class Shared:
         assert sorted(found) == list(range(self.events))
 
 
-def until(what: str, found: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Ask until the answer is true."""
-    end = time.monotonic() + seconds
-    while not (answer := found()):
-        assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
-        time.sleep(0.05)
-    return answer
-
-
 def tree_of(run_id: str, map_index: int) -> list[psutil.Process]:
     """The process that runs a mapped task, and all its children: the JVM, the driver."""
     ours = []
@@ -124,7 +110,7 @@ def kill_with_an_open_batch(shared: Shared, run_id: str, map_index: int) -> Any:
     sql = "SELECT * FROM open_batches WHERE reader_group = :g AND reader_id = :reader"
     reader = f"weir_process/{run_id}/process/{map_index}"
     while True:
-        until("a batch to be opened", lambda: shared.rows(sql, reader=reader))
+        wait_for("a batch to be opened", lambda: shared.rows(sql, reader=reader))
         tree = tree_of(run_id, map_index)
         with frozen(tree):
             if open_now := shared.rows(sql, reader=reader):
@@ -140,7 +126,7 @@ def test_three_readers_share_a_stream_and_take_over_from_one_that_is_killed(
 ) -> None:
     shared = Shared(installation, "killed")
     run_id = shared.trigger(readers=3)
-    until("the first batches", lambda: [b for b in shared.batches() if b.state == "committed"])
+    wait_for("the first batches", lambda: [b for b in shared.batches() if b.state == "committed"])
     killed = kill_with_an_open_batch(shared, run_id, 1)
     assert shared.wait(run_id) == "success"
     batches = {batch.batch_id: batch for batch in shared.batches()}
@@ -193,7 +179,7 @@ def test_two_consumers_and_a_builder_of_their_store_run_at_once(installation: In
     builders = []
     for price in range(1, 5):
         for one in consumers:  # so that batches are opened before and after it is built
-            until("batches", partial(one.has_committed, price - 1))
+            wait_for("batches", partial(one.has_committed, price - 1))
         builders.append(api.trigger("weir_adjunct", {"adjunct_stores": [store]}))
         set_price(price)
     assert [one.wait(run_id) for one, run_id in runs] == ["success", "success"]

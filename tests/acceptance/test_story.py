@@ -5,10 +5,8 @@ refuses bad input and keeps its secrets."""
 import json
 import os
 import re
-import time
-import urllib.parse
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -18,15 +16,15 @@ import pytest
 from playwright.sync_api import expect
 
 import weir
+from tests.acceptance.asking import answer, path_of, question, until
 from tests.acceptance.browser import browser
+from tests.acceptance.conftest import settings_of
 from tests.raises import raises
 from tests.world.streams import rows
-from weir.errors import NotFound
 from weir.local.airflow_api import AirflowApi
 from weir.local.installation import Installation
 from weir.operations.jobs import ACTIONS
 from weir.programs.store import StreamStore
-from weir.settings import load
 
 pytestmark = pytest.mark.timeout(900)
 ORDERS = "story/orders"
@@ -58,19 +56,6 @@ with DAG("story_read", schedule=[stream_asset("story/orders")], max_active_runs=
 """
 
 
-def until(what: str, found: Callable[[], Any]) -> Any:
-    """Ask until the answer is true; what Airflow has not read yet is not there."""
-    end = time.monotonic() + 300
-    while True:
-        try:
-            if answer := found():
-                return answer
-        except NotFound:
-            pass
-        assert time.monotonic() < end, f"waited in vain for {what}"
-        time.sleep(0.3)
-
-
 @dataclass
 class World:
     """The installation, as its administrator and a program see it."""
@@ -90,11 +75,7 @@ def world(installation: Installation) -> Iterator[World]:
     api = installation.airflow.api()
     # Airflow reads the files of DAGs some seconds after it has started.
     until("all DAGs", lambda: api.get("/dags?limit=1")["total_entries"] > len(ACTIONS))
-    settings = replace(
-        load(dict(os.environ) | installation.environment()),
-        database=installation.postgres.dsn("weir", "weir_app"),
-    )
-    with weir.open(settings=settings) as store:
+    with weir.open(settings=settings_of(installation)) as store:
         yield World(installation, api, store)
 
 
@@ -110,6 +91,7 @@ def made(world: World) -> str:
         form.fill("Routing key", "customer")
         form.trigger_button.click()
         expect(form.dialog).to_contain_text("Invalid input for param stream: 'Orders'")
+        expect(form.dialog).to_contain_text("a stream's name, scope/stream")
         form.close()
         run, state = ui.run("weir_create_stream", {"Stream": ORDERS, "Routing key": "customer"})
         ui.expect_in_log("weir_create_stream", run, "create_stream", ORDERS)
@@ -184,18 +166,17 @@ def test_bad_input_is_refused_by_its_job_with_one_sentence_and_not_tried_again(
 def test_what_loses_data_waits_for_a_person_who_may_approve_it(world: World, refused: str) -> None:
     form = {"stream": ORDERS, "cut": "tail", "dry_run": False}
     viewer = world.installation.airflow.api("viewer")
-    run = world.api.trigger("weir_truncate_stream", form)
-    task = f"/dags/weir_truncate_stream/dagRuns/{urllib.parse.quote(run)}/taskInstances"
-    path = f"{task}/truncate_stream"
-    until("a question", lambda: world.api.get(path)["state"] == "awaiting_input")
-    answer = f"{path}/-1/hitlDetails"
-    assert f"would truncate 20 events of stream {ORDERS}" in world.api.get(answer)["body"]
-    approve = {"chosen_options": ["Approve"], "params_input": {}}
+    dag, task = "weir_truncate_stream", "truncate_stream"
+    run = world.api.trigger(dag, form)
+    assert f"would truncate 20 events of stream {ORDERS}" in question(world.api, dag, run, task)
+    path = path_of(dag, run, task)
     with raises("airflow_refused 403"):
-        viewer.patch(answer, approve)
+        answer(viewer, path)
+    with raises("airflow_refused 403"):
+        viewer.post(f"/dags/{dag}/clearTaskInstances", {"dag_run_id": run, "dry_run": False})
     assert world.store.count(ORDERS) == 20
-    world.api.patch(answer, approve)
-    assert world.api.wait("weir_truncate_stream", run) == "success"
+    answer(world.api, path)
+    assert world.api.wait(dag, run) == "success"
     assert world.store.count(ORDERS) == 0
 
 
@@ -309,6 +290,6 @@ def test_jobs_are_submitted_with_the_name_of_the_database_only(world: World, mad
 def test_reports_come_back_to_airflow(world: World, made: str) -> None:
     """A job's report is its task's XCom, and the same as in the view job_runs."""
     [row] = rows(world.store.database, "SELECT * FROM job_runs WHERE run_id = :r", r=made)
-    task = f"/dags/{row.dag_id}/dagRuns/{urllib.parse.quote(made, '')}/taskInstances/{row.task_id}"
+    task = path_of(row.dag_id, made, row.task_id)
     path = f"{task}/xcomEntries/return_value?map_index={row.map_index}&stringify=false"
     assert world.api.get(path)["value"] == row.report

@@ -1,7 +1,6 @@
 """Airflow's forms in a browser, as people use them; and the steps of README.md as written."""
 
 import json
-import os
 import re
 import textwrap
 import time
@@ -16,9 +15,9 @@ from playwright.sync_api import expect
 
 import weir
 from tests.acceptance.browser import Browser, browser
+from tests.acceptance.conftest import settings_of
 from weir.local.installation import Installation
 from weir.operations.jobs import FORMS
-from weir.settings import load
 
 REPOSITORY = Path(__file__).parents[2]
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
@@ -82,21 +81,10 @@ def test_the_list_is_narrowed_by_what_a_dag_is_about(ui: Browser) -> None:
     assert "weir_ingest" not in ui.dags()
 
 
-def test_a_value_that_does_not_fit_is_refused_in_the_form_with_what_is_wanted(ui: Browser) -> None:
-    ui.see_dags()
-    form = ui.form("weir_create_stream")
-    form.fill("Stream", "Orders")
-    form.fill("Routing key", "customer")
-    form.trigger_button.click()
-    expect(form.dialog).to_contain_text("Invalid input for param stream: 'Orders'")
-    expect(form.dialog).to_contain_text("a stream's name, scope/stream")
-    form.close()
-
-
 def test_a_form_suggests_the_names_that_there_are_and_takes_others(
     ui: Browser, installation: Installation
 ) -> None:
-    with weir.open(settings=load(dict(os.environ) | installation.environment())) as store:
+    with weir.open(settings=settings_of(installation)) as store:
         for number in range(2):  # each of them changes the forms, and no run has used these yet
             store.create_stream(f"suggest/stream-{number}", "n")
             wait_for_suggestion(ui, "weir_seal_stream", f"suggest/stream-{number}")
@@ -117,7 +105,7 @@ def test_a_form_suggests_the_names_that_there_are_and_takes_others(
     other, state = ui.run("weir_seal_stream", {"Stream": "suggest/nowhere"})
     assert state == "Failed", "a name that nobody suggests is taken, and then there is no stream"
     ui.expect_in_log("weir_seal_stream", other, "seal_stream", "suggest/nowhere")
-    with weir.open(settings=load(dict(os.environ) | installation.environment())) as store:
+    with weir.open(settings=settings_of(installation)) as store:
         store.create_stream("suggest/last", "n")
     wait_for_suggestion(ui, "weir_seal_stream", "suggest/last")
     versions = ui.api.get("/dags/weir_seal_stream/dagVersions")["total_entries"]
@@ -143,7 +131,7 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     assert [dag for dag, _ in made] == [
         "weir_create_stream", "weir_ingest", "weir_create_reader_group", "weir_process",
     ]  # fmt: skip
-    settings = load(dict(os.environ) | installation.environment())
+    settings = settings_of(installation)
     files, output = Path(settings.input_roots[0]), Path(settings.output_roots[0])
     files.mkdir(parents=True, exist_ok=True)
     (files / "orders.csv").write_text("customer,amount\nann,1\nbob,2\nann,3\n")
@@ -232,7 +220,7 @@ consumers:
 def test_a_consumer_is_declared_run_with_other_sizes_and_what_it_rejected_put_back_by_forms(
     ui: Browser, installation: Installation
 ) -> None:
-    settings = load(dict(os.environ) | installation.environment())
+    settings = settings_of(installation)
     files, output = Path(settings.input_roots[0]), Path(settings.output_roots[0])
     files.mkdir(parents=True, exist_ok=True)
     (files / "mend.csv").write_text("customer,amount\nann,1\nbob,5\nann,2\n")

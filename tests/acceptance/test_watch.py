@@ -6,10 +6,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +17,8 @@ import pyarrow as pa
 import pytest
 
 import weir
+from tests.acceptance.asking import until
+from tests.acceptance.conftest import settings_of
 from tests.chance import random_for
 from tests.world.streams import rows
 from weir.controller.streams import create_stream
@@ -26,7 +27,6 @@ from weir.local.installation import Installation
 from weir.model.names import stream_name
 from weir.programs.opening import shared
 from weir.reader_groups.groups.lifecycle import create_reader_group
-from weir.settings import load
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -66,10 +66,7 @@ class Watched:
     def __init__(self, installation: Installation, dags: str) -> None:
         self.installation = installation
         self.api = installation.airflow.api()
-        self.settings = replace(
-            load(dict(os.environ) | installation.environment()),
-            database=installation.postgres.dsn("weir", "weir_app"),
-        )
+        self.settings = settings_of(installation)
         self.database = Database.of(self.settings)
         self.stream = stream_name("watch/orders")
         create_stream(
@@ -110,13 +107,6 @@ class Watched:
     def drifting(self) -> list[Any]:
         """What is committed and not announced."""
         return rows(self.database, "SELECT * FROM announcements WHERE NOT announced")
-
-    def until(self, what: str, found: Callable[[], Any], seconds: float = 120.0) -> Any:
-        end = time.monotonic() + seconds
-        while not (answer := found()):
-            assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
-            time.sleep(0.2)
-        return answer
 
 
 def kill(pid: int | None) -> None:
@@ -172,9 +162,9 @@ def watched(installation: Installation) -> Watched:
     found = Watched(installation, DAGS)
     # It is periodic, and the tests pause those.
     unpaused = "UPDATE dag SET is_paused = false WHERE dag_id = 'weir_partitions' RETURNING dag_id"
-    found.until("the DAG of hours", lambda: found.airflows(unpaused))
+    until("the DAG of hours", lambda: found.airflows(unpaused))
     # What is appended before Airflow has read the DAGs starts none of them.
-    found.until("both watches", lambda: len(rows(found.database, "SELECT FROM watch")) == 2)
+    until("both watches", lambda: len(rows(found.database, "SELECT FROM watch")) == 2)
     return found
 
 
@@ -185,20 +175,20 @@ def test_commits_of_a_program_start_a_dag_complete_hours_another_and_a_sensor_wa
     run = watched.api.trigger("watch_group", {})
     numbers = [watched.append(1.5, 2.5)]
     numbers.append(watched.append(3.5, complete_until=DAY + timedelta(hours=3)))
-    watched.until("a wait", lambda: watched.api.tasks("watch_group", run)[0]["state"] == "deferred")
-    watched.until("the commits", lambda: watched.told() == numbers)
+    until("a wait", lambda: watched.api.tasks("watch_group", run)[0]["state"] == "deferred")
+    until("the commits", lambda: watched.told() == numbers)
     first = [[f"2013-06-01T0{n}:00:00", 0, [f"{n}.5"]] for n in (1, 2)]
-    watched.until("two hours", lambda: sorted(watched.returned("watch_hours", "hour")) == first)
-    watched.until("no drift", lambda: not watched.drifting())
+    until("two hours", lambda: sorted(watched.returned("watch_hours", "hour")) == first)
+    until("no drift", lambda: not watched.drifting())
     numbers.append(watched.append(1.7))
     again = ["2013-06-01T01:00:00", 1, ["1.5", "1.7"]]
-    watched.until("the late event", lambda: again in watched.returned("watch_hours", "hour"))
+    until("the late event", lambda: again in watched.returned("watch_hours", "hour"))
     opened = weir.open(database=watched.settings.database, warehouse=watched.settings.warehouse)
     with opened.reader("watch-orders") as reader:
         for batch in reader:
             batch.commit()
     assert watched.api.wait("watch_group", run, 120) == "success"
-    watched.until("no drift", lambda: not rows(watched.database, "SELECT * FROM announcements"))
+    until("no drift", lambda: not rows(watched.database, "SELECT * FROM announcements"))
     assert watched.told() == numbers, "each once"
     assert len(watched.returned("watch_hours", "hour")) == 3, "each hour once, and once for late"
 
@@ -213,12 +203,12 @@ def test_an_hour_that_completes_while_its_dag_is_paused_is_visible_and_starts_it
     watched.append(3.6, complete_until=DAY + timedelta(hours=4))
     looked = "SELECT run_id FROM dag_run WHERE dag_id = 'weir_partitions' AND state = 'success'"
     runs = len(watched.airflows(looked))
-    watched.until("a look", lambda: len(watched.airflows(looked)) > runs)
+    until("a look", lambda: len(watched.airflows(looked)) > runs)
     waiting = ["hours"]
-    watched.until("the hour", lambda: [one.kind for one in watched.drifting()] == waiting)
+    until("the hour", lambda: [one.kind for one in watched.drifting()] == waiting)
     watched.airflows(paused.format(False))
-    watched.until("no drift", lambda: not watched.drifting(), 240)
-    watched.until("the hour", lambda: len(watched.returned("watch_hours", "hour")) > before)
+    until("no drift", lambda: not watched.drifting(), 240)
+    until("the hour", lambda: len(watched.returned("watch_hours", "hour")) > before)
     assert watched.returned("watch_hours", "hour")[before:] == [
         ["2013-06-01T03:00:00", 0, ["3.5", "3.6"]]
     ]
@@ -232,8 +222,8 @@ def test_what_is_committed_while_the_triggerer_is_killed_is_announced(watched: W
         kill(watched.installation.airflow.running()["triggerer"])
         numbers.append(watched.append(6.5))
         watched.installation.airflow.start()
-    watched.until("all of them", lambda: set(numbers) <= set(watched.told()))
-    watched.until("no drift", lambda: not watched.drifting())
+    until("all of them", lambda: set(numbers) <= set(watched.told()))
+    until("no drift", lambda: not watched.drifting())
 
 
 @pytest.mark.release
@@ -242,10 +232,10 @@ def test_a_component_that_ends_while_another_is_started_is_started_again(watched
     airflow = watched.installation.airflow
     scheduler = airflow.running()["scheduler"]
     kill(airflow.running()["api-server"])
-    watched.until("the end", lambda: not airflow.running()["api-server"])
+    until("the end", lambda: not airflow.running()["api-server"])
     with ThreadPoolExecutor() as pool:
         start = pool.submit(airflow.start)
-        watched.until("another one", lambda: airflow.running()["api-server"])
+        until("another one", lambda: airflow.running()["api-server"])
         kill(scheduler)
         start.result()
     assert all(airflow.running().values())
@@ -281,7 +271,7 @@ def test_whatever_is_killed_every_commit_is_announced_and_every_hour_runs_once(
     print(f"killed: {dict(killed)}, {hour - 24} hours")
     # It takes Airflow five minutes to see that a task died with its scheduler.
     try:
-        watched.until("no drift", lambda: not watched.drifting(), 1200)
+        until("no drift", lambda: not watched.drifting(), 1200)
     finally:
         print(f"drifting: {watched.drifting()}")
         print(airflow.log_file("triggerer").read_text(errors="replace")[-20_000:])

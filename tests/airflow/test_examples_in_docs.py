@@ -14,7 +14,10 @@ from weir.operations.jobs import FORMS
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-SHOWN = {"README.md": ["shop/orders"], "docs/consumers.md": ["nyc/flights", "nyc/flights"]}
+SHOWN = {
+    "README.md": ["shop/sales", "shop/orders"],
+    "docs/consumers.md": ["nyc/flights", "nyc/flights"],
+}
 
 
 def dags(page: str) -> list[str]:

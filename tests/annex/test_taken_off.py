@@ -66,10 +66,12 @@ def without(annexes: Iterable[str], root: Path) -> Path:
         source = REPOSITORY / name
         copy = shutil.copytree if source.is_dir() else shutil.copy2
         copy(source, root / name)
+    library = root / "plugins" / "weir"
+    places = [library / "annex", library / "queries" / "annex"]
+    places += [root / "sql" / "annex", root / "tests" / "annex"]
     for room in annexes:
-        name = room.removeprefix("annex.")
-        for folder in ("plugins/weir/annex", "sql/annex", "tests/annex"):
-            shutil.rmtree(root / folder / name, ignore_errors=folder != "plugins/weir/annex")
+        for place in places:
+            shutil.rmtree(place / room.removeprefix("annex."), ignore_errors=True)
         for job in JOBS.glob("*.py"):
             if room in {room_of(module) for module in imports_of(job.read_text())}:
                 (root / "spark_jobs" / job.name).unlink(missing_ok=True)
@@ -114,7 +116,7 @@ def test_the_core_is_whole_without_an_annex_and_what_stands_on_it(
 
 
 # Pages of streams show the damage and the erasures that views of these annexes have.
-SHOWN = {"weir/pages/stream.py", "weir/pages/streams.py"}
+SHOWN = {"weir/queries/pages/stream.py", "weir/queries/pages/streams.py"}
 
 
 @pytest.mark.parametrize("room", [one for one in ORDER if not one.startswith("annex.")])

@@ -182,9 +182,7 @@ def a_manual_scale_means_the_copy(world: World, given: dict[str, Any]) -> None:
     lane.scale("0.0", ranges=[KeyRange(0.0, 0.25), KeyRange(0.25, 0.5)])
     commit(world.database, staged(one, {"0.0": 1}), staged(other, {"0.0": 1}))
     assert max(e.epoch for e in lane.epochs()) == 3
-    done = scale(
-        world.database, world.name, seal=["1.0"], boundaries=[0.75], request_id=unique("scale")
-    )
+    done = scale(world.database, world.name, seal=["1.0"], request_id=unique("scale"))
     assert (done["sealed"], done["epoch"]) == (["1.3"], 4)
 
 
@@ -215,15 +213,15 @@ def committing_again_is_harmless(world: World, given: dict[str, Any]) -> None:
 @case("SW-01")
 def the_same_request_again(world: World, given: dict[str, Any]) -> None:
     for _ in range(2):
-        assert world.lane.scale("1.0", boundaries=[0.75], request_id="r") == ["2.1", "3.1"]
+        assert world.lane.scale("1.0", request_id="r") == ["2.1", "3.1"]
 
 
 @case("SW-03")
 def the_same_scale_as_a_new_request(world: World, given: dict[str, Any]) -> None:
-    world.lane.scale("1.0", boundaries=[0.75])
+    world.lane.scale("1.0")
     for _ in range(2):
         with raises("segment_not_active"):
-            world.lane.scale("1.0", boundaries=[0.75])
+            world.lane.scale("1.0")
     assert len(world.lane.epochs()) == 2
 
 
@@ -231,7 +229,7 @@ def the_same_scale_as_a_new_request(world: World, given: dict[str, Any]) -> None
 def scale_of_a_sealed_stream(world: World, given: dict[str, Any]) -> None:
     seal_stream(world.database, world.name, request_id=unique("seal"))
     with raises("stream_not_active sealed"):
-        world.lane.scale("1.0", boundaries=[0.75])
+        world.lane.scale("1.0")
 
 
 @case("SW-11")
@@ -286,7 +284,7 @@ def watermarks_of_three_writers(world: World, given: dict[str, Any]) -> None:
         if said.startswith("scale all"):
             for _, _, position in marks[:2]:  # the positions before the scale
                 append_to(position)
-            assert lane.scale(*lane.active(), boundaries=[0.5]) == ["3.1", "4.1"]
+            assert lane.scale(*lane.active()) == ["3.1", "4.1"]
         before = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
         for writer, time, position in marks:
             append_to(position)

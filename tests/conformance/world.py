@@ -7,11 +7,12 @@ from sqlalchemy import Connection, text
 from tests.conformance.cases import FILE
 from tests.world.streams import Lane, run
 from weir.controller import queries
-from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
+from weir.controller.epochs import next_epoch
 from weir.controller.locks import lock_stream
 from weir.database.connection import Database
 from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.segment import Segment, segment_id
+from weir.queries.controller import epochs
 
 
 def ours(name: str) -> str:
@@ -73,16 +74,17 @@ class World:
     def _roll(self, connection: Connection, operation: dict[str, Any]) -> None:
         """Make a roll as Pravega makes one. Weir would not need one for a mere re-creation."""
         stream = lock_stream(connection, self.name)
-        before = [tail.segment for tail in active_segments(connection, stream.stream_id)]
-        copied = segments_at(connection, stream.stream_id, operation["txn_epoch"])
-        origin, now = self._references(connection, operation["txn_epoch"], stream.current_epoch)
+        before = epochs.active_segments(connection, stream_id=stream.stream_id)
+        began = operation["txn_epoch"]
+        copied = epochs.segments_at(connection, stream_id=stream.stream_id, epoch=began)
+        origin, now = self._references(connection, began, stream.current_epoch)
         sealed = before
         for i, (originals, reference) in enumerate([(copied, origin), (before, now)], 1):
             epoch = stream.current_epoch + i
             made = [Segment(segment_id(s.number, epoch), s[1], s[2]) for s in originals]
             next_epoch(
                 connection, stream, epoch=epoch, reference_epoch=reference,
-                clock=tick(connection, stream), seal=[s.segment_id for s in sealed], create=made,
+                seal=[s.segment_id for s in sealed], create=made,
                 splits_and_merges=splits_and_merges(
                     [KeyRange(s[1], s[2]) for s in sealed], [KeyRange(s[1], s[2]) for s in made]
                 ),

@@ -15,6 +15,7 @@ from weir.controller.staged import announce
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.kernel.attempt import Attempt, Staged, StagedFile
+from weir.model.key_space import KeyRange
 from weir.model.segment import segment_name
 from weir.retention.delete_stream import delete_stream
 
@@ -146,8 +147,6 @@ class Driver:
         cuts = sorted(random.sample(inside, min(len(inside), random.randint(0, 3))))
         if len(self.model.epochs[-1]) > 8:
             cuts = []
-        if not cuts and len(runs) > 1:
-            return  # ranges that do not touch have no equal parts
         ranges: list[tuple[int, int]] = []
         for low, high in runs:
             ranges += pairwise([low, *[c for c in cuts if low < c < high], high])
@@ -155,8 +154,7 @@ class Driver:
             self.lane.database,
             self.lane.name,
             seal=[self._any_name_of(s, random) for s in chosen],
-            boundaries=[c / GRID for c in cuts],
-            parts=1,
+            ranges=[KeyRange(low / GRID, high / GRID) for low, high in ranges],
             request_id=unique("scale"),
         )
         self.model.scale(chosen, ranges)

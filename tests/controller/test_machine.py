@@ -124,14 +124,7 @@ class StreamMachine(RuleBasedStateMachine):
             with raises("segment_not_active"):
                 self.lane.scale(random.choice(stale).name, parts=random.randint(1, 3))
             with raises("segment_not_active"):
-                self.lane.scale(random.choice(stale).name, boundaries=[0.5])
-
-    @active
-    @rule(seed=seeds)
-    def scale_at_a_boundary_outside(self, seed: int) -> None:
-        segment = self.model.segments[Random(seed).choice(self.model.epochs[-1])]
-        with raises("boundary_outside_segments"):
-            self.lane.scale(segment.name, boundaries=[segment.high / GRID])
+                self.lane.scale(random.choice(stale).name, ranges=[KeyRange(0.0, 1.0)])
 
     @active
     @rule(seed=seeds)

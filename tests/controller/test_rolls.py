@@ -14,6 +14,7 @@ from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.staged import announce
 from weir.errors import Fenced
+from weir.model.key_space import KeyRange
 from weir.model.segment import parse_segment_name
 
 
@@ -135,7 +136,7 @@ def test_append_begun_before_a_split_that_was_merged_again_does_not_roll(lane: L
 
 def test_where_a_boundary_moved_only_what_lies_across_it_rolls(lane: Lane) -> None:
     inside, across = lane.opened(), lane.opened()
-    left, right = lane.scale("0.0", "1.0", boundaries=[0.4])
+    left, right = lane.scale("0.0", "1.0", ranges=[KeyRange(0.0, 0.4), KeyRange(0.4, 1.0)])
     assert not lane.commit(inside, {"1.0": 2}).rolled  # [0.5, 1) lies inside [0.4, 1)
     assert lane.tail() == {left: 0, right: 2}
     assert lane.commit(across, {"0.0": 2}).rolled

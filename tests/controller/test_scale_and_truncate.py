@@ -61,17 +61,6 @@ def test_segments_that_are_no_neighbours_are_scaled_at_once(lane: Lane) -> None:
     assert lane.active() == ["8.1", "9.1", "12.2", "3.0", "10.1", "11.1", "13.2", "7.0"]
 
 
-def test_boundaries_divide_unequally_and_must_lie_inside(lane: Lane) -> None:
-    assert lane.scale("0.0", boundaries=[0.1, 0.4]) == ["2.1", "3.1", "4.1"]
-    ranges = lane.rows(
-        """SELECT key_low, key_high FROM segment WHERE stream_id = :s AND creation_epoch = 1
-        ORDER BY key_low"""
-    )
-    assert [tuple(r) for r in ranges] == [(0.0, 0.1), (0.1, 0.4), (0.4, 0.5)]
-    with raises("boundary_outside_segments 0.9"):
-        lane.scale("2.1", boundaries=[0.9])
-
-
 def test_after_a_roll_a_segment_is_meant_by_its_number(lane: Lane) -> None:
     late = lane.opened()
     lane.scale("1.0")

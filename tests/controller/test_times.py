@@ -1,7 +1,6 @@
 """Times as addresses: a cut at a time stays what it was."""
 
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,28 +18,6 @@ from weir.controller.times import parse_time
 def now(lane: Lane) -> datetime:
     at: datetime = lane.value("SELECT clock_timestamp()")
     return at
-
-
-def cut_at(lane: Lane, at: datetime) -> queries.Cut:
-    return lane.database.transaction(lambda c: queries.stream_cut_at(c, lane.name, at))
-
-
-def test_the_cut_at_a_time_is_the_tail_of_then(lane: Lane) -> None:
-    times = [now(lane)]
-    tails = [lane.tail()]
-    for step in (
-        partial(lane.append, {"0.0": 3}),
-        partial(lane.append, {"1.0": 4}),
-        partial(lane.scale, "0.0"),
-        partial(lane.append, {"2.1": 5}),
-    ):
-        step()
-        times.append(now(lane))
-        tails.append(lane.tail())
-    assert [cut_at(lane, at) for at in times] == tails
-    lane.truncate("0.0=2, 1.0=1")
-    assert cut_at(lane, times[0]) == {"0.0": 2, "1.0": 1}, "what is before the head is gone"
-    assert cut_at(lane, times[-1]) == tails[-1]
 
 
 def test_no_commit_gets_a_clock_before_a_time_that_was_closed(lane: Lane) -> None:
@@ -62,12 +39,6 @@ def test_no_commit_gets_a_clock_before_a_time_that_was_closed(lane: Lane) -> Non
     assert queries.closed_cut_at(lane.database, lane.name, later) == {"0.0": 3, "1.0": 0}
     done = lane.append({"0.0": 1})
     assert done.clock > lane.value("SELECT time_clock(:at)", at=later)
-
-
-def test_a_time_that_has_not_come_is_refused(lane: Lane) -> None:
-    later = now(lane) + timedelta(hours=1)
-    with raises("time_in_future"):
-        queries.closed_cut_at(lane.database, lane.name, later)
 
 
 def test_clocks_and_epoch_times_increase_strictly_also_while_the_servers_clock_is_behind(

@@ -1,19 +1,13 @@
-"""Metrics say what views say, for Prometheus and for a collector of OpenTelemetry; the cost of a
-group is what its batches took and what it makes streams keep."""
+"""Metrics say what views say, for Prometheus; the cost of a group is what its batches took and what
+it makes streams keep."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import TestDatabase
-from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows
 from weir.operations import metrics
@@ -64,49 +58,6 @@ def test_each_metric_is_described_and_in_the_documentation() -> None:
         assert f"| `{name}` |" in page
     assert text.count("'weir_") == len(metrics.METRICS)
     assert page.count("| `weir_") == len(metrics.METRICS)
-
-
-class _Collector(BaseHTTPRequestHandler):
-    """Takes what is sent to it, unless it is sent to another path."""
-
-    got: list[Any]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        good = self.path == "/v1/metrics"
-        if good:
-            self.got.append(ExportMetricsServiceRequest.FromString(body))
-        self.send_response(200 if good else 404)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
-def test_a_collector_gets_every_metric_or_the_push_fails() -> None:
-    class Collector(_Collector):
-        got: list[Any] = []  # noqa: RUF012  # one class for one test
-
-    some = [("weir_stream_events", {"stream": f"s/{n}"}, float(n)) for n in range(3)]
-    some += [("weir_damaged_files", {}, 0.0)]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    try:
-        metrics.push(some, f"{address}/v1/metrics")
-        with raises("collector_unavailable"):
-            metrics.push(some, f"{address}/wrong")
-    finally:
-        server.shutdown()
-    [request] = Collector.got
-    found = [
-        (metric.name, {a.key: a.value.string_value for a in point.attributes}, point.as_double)
-        for one in request.resource_metrics
-        for scope in one.scope_metrics
-        for metric in scope.metrics
-        for point in metric.gauge.data_points
-    ]
-    assert sorted(found, key=str) == sorted(some, key=str)
 
 
 def test_the_cost_of_a_group_is_what_it_read_and_what_only_it_makes_a_stream_keep(

@@ -1,17 +1,21 @@
 """The app of the pages over a real database, as somebody who may see all; in a browser, too."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from sqlalchemy import event
 
 from tests.acceptance.browser import FLAGS, PATIENCE, chromium
 from tests.conftest import TestDatabase
 from tests.pages.serving import anybody, serving
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.pages import files, lineage
 from weir.pages.app import Access, create_app
@@ -62,6 +66,43 @@ def client(shown: Shown, viewing: Settings) -> Iterator[TestClient]:
         yield client
 
 
+def told(client: TestClient, path: str, **given: Any) -> Any:
+    """Return what an address answers."""
+    answer = client.get(f"/api/{path}", params=given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def pages(client: TestClient, path: str, **given: Any) -> Iterator[Any]:
+    """Yield the answers of an address, each after the `next` of the one before."""
+    answer = told(client, path, **given)
+    yield answer
+    while answer["next"] is not None:
+        answer = told(client, path, **given, after=answer["next"])
+        yield answer
+
+
+@pytest.fixture
+def statements(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+    """Return `statements(path)`: by how many statements an address is answered."""
+    sent: list[str] = []
+    made = Database.of
+
+    def counted(settings: Settings) -> Database:
+        opened = made(settings)
+        event.listen(opened.engine, "before_cursor_execute", lambda *s: sent.append(s[2]))
+        return opened
+
+    monkeypatch.setattr(Database, "of", counted)
+
+    def count(path: str) -> int:
+        sent.clear()
+        told(client, path)
+        return len(sent)
+
+    return count
+
+
 @dataclass
 class Served:
     """The app on a port of its own, whose settings a test may change."""
@@ -102,15 +143,28 @@ def page(started: Browser, served: Served) -> Iterator[Page]:
     assert served.said == []
 
 
-def picture(page: Page, name: str) -> None:
-    """Take pictures, wide and narrow, for people who want to look at them."""
-    if folder := os.environ.get("WEIR_TEST_PICTURES"):
-        wide = page.viewport_size
-        assert wide is not None
-        for kind, width in (("light", 1280), ("dark", 1280), ("narrow", 400)):
-            page.emulate_media(color_scheme="light" if kind == "light" else "dark")
-            page.set_viewport_size({**wide, "width": width})
+# How a page is shown, how wide its content is, and whether it is white.
+_SEEN = """() => [document.documentElement.dataset.mode, document.documentElement.scrollWidth,
+    getComputedStyle(document.documentElement).backgroundColor === "rgb(255, 255, 255)"]"""
+
+
+def look(page: Page, name: str) -> None:
+    """Look at a page as a wide and light screen shows it and as a narrow and dark one: it fits, and
+    axe finds nothing serious. Take pictures for people who want to look, too."""
+    folder = os.environ.get("WEIR_TEST_PICTURES")
+    for width, mode in ((360, "dark"), (1280, "light")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=mode)  # type: ignore[arg-type]  # light or dark
+        expect(page.locator("html")).to_have_attribute("data-mode", mode)
+        shown, wide, white = page.evaluate(_SEEN)
+        assert (shown, white) == (mode, mode == "light"), name
+        assert wide <= width, name
+        found = [
+            (one["id"], [node["html"][:200] for node in one["nodes"]])
+            for one in Axe().run(page).response["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert found == [], (name, mode)
+        if folder:
             page.wait_for_timeout(300)
-            page.screenshot(path=f"{folder}/{name}-{kind}.png", full_page=True)
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(wide)
+            page.screenshot(path=f"{folder}/{name}-{mode}.png", full_page=True)

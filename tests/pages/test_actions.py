@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import Served, picture
+from tests.pages.conftest import Served, look
 from tests.pages.serving import anybody, serving
 from tests.world.groups import Group
 from tests.world.streams import Lane
@@ -70,12 +70,6 @@ def test_what_is_no_object_of_fields_is_refused_in_a_sentence(
     assert answer.json()["error"]["code"] == "argument_invalid"
 
 
-def test_an_action_that_there_is_not_is_not_found(client: TestClient) -> None:
-    answer = client.get("/api/actions/launch")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "action_not_found"
-
-
 @pytest.mark.server
 def test_one_acts_from_where_one_looks(page: Page, served: Served, database: Database) -> None:
     lane = Lane.made(database, 2, name="shop/orders")
@@ -88,7 +82,7 @@ def test_one_acts_from_where_one_looks(page: Page, served: Served, database: Dat
     expect(page.get_by_label("Dry run")).to_be_checked()
     command = page.locator(".command code")
     expect(command).to_contain_text("weir truncate-stream shop/orders --cut 'time 2")
-    picture(page, "act")
+    look(page, "act")
     page.get_by_label("Truncate before").fill("tail")
     page.get_by_label("Dry run").uncheck()
     expect(command).to_have_text("weir truncate-stream shop/orders --cut tail --no-dry-run")
@@ -96,7 +90,7 @@ def test_one_acts_from_where_one_looks(page: Page, served: Served, database: Dat
     expect(page.get_by_role("alert").last).to_contain_text("\"Stream\" is 'no stream <b>'")
     expect(command).to_have_count(0)
     assert page.get_by_role("button", name="Trigger").count() == 0
-    picture(page, "act-wrong")
+    look(page, "act-wrong")
     page.goto(f"{served.address}/group?name={group.name}")
     page.get_by_role("link", name="Reset", exact=True).click()
     expect(page.get_by_label("Reader group")).to_have_value(group.name)

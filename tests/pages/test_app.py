@@ -59,6 +59,7 @@ def test_every_answer_has_a_strict_policy(client: TestClient) -> None:
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy, path
         assert "unsafe" not in policy
         assert "frame-ancestors 'self'" in policy
+        assert client.get(path).headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -82,6 +83,12 @@ def test_a_browser_is_told_at_once_which_modules_a_page_needs(
         needed |= {f"assets/js/{one}" for one in re.findall(r'"\./([^"]+\.js)"', text)}
     assert len(told) == len(set(told)) > 3
     assert set(told) == needed
+
+
+def test_every_page_is_looked_at_in_a_browser() -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    looked = set(re.findall(r'look\(page, "([a-z-]+)"\)', tests))
+    assert set(PAGES) <= looked, "each page is wide and narrow, light and dark, and axe looks at it"
 
 
 def test_no_module_makes_markup_of_a_text() -> None:

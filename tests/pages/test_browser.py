@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import EVIL, Served, picture
+from tests.pages.conftest import EVIL, Served, look
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
@@ -13,6 +13,7 @@ from weir.history.job_runs import RunId, record_end, record_start
 from weir.settings import Settings
 
 pytestmark = pytest.mark.server
+LONG = f"shop/{'long-' * 11}name"
 
 
 def test_an_empty_store_says_what_to_do_next(page: Page, served: Served) -> None:
@@ -29,34 +30,39 @@ def test_an_empty_store_says_what_to_do_next(page: Page, served: Served) -> None
 def test_one_follows_links_from_the_list_to_a_stream_its_group_and_back(
     page: Page, served: Served, database: Database
 ) -> None:
-    orders = Lane.made(database, 2, name="shop/orders")
+    orders = Lane.made(database, 2, name=LONG)
     Lane.made(database, 1, name="nyc/flights")
     group = Group.made(orders)
     orders.append({"0.0": 40, "1.0": 2})
+    orders.scale("0.0", parts=2)
     page.goto(f"{served.address}/streams")
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.nth(1)).to_contain_text(f"{group.name} has 42 events to read")
-    picture(page, "streams")
+    look(page, "streams")
     page.keyboard.press("/")
-    page.keyboard.type("ORD")
+    page.keyboard.type("LONG")
     expect(rows).to_have_count(1)
-    assert "search=ORD" in page.url
+    assert "search=LONG" in page.url
     page.reload()
     expect(rows).to_have_count(1)
     page.locator("main").focus()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("shop/orders")
+    expect(page.get_by_role("heading", level=1)).to_have_text(LONG)
     expect(page.locator(".chart canvas")).to_be_visible()
     expect(page.locator(".facts")).to_contain_text("42")
-    picture(page, "stream")
+    look(page, "stream")
     page.get_by_role("link", name=group.name).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(group.name)
     expect(page.locator(".facts")).to_contain_text("42")
-    picture(page, "group")
-    page.get_by_role("link", name="shop/orders").first.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("shop/orders")
+    look(page, "group")
+    page.get_by_role("link", name="Reader groups").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    look(page, "groups")
+    page.get_by_role("link", name=group.name).click()
+    page.get_by_role("link", name=LONG).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(LONG)
 
 
 def test_markup_that_people_wrote_stays_text(

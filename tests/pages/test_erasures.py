@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import weir
-from tests.pages.conftest import Served, picture
+from tests.pages.conftest import Served, look
 from weir.settings import Settings
 
 pytestmark = pytest.mark.server
@@ -33,7 +33,7 @@ def test_a_stream_opens_the_form_filled_in_and_gives_its_certificates_as_files(
         erased = page.locator("table").filter(has_text="ticket 4711")
         expect(erased).to_contain_text("waits for batch 1 of slow")
         expect(erased).to_contain_text("privacy office")
-        picture(page, "erasures")
+        look(page, "erasures")
         with page.expect_download() as downloaded:
             erased.get_by_role("link", name="certificate.json").click()
         downloaded.value.save_as(tmp_path / "certificate.json")
@@ -42,7 +42,7 @@ def test_a_stream_opens_the_form_filled_in_and_gives_its_certificates_as_files(
     page.get_by_role("link", name="Erase", exact=True).click()
     expect(page.get_by_label("Stream").first).to_have_value("shop/orders")
     expect(page.get_by_label("Dry run")).to_be_checked()
-    picture(page, "erase")
+    look(page, "erase")
     page.get_by_label("Reason").fill("ticket 4713")
     page.get_by_label("Keys").fill(" C1\n\n")
     expect(page.locator("main")).to_contain_text("' C1'")  # the key with its blank, in the command

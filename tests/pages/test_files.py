@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 from sqlalchemy import text
 
-from tests.pages.conftest import Served, picture
+from tests.pages.conftest import Served, look, pages
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
@@ -18,13 +18,9 @@ def test_files_come_page_by_page_with_their_offsets_and_times(
     lane = Lane.made(database, 2, name="shop/orders")
     for _ in range(3):
         lane.append({"0.0": [3, 4], "1.0": 2})
-    found, after = [], ""
-    while True:
-        page = client.get("/api/streams/shop/orders/files", params={"limit": 4, "after": after})
-        found += page.json()["files"]
-        if (after := page.json()["next"]) is None:
-            break
-    assert page.json()["total"] == len(found) == 9
+    answers = list(pages(client, "streams/shop/orders/files", limit=4))
+    found = [row for one in answers for row in one["files"]]
+    assert answers[0]["total"] == len(found) == 9
     assert [one["segment"] for one in found] == ["0.0"] * 6 + ["1.0"] * 3
     assert [one["start_offset"] for one in found] == [0, 3, 7, 10, 14, 17, 0, 2, 4]
     assert [one["end_offset"] for one in found][:2] == [3, 7]
@@ -111,23 +107,6 @@ def test_why_all_files_are_here_is_not_told_if_it_takes_long(
     assert answer.json()["error"]["code"] == "files_too_many"
 
 
-@pytest.mark.parametrize("what", ["files", "why", "compaction"])
-def test_a_stream_that_there_is_not_is_not_found(client: TestClient, what: str) -> None:
-    answer = client.get(f"/api/streams/no/such/{what}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "stream_not_found"
-
-
-@pytest.mark.parametrize("after", ["x", "0.0@", "0.0@-1", "0.0@9999999999999999999999", "\x00@1"])
-def test_a_wrong_place_in_the_list_is_refused(
-    client: TestClient, database: Database, after: str
-) -> None:
-    Lane.made(database, 1, name="shop/orders")
-    answer = client.get("/api/streams/shop/orders/files", params={"after": after})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "argument_invalid"
-
-
 @pytest.mark.server
 def test_one_asks_why_a_file_is_here(page: Page, served: Served, database: Database) -> None:
     lane = Lane.made(database, 2, name="shop/orders")
@@ -143,7 +122,7 @@ def test_one_asks_why_a_file_is_here(page: Page, served: Served, database: Datab
     expect(page.get_by_role("table", name="Why files are here")).to_contain_text("150,600")
     page.get_by_role("button", name="What would compaction do?").click()
     expect(page.locator("main")).to_contain_text("put 60 files with 150,600 events")
-    picture(page, "files")
+    look(page, "files")
     page.get_by_role("button", name="Next").click()
     expect(page.locator("tbody").last.locator("tr")).to_have_count(10)
     page.get_by_role("button", name="1.0").first.click()

@@ -4,7 +4,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import Served, picture
+from tests.pages.conftest import Served, look
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
@@ -32,16 +32,6 @@ def test_batches_that_have_ended_are_there_oldest_first(
     assert [one["attempt"] for one in body["batches"]] == [1, 2, 1]
     opened = [one["opened_at"] for one in body["batches"]]
     assert opened == sorted(opened)
-
-
-def test_what_was_unread_is_counted_back_from_now(client: TestClient, database: Database) -> None:
-    group = read_some(database, 3)
-    [unread] = client.get(f"/api/groups/{group.name}/work").json()["unread"]
-    assert unread["stream"] == "shop/orders"
-    assert unread["at"] == sorted(unread["at"])
-    assert len(unread["at"]) == len(unread["events"])
-    assert unread["events"][-1] == 10
-    assert max(unread["events"]) <= 40
 
 
 def test_what_was_unread_is_not_counted_back_over_very_many_appends(
@@ -73,13 +63,6 @@ def test_what_a_group_costs_is_added_up(client: TestClient, database: Database) 
     assert cost["kept_alone_bytes"] == cost["kept_bytes"]
 
 
-@pytest.mark.parametrize("what", ["work", "cost"])
-def test_a_group_that_there_is_not_is_not_found(client: TestClient, what: str) -> None:
-    answer = client.get(f"/api/groups/nobody/{what}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "group_not_found"
-
-
 @pytest.mark.server
 def test_one_sees_a_groups_batches_over_time_and_its_cost(
     page: Page, served: Served, database: Database
@@ -99,4 +82,4 @@ def test_one_sees_a_groups_batches_over_time_and_its_cost(
     expect(page.locator(".chart canvas")).to_have_count(3)
     page.get_by_role("button", name="What does it cost?").click()
     expect(page.locator("main")).to_contain_text("It makes streams keep")
-    picture(page, "group-work")
+    look(page, "group-work")

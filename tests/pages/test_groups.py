@@ -1,12 +1,13 @@
 """The reader groups, and one of them, as JSON."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import event
 
+from tests.pages.conftest import pages
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.database.connection import Database
@@ -20,23 +21,12 @@ from weir.reader_groups.checkpoints.lifecycle import checkpoint
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def test_an_empty_database_has_no_groups_and_says_so(client: TestClient) -> None:
-    assert client.get("/api/groups").json() == {"groups": [], "total": 0, "next": None}
-    answer = client.get("/api/groups/nobody")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "group_not_found")
-
-
 def test_groups_come_in_pages_and_are_found_by_name(client: TestClient, database: Database) -> None:
     lane = Lane.made(database)
     made = sorted(Group.made(lane).name for _ in range(5))
-    found, after = [], ""
-    while True:
-        answer = client.get("/api/groups", params={"limit": 2, "after": after}).json()
-        found += [one["reader_group"] for one in answer["groups"]]
-        assert answer["total"] == 5
-        if not (after := answer["next"] or ""):
-            break
-    assert found == made
+    answers = list(pages(client, "groups", limit=2))
+    assert [one["total"] for one in answers] == [5] * 3
+    assert [row["reader_group"] for one in answers for row in one["groups"]] == made
     answer = client.get("/api/groups", params={"search": made[0].upper()}).json()
     assert made[0] in [one["reader_group"] for one in answer["groups"]]
     assert client.get("/api/groups", params={"search": "%"}).json()["total"] == 0
@@ -94,32 +84,17 @@ def test_the_lease_of_a_streaming_query_has_no_end(client: TestClient, database:
 
 
 def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(
-    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+    statements: Callable[[str], int], database: Database
 ) -> None:
-    sent: list[str] = []
-    made = Database.of
-
-    def counted(settings: Any) -> Database:
-        opened = made(settings)
-        event.listen(opened.engine, "before_cursor_execute", lambda *s: sent.append(s[2]))
-        return opened
-
-    monkeypatch.setattr(Database, "of", counted)
-
-    def statements(path: str) -> int:
-        sent.clear()
-        assert client.get(path).status_code == 200
-        return len(sent)
-
     lane = Lane.made(database)
     first = Group.made(lane, subscriber=True)
-    one = statements("/api/groups"), statements(f"/api/groups/{first.name}")
+    one = statements("groups"), statements(f"groups/{first.name}")
     for _ in range(4):
         more = Lane.made(database)
         group = Group.made(lane, more, subscriber=True)
         more.append({"0.0": 3})
         group.reader().must_open(2)
-    assert (statements("/api/groups"), statements(f"/api/groups/{group.name}")) == one
+    assert (statements("groups"), statements(f"groups/{group.name}")) == one
 
 
 LOST = Alert(stream="a/b", reader_group="g", alert="lost", at=NOW, message="")

@@ -1,76 +1,18 @@
-"""The key space of a stream over time, as JSON: against the tables, and bounded."""
+"""The key space of a stream over time, as JSON and in a browser. Its rules are tested in
+tests/history/test_key_map.py."""
 
-from typing import Any
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import Page, expect
 
+from tests.pages.conftest import Served, told
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
-
-
-def asked(client: TestClient, lane: Lane, **given: Any) -> Any:
-    answer = client.get(f"/api/streams/{lane.name}/map", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def test_a_scaled_and_truncated_stream_is_drawn_as_the_tables_have_it(
-    client: TestClient, database: Database
-) -> None:
-    lane = Lane.made(database, 2)
-    group = Group.made(lane)
-    lane.append({"0.0": 10, "1.0": 20})
-    reader = group.reader()
-    reader.commit(reader.must_open(5))
-    low, high = lane.scale("0.0", parts=2)
-    lane.append({low: 4, "1.0": 6})
-    lane.truncate('{"0.0": 10, "1.0": 0}')
-    told = asked(client, lane)
-    assert not told["aggregated"]
-    areas = {one["segment"]: one for one in told["areas"]}
-    view = lane.rows(
-        "SELECT segment, key_low, key_high, events FROM weir.segments WHERE stream = :n",
-        n=str(lane.name),
-    )
-    assert {(r.segment, r.key_low, r.key_high, r.events) for r in view} == {
-        (n, o["key_low"], o["key_high"], o["events"]) for n, o in areas.items()
-    }
-    for name, one in areas.items():
-        came = sum(part["events"] for part in one["parts"])
-        assert came == pytest.approx(one["events"], abs=0.1), name
-    assert areas["0.0"]["until"] == areas[low]["since"] == areas[high]["since"]
-    assert [(one["kind"], one["number"]) for one in told["marks"]] == [("scale", 1)]
-    head, position = told["lines"]
-    assert (head["reader_group"], position["reader_group"]) == (None, group.name)
-    sealed, *_ = head["points"]
-    assert (sealed["key_low"], sealed["key_high"]) == (0, 0.5)
-    assert sealed["at"] == areas["0.0"]["until"]
-    assert head["points"][-1]["at"] == areas["1.0"]["since"]
-    assert position["points"][0]["key_low"] == 0
-    assert position["points"][-1]["key_high"] == 1
-
-
-def test_a_part_of_the_time_has_what_came_in_it(client: TestClient, database: Database) -> None:
-    lane = Lane.made(database, 1)
-    lane.append({"0.0": 10})
-    lane.append({"0.0": 7})
-    # Not a millisecond before the other: a part begins and ends at a whole microsecond.
-    run(database, "UPDATE epoch SET created_at = created_at - 7200000000")
-    run(database, "UPDATE time_index SET clock = clock - 3600000000 WHERE start_offset = 0")
-    first, second = (
-        row.at
-        for row in lane.rows(
-            "SELECT clock_time(clock) AS at FROM commits_between(:s, 0, 9223372036854775807) "
-            "ORDER BY clock"
-        )
-    )
-    told = asked(client, lane, since=first.isoformat(), until=second.isoformat())
-    assert sum(part["events"] for part in told["areas"][0]["parts"]) == pytest.approx(7, abs=0.1)
-    answer = client.get(f"/api/streams/{lane.name}/map", params={"until": "2001-01-01T00:00:00Z"})
-    assert answer.status_code == 400
-    assert "has nothing between these times" in answer.json()["error"]["sentence"]
 
 
 def test_a_group_that_has_read_all_stands_at_the_end(
@@ -80,17 +22,81 @@ def test_a_group_that_has_read_all_stands_at_the_end(
     group = Group.made(lane)
     lane.append({"0.0": 3, "1.0": 3})
     group.reader().read_all()
-    told = asked(client, lane)
-    [point] = told["lines"][1]["points"]
-    assert (point["key_low"], point["key_high"], point["at"]) == (0, 1, told["ends"])
+    found = told(client, f"streams/{lane.name}/map")
+    [point] = found["lines"][1]["points"]
+    assert (point["key_low"], point["key_high"], point["at"]) == (0, 1, found["ends"])
 
 
 def test_an_unchanged_map_is_not_sent_again(client: TestClient, database: Database) -> None:
     lane = Lane.made(database)
     path = f"/api/streams/{lane.name}/map"
-    until = asked(client, lane)["until"]
+    until = told(client, f"streams/{lane.name}/map")["until"]
     tag = client.get(path, params={"until": until}).headers["etag"]
     again = client.get(path, params={"until": until}, headers={"If-None-Match": tag})
     assert again.status_code == 304
-    assert client.get("/api/streams/no/such/map").status_code == 404
-    assert "/api/streams/{scope}/{name}/map" in client.get("/api/openapi.json").json()["paths"]
+
+
+@pytest.mark.server
+def test_a_map_of_a_stream_says_numbers_where_one_points_and_zooms(
+    page: Page, served: Served, database: Database
+) -> None:
+    lane = Lane.made(database, 2, name="shop/orders")
+    group = Group.made(lane)
+    page.goto(f"{served.address}/stream?name={lane.name}")
+    expect(page.locator("main")).to_contain_text("their rates are colours here")
+    lane.append({"0.0": 40, "1.0": 2})
+    run(database, "UPDATE epoch SET created_at = created_at - 3600000000")
+    low, _ = lane.scale("0.0", parts=2)
+    lane.append({low: 7})
+    page.reload()
+    drawn, says = page.locator(".map"), page.locator(".map-says")
+    expect(drawn.locator("[data-area]")).to_have_count(4)
+    expect(drawn.locator(".mark.scale")).to_have_count(1)
+    drawn.scroll_into_view_if_needed()
+    box = drawn.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    expect(says).to_contain_text("Segment 1.0, keys 0.5 – 1: 2 events; ")
+    expect(says).to_contain_text(re.compile(f"Here: the head at .*, {group.name} at "))
+    expect(drawn.locator(".chosen")).to_have_count(1)
+    expect(says.get_by_role("link")).to_have_text(["Scale it"])
+    page.mouse.click(box["x"] + 200, box["y"] + 60)
+    page.mouse.move(box["x"] + 300, box["y"] - 60)
+    wanted = ["Scale it", "Truncate up to here", "Read from here with a new group"]
+    expect(says.get_by_role("link")).to_have_text(wanted)
+    scale = says.get_by_role("link", name="Scale it").get_attribute("href")
+    assert json.loads(parse_qs(urlsplit(str(scale)).query)["given"][0]) == {
+        "stream": "shop/orders", "segments": ["1.0"],
+    }  # fmt: skip
+    drawn.focus()
+    page.keyboard.press("Escape")
+    expect(says.get_by_role("link")).to_have_count(0)
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    positions = drawn.locator(".position").count()
+    page.get_by_role("checkbox", name=group.name).uncheck()
+    expect(drawn.locator(".position")).to_have_count(positions - 1)
+    expect(says).not_to_contain_text(group.name)
+    times = drawn.locator(".when")
+    whole = times.all_text_contents()
+    for zoom in (wheel, lambda page: page.keyboard.press("+")):
+        drawn.focus()
+        with page.expect_response(lambda one: "/map?since=" in one.url):
+            zoom(page)
+        expect(times.first).not_to_have_text(whole[0])
+        with page.expect_response(lambda one: "/map?since=" in one.url):
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowUp")
+        expect(says).to_contain_text("at most")
+        page.get_by_role("button", name="Show all").click()
+        expect(times.first).to_have_text(whole[0])
+    page.get_by_text("The map as tables").click()
+    expect(page.get_by_role("table", name="Segments")).to_contain_text("40")
+    expect(page.get_by_role("table", name="Positions")).to_contain_text(group.name)
+
+
+def wheel(page: Page) -> None:
+    """Turn the wheel over the map, with Ctrl."""
+    page.locator(".map").hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")

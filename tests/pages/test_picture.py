@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import EVIL, Served, picture
+from tests.pages.conftest import EVIL, Served, look
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
@@ -60,7 +60,7 @@ def test_a_picture_of_a_stream_is_its_map_and_needs_no_server(
     assert page.locator("a").count() == 0, "it is no place to act"
     page.emulate_media(color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-mode", "dark")
-    picture(page, "in-a-file")
+    look(page, "in-a-file")
     assert [one for one in asked if not one.startswith(("file:", "data:"))] == []
 
 

@@ -1,29 +1,14 @@
 """What a run did, as JSON: its tasks, and what one of them read and wrote, by offsets."""
 
-from typing import Any
-
 from fastapi.testclient import TestClient
 
+from tests.pages.conftest import told
 from tests.world.groups import Group, spans
 from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, record_end, record_start
 
 RUN = RunId("dag", "manual__2026-01-01T00:00:00+00:00", "read", 3)
-
-
-def told(client: TestClient, **given: Any) -> Any:
-    answer = client.get("/api/runs/dag", params={"run_id": RUN.run_id, **given})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def test_a_run_that_has_not_begun_is_said_to_be_unknown(client: TestClient) -> None:
-    answer = client.get("/api/runs/dag", params={"run_id": "r", "task_id": "<b>"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "run_not_found")
-    assert "Weir has no record of dag/r/<b>" in answer.json()["error"]["sentence"]
-    assert client.get("/api/runs/dag").status_code == 400
-    assert client.get("/api/runs/dag", params={"run_id": "r"}).status_code == 404
 
 
 def test_a_task_says_what_it_read_by_offsets(client: TestClient, database: Database) -> None:
@@ -35,7 +20,7 @@ def test_a_task_says_what_it_read_by_offsets(client: TestClient, database: Datab
     batch = reader.must_open()
     reader.commit(batch)
     database.transaction(lambda c: record_end(c, RUN, "succeeded", report={"events": 10}))
-    found = told(client, task_id="read", map_index=3)
+    found = told(client, "runs/dag", run_id=RUN.run_id, task_id="read", map_index=3)
     [run] = found["runs"]
     assert (run["state"], run["report"], run["error"]) == ("succeeded", {"events": 10}, None)
     assert sorted((s["segment"], s["from_offset"], s["to_offset"]) for s in found["steps"]) == (
@@ -57,11 +42,11 @@ def test_a_run_shows_the_last_try_of_each_task(client: TestClient, database: Dat
     record("a", -1, 2, "succeeded")
     record("b", 0, 1, "succeeded")
     record("b", 1, 1, "failed", "<i>no</i>")
-    found = told(client)
+    found = told(client, "runs/dag", run_id=RUN.run_id)
     assert [(r["task_id"], r["map_index"], r["try_number"], r["state"]) for r in found["runs"]] == [
         ("a", -1, 2, "succeeded"), ("b", 0, 1, "succeeded"), ("b", 1, 1, "failed"),
     ]  # fmt: skip
     assert found["runs"][2]["error"] == "<i>no</i>"
     assert found["steps"] == []
-    [only] = told(client, task_id="b", map_index=1)["runs"]
+    [only] = told(client, "runs/dag", run_id=RUN.run_id, task_id="b", map_index=1)["runs"]
     assert only["map_index"] == 1

@@ -1,4 +1,4 @@
-"""The adjunct stores, as JSON."""
+"""The adjunct stores, as JSON and in a browser."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import Page, expect
 
-from tests.pages.conftest import EVIL
+from tests.pages.conftest import EVIL, Served, look, pages, told
 from tests.pages.serving import anybody
 from tests.world.adjunct import FIELDS, Store
 from tests.world.groups import Group
@@ -22,12 +23,6 @@ from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
 COLUMNS = [*FIELDS, {"name": "city", "type": "string", "nullable": True, "metadata": {}}]
-
-
-def told(client: TestClient, path: str, **given: Any) -> Any:
-    answer = client.get(f"/api/{path}", params=given)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def written(settings: Settings, store: Store, cities: dict[str, str | None]) -> None:
@@ -50,12 +45,6 @@ def written(settings: Settings, store: Store, cities: dict[str, str | None]) -> 
     publish_build(store.database, build, made)
 
 
-def test_without_a_store_there_is_none(client: TestClient) -> None:
-    assert told(client, "stores") == {"stores": [], "total": 0, "next": None}
-    answer = client.get("/api/stores/no/such")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "adjunct_store_not_found")
-
-
 def test_stores_come_in_pages_and_say_how_far_they_are(
     client: TestClient, database: Database
 ) -> None:
@@ -64,13 +53,9 @@ def test_stores_come_in_pages_and_say_how_far_they_are(
     stores = [Store.made(lane) for _ in range(3)]
     stores[0].build()
     lane.append({"0.0": 2})
-    found, after = [], ""
-    while True:
-        answer = told(client, "stores", limit=2, after=after)
-        assert answer["total"] == 3
-        found += answer["stores"]
-        if not (after := answer["next"] or ""):
-            break
+    answers = list(pages(client, "stores", limit=2))
+    assert [one["total"] for one in answers] == [3, 3]
+    found = [row for one in answers for row in one["stores"]]
     assert [one["store"] for one in found] == sorted(one.name for one in stores)
     [built] = [one for one in found if one["store"] == stores[0].name]
     assert (built["version"], built["row_count"], built["events_behind"]) == (1, 10, 2)
@@ -146,9 +131,33 @@ def test_whoever_may_not_see_events_looks_nothing_up(
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize("given", [{}, {"key": "k", "version": 0}])
-def test_a_look_up_of_nonsense_is_refused(
-    client: TestClient, database: Database, given: dict[str, Any]
+@pytest.mark.server
+def test_a_store_is_found_and_a_key_is_looked_up_in_its_versions(
+    page: Page, served: Served, database: Database, settings: Settings
 ) -> None:
-    store = Store.made(Lane.made(database, 1))
-    assert client.get(f"/api/stores/{store.name}/look-up", params=given).status_code == 400
+    page.goto(f"{served.address}/streams")
+    page.get_by_role("link", name="Adjunct stores").click()
+    expect(page.locator("main")).to_contain_text("There is no adjunct store yet")
+    lane = Lane.made(database, 1, name="shop/customers")
+    lane.append({"0.0": 5})
+    store = Store.made(lane)
+    written(settings, store, {"ann": EVIL, "bob": None})
+    lane.append({"0.0": 2})
+    page.keyboard.press("r")
+    expect(page.locator("tbody tr")).to_contain_text("2 events behind")
+    look(page, "stores")
+    page.get_by_role("link", name=store.name).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(store.name)
+    expect(page.locator("main")).to_contain_text("published")
+    page.get_by_label("Key").fill("ann")
+    page.keyboard.press("Enter")
+    expect(page.locator("main [role=status]")).to_contain_text(EVIL)
+    assert page.locator("main img").count() == 0
+    look(page, "store")
+    page.get_by_label("Key").fill("carl")
+    page.get_by_role("button", name="Look up").click()
+    expect(page.locator("main [role=status]")).to_contain_text("the newest version has no key carl")
+    page.get_by_role("spinbutton", name="Version").fill("7")
+    page.get_by_role("button", name="Look up").click()
+    expect(page.get_by_role("alert")).to_contain_text("7")
+    served.said[:] = [one for one in served.said if "404" not in one]

@@ -49,11 +49,6 @@ def test_readers_go_on_while_a_barrier_waits(group: Group) -> None:
     assert group.cut() == {"0.0": 10, "1.0": 10}
 
 
-def test_a_barrier_with_nothing_open_is_complete_at_once(group: Group) -> None:
-    barrier(group, "b")
-    assert state(group, "b") == "complete"
-
-
 def test_a_barrier_across_a_split_has_the_successors(lane: Lane) -> None:
     lane.append({"0.0": 5})
     group = Group.made(lane)

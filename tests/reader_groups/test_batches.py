@@ -93,9 +93,7 @@ def test_catching_up_over_many_scales_takes_batches_by_budget(lane: Lane) -> Non
     for _ in range(30):
         low, *_ = lane.active()
         lane.append({low: 1})
-        lane.scale(low, boundaries=[lane.value(
-            """SELECT (key_low + key_high) / 2 FROM segment WHERE stream_id = :s
-            AND segment_id = segment_id(:name)""", name=low)])  # fmt: skip
+        lane.scale(low)
     reader = group.reader()
     while (batch := reader.open(budget=10)) is not None:
         reader.commit(batch)

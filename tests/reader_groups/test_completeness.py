@@ -15,7 +15,6 @@ from tests.world.streams import Lane, rows, unique
 from weir.controller.commit import commit, commit_in
 from weir.controller.completeness import state_completeness
 from weir.controller.locks import lock_streams
-from weir.controller.queries import completeness
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed
@@ -52,8 +51,7 @@ def test_a_writer_that_is_done_holds_nothing_back(shared_database: Database) -> 
     stream = Stream.made(shared_database)
     assert one(stream, [10], "a", as_datetime(10)).complete_until == 10
     assert one(stream, [30], "b", as_datetime(30)).complete_until == 10
-    found = shared_database.transaction(lambda c: completeness(c, stream.lane.name))
-    assert found is not None
+    [found] = stream.lane.rows("SELECT held_by, writers FROM completeness WHERE stream_id = :s")
     assert (found.held_by, found.writers) == ("a", 2)
     assert one(stream, [], "a", DONE).complete_until == 30
     assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "never to less"

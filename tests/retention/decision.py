@@ -236,7 +236,7 @@ def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
     if not demands:
         return choice
     record, limit = max(demands, key=lambda one: one[0].recorded_at)
-    if s.policy.has_minimum:
+    if s.policy.min_age is not None or s.policy.min_bytes is not None:
         minimum, _ = _minimum_record(s)
         if minimum is None:
             return choice

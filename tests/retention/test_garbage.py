@@ -92,11 +92,11 @@ def test_of_two_sweeps_at_once_none_takes_the_other_for_the_second_one_of_a_fold
     delete_rows = garbage._delete_rows
     swept = partial(sweep, lane.database, str(tmp_path), 0.0, again_after=3600.0)
 
-    def later(*given: Any) -> None:
+    def later(*given: Any, **named: Any) -> None:
         """Another sweep does the same between deleting files and rows."""
         monkeypatch.setattr(garbage, "_delete_rows", delete_rows)
         swept()
-        delete_rows(*given)
+        delete_rows(*given, **named)
 
     monkeypatch.setattr(garbage, "_delete_rows", later)
     swept()

@@ -19,6 +19,7 @@ from weir.controller.cuts import load_cuts
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
+from weir.model.key_space import KeyRange
 from weir.reader_groups.groups.lifecycle import fork_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.capture import capture
@@ -204,7 +205,7 @@ def test_a_time_whose_epoch_was_pruned_is_where_the_head_and_the_commits_of_then
     lane.append({"1.0": 2})
     between = lane.value("SELECT clock_time(last_clock) FROM stream WHERE stream_id = :s")
     lane.append({"1.0": 1})
-    lane.scale("0.0", "1.0", boundaries=[0.25])
+    lane.scale("0.0", "1.0", ranges=[KeyRange(0.0, 0.25), KeyRange(0.25, 1.0)])
     lane.truncate("1.0=0, 2.1=0, 3.1=future")
     assert prune(lane.database, 0.0) != []
     assert counts(lane)["epoch"] == 1

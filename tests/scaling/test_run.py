@@ -120,7 +120,7 @@ def test_copies_by_a_roll_keep_the_rates_the_cool_down_and_the_cold_of_their_ori
     lane = made(shared_database, 2)
     write(lane, {"0.0": 8.0, "1.0": 2.0})
     late = lane.opened()
-    lane.scale("0.0", boundaries=[0.25])
+    lane.scale("0.0")
     assert lane.active() == ["2.1", "3.1", "1.0"]
     write(lane, {"2.1": 2.0, "3.1": 2.0, "1.0": 9.0}, minutes=30)
     lane.commit(late, {"0.0": 1})

@@ -18,6 +18,7 @@ from tests.world.columns import World, column, update
 from weir.consumers.outputs import Output
 from weir.database.connection import Database
 from weir.model.names import StreamName
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.spark.consumers.put_back import put_back
 from weir.spark.reads.source import WeirSource, register
@@ -25,7 +26,7 @@ from weir.spark.reads.source import WeirSource, register
 
 def both(weir: Installation, stream: StreamName, order: str = "segment") -> pa.Table:
     """The events of a stream by Spark, after pyarrow has found the same."""
-    known = api.read(str(stream), settings=weir.settings)
+    known = shared(weir.settings).read(str(stream))
     frame = weir.frame(stream, order)
     assert all(not one.metadata for one in frame.schema.fields), "defaults are not handed on"
     found = frame.toArrow()
@@ -123,7 +124,7 @@ def test_the_format_reads_what_the_model_says(database: Database, settings: Sett
         batch, query = source.reader(source.schema()), source.streamReader(source.schema())
         names = source.schema().names[:-3]
         world.append()
-        known = api.read(str(world.lane.name), columns=names, settings=settings)
+        known = shared(settings).read(str(world.lane.name), columns=names)
         batches = [b for part in batch.partitions() for b in batch.read(part)]
         found = pa.Table.from_batches(batches)
         assert found.select(known.column_names).to_pylist() == known.to_pylist()

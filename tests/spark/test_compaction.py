@@ -15,6 +15,7 @@ from tests.annex.erasure.world import Erasing
 from tests.chance import random_for
 from tests.spark.installation import Installation
 from weir.compaction import rewrite
+from weir.programs.opening import shared
 from weir.spark.reads import tasks
 from weir.spark.reads.source import register
 
@@ -72,7 +73,7 @@ def test_spark_reads_compacted_files_as_pyarrow_does_in_every_order(
         return library.spark.read(streams, spark=spark, settings=weir.settings, **how)
 
     def by_pyarrow(stream: str = name, **how: Any) -> list[tuple[Any, ...]]:
-        return rows(library.read(stream, settings=weir.settings, **how))
+        return rows(shared(weir.settings).read(stream, **how))
 
     written = by_pyarrow(order="stream")
     in_order = by_spark(order="stream")

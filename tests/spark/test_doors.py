@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir as api
 from tests.chance import random_for
 from tests.inputs.test_parquet_footer import mutated
 from tests.raises import raises
@@ -25,6 +24,7 @@ from tests.spark.installation import PLACE, Installation
 from weir.errors import WeirError
 from weir.inputs.unreadable import UnreadableFile, unreadable_now
 from weir.model.names import StreamName
+from weir.programs.opening import shared
 from weir.spark.failures.causes import raising_own
 from weir.spark.failures.unreadable import naming_files
 
@@ -74,9 +74,7 @@ def put(weir: Installation, door: str, stream: StreamName, table: pa.Table) -> N
         pq.write_table(table, Path(weir.input) / name)
         weir.ingest(stream, [name])
     elif door == "arrow":
-        api.append(
-            str(stream), table, writer_id="w", batch_id=str(uuid.uuid4()), settings=weir.settings
-        )
+        shared(weir.settings).append(str(stream), table, writer_id="w", batch_id=str(uuid.uuid4()))
     else:
         weir.append(stream, weir.spark.createDataFrame(table))
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir as api
 from tests.crash.jobs import write_config
 from tests.released import only
 from tests.spark.installation import Installation, setting
 from tests.world.jobs import run_job
 from weir.model.names import StreamName, stream_name
+from weir.programs.opening import shared
 from weir.spark import Reader
 from weir.spark.appends.transaction import transaction
 
@@ -80,10 +80,10 @@ def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation, name: s
         weir.query("UPDATE stream SET complete_until = :until RETURNING 1", until=until)
         two = weir.append(by_spark, rows)
     weir.query("UPDATE stream SET complete_until = NULL RETURNING 1")
-    given: dict[str, Any] = {"writer_id": "w", "settings": weir.settings}
-    first = api.append(str(by_arrow), rows_of(name), batch_id="1", **given)
+    store = shared(weir.settings)
+    first = store.append(str(by_arrow), rows_of(name), writer_id="w", batch_id="1")
     weir.query("UPDATE stream SET complete_until = :until RETURNING 1", until=until)
-    second = api.append(str(by_arrow), rows_of(name), batch_id="2", **given)
+    second = store.append(str(by_arrow), rows_of(name), writer_id="w", batch_id="2")
     assert (times(one), times(two)) == (times(first), times(second))
     assert one.untimed is not None
     assert one.untimed < len(COLUMNS[name][1])

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-import weir as programs
 from tests.chance import random_for
 from tests.compaction.world import EVER
 from tests.digests import rows_of_every_type
@@ -19,6 +18,7 @@ from weir.annex.verification.new_files import checking
 from weir.annex.verification.verify import Verified, by_pyarrow, verify
 from weir.compaction.run import compact
 from weir.model.names import StreamName
+from weir.programs.opening import shared
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release, pytest.mark.random]
 FLIPS = 200  # of each kind of files
@@ -38,9 +38,7 @@ def streams(weir: Installation, tmp_path: Path) -> list[StreamName]:
             if "spark" in str(stream):
                 weir.append(stream, frame, f"{stream} {batch}")
             else:
-                programs.append(
-                    str(stream), rows, writer_id="w", batch_id=str(batch), settings=weir.settings
-                )
+                shared(weir.settings).append(str(stream), rows, writer_id="w", batch_id=str(batch))
     done = compact(
         weir.database, weir.settings, EVER, made[2:], thorough=True, check=checking(weir.opened)
     )

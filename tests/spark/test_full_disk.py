@@ -13,7 +13,6 @@ import pytest
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
-import weir as program
 from tests.conftest import TestDatabase
 from tests.crash.jobs import job, write_config
 from tests.small_disk import fill, mounted
@@ -22,6 +21,7 @@ from tests.spark.installation import Installation, parquet_rows
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.settings import Settings
 from weir.spark.failures.full_disks import full_disk
 
@@ -45,9 +45,7 @@ def full(
 
 def by_pyarrow(weir: Installation) -> Callable[[], Any]:
     rows = pa.table({"k": [k for k, _ in ROWS], "n": [n for _, n in ROWS]})
-    return lambda: program.append(
-        "s/events", rows, writer_id="w", batch_id="b", settings=weir.settings
-    )
+    return lambda: shared(weir.settings).append("s/events", rows, writer_id="w", batch_id="b")
 
 
 def by_frame(weir: Installation) -> Callable[[], Any]:

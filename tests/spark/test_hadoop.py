@@ -19,7 +19,6 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
-import weir as programs
 from tests.committed_folders import committed_folders
 from tests.raises import raises
 from tests.spark.installation import Installation
@@ -30,6 +29,7 @@ from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.operations.jobs import ACTIONS
+from weir.programs.opening import shared
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -248,9 +248,9 @@ def test_a_program_with_a_session_appends_and_reads_by_pyarrow_too(
     weir: Installation, stream: StreamName
 ) -> None:
     rows = pa.table({"k": ["key 1", "late"], "n": [90, 91]})
-    programs.append(str(stream), rows, writer_id="w", batch_id="b", settings=weir.settings)
+    shared(weir.settings).append(str(stream), rows, writer_id="w", batch_id="b")
     assert sorted(weir.check(stream, read=True)["n"]) == list(range(92))
-    table = programs.read(str(stream), columns=["n"], settings=weir.settings)
+    table = shared(weir.settings).read(str(stream), columns=["n"])
     assert sorted(table["n"].to_pylist()) == list(range(92))
 
 

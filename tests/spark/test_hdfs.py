@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
-import weir as programs
 from tests.committed_folders import committed_folders
 from tests.crash.jobs import write_config
 from tests.spark.hdfs import hdfs
@@ -25,6 +24,7 @@ from weir.annex.recovery.recover import recover
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.operations.jobs import ACTIONS
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.adjuncts.read import current_frame
@@ -87,9 +87,9 @@ def test_files_tables_and_frames_are_appended_read_truncated_and_swept(weir: Ins
     weir.ingest(stream, [f"{weir.input}/rows"])
     weir.append(stream, [(f"key {n % 9}", n) for n in range(60, 90)])
     table = pa.table({"k": ["key 1", "late"], "n": [90, 91]})
-    programs.append(str(stream), table, writer_id="w", batch_id="b", settings=weir.settings)
+    shared(weir.settings).append(str(stream), table, writer_id="w", batch_id="b")
     assert sorted(weir.check(stream, read=True)["n"]) == list(range(92))
-    read = programs.read(str(stream), columns=["n"], settings=weir.settings)
+    read = shared(weir.settings).read(str(stream), columns=["n"])
     assert sorted(read["n"].to_pylist()) == list(range(92))
     sweep(weir.database, weir.settings.warehouse, 0.0)
     check_warehouse(weir)

@@ -73,36 +73,6 @@ def test_a_consumer_says_why_it_can_not_read_a_store(weir: Installation, tmp_pat
     assert len(weir.read(stream_name("s/out"))) == 2
 
 
-def test_a_store_whose_files_vanish_after_the_plan_is_told_by_a_consumer(
-    weir: Installation,
-) -> None:
-    world = World.beside_events(weir)
-    store = world.store(WAYS["whole"], history=LONG)
-    world.append([("a", 1, "x")])
-    weir.append(EVENTS, [("a", 1)])
-    store.build()
-    content = {file: file.read_bytes() for kind in ("table", "history")
-               for file in files_of(weir, kind)}  # fmt: skip
-
-    def deleting(inner: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-        def function(events: DataFrame, adjuncts: Any) -> DataFrame:
-            found = inner(events, adjuncts)
-            for file in content:
-                file.unlink()
-            return found
-
-        return function
-
-    for how in ({}, {"as_of": True}):
-        function = deleting(joined(store, **how))
-        with raises(f"file_missing {store.name} missing"):
-            weir.consumer("readers", function, "stream:s/out", adjuncts=[store.name]).run()
-        for file, was in content.items():
-            file.write_bytes(was)
-    found = weir.consumer("readers", joined(store), "stream:s/out", adjuncts=[store.name]).run()
-    assert found["events"] == 1
-
-
 def test_a_program_with_a_reader_of_its_own_is_told_the_same(weir: Installation) -> None:
     world = World.beside_events(weir)
     store = world.store(WAYS["whole"], history=LONG)

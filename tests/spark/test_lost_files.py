@@ -8,13 +8,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-import weir as program
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from tests.world.streams import unique
 from weir.annex.recovery.recover import recover
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.spark.appends.transaction import transaction
 from weir.spark.reads.source import register
@@ -105,7 +105,7 @@ def test_what_a_frame_lacked_when_it_was_computed_is_told_by_reading_again(
     with pytest.raises((PySparkException, Py4JJavaError), match=file.name):
         frame.collect()
     with raises(f"file_missing 5 {stream} damaged"):
-        program.read(str(stream), settings=weir.settings)
+        shared(weir.settings).read(str(stream))
     file.write_bytes(content)
     frame = read()
     weir.truncate(stream, "0.0=5")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ import weir.spark
 from tests.chance import random_for
 from tests.raises import raises
 from tests.spark.installation import Installation, to_pandas
+from weir.model.key_space import KeyRange
 from weir.model.names import StreamName, stream_name
 from weir.spark.consumers.reader import Reader
 
@@ -44,7 +46,8 @@ def places(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
 def filled(weir_: Installation, count: int = 60) -> tuple[StreamName, StreamName, list[datetime]]:
     """Two streams, written in turn; one has 16 unequal segments, which are scaled in the middle."""
     wide, narrow = weir_.create("s/wide", segments=1), weir_.create("s/narrow", segments=2)
-    weir_.scale(wide, ["0.0"], boundaries=BOUNDARIES)
+    bounds = pairwise([0.0, *BOUNDARIES, 1.0])
+    weir_.scale(wide, ["0.0"], ranges=[KeyRange(*one) for one in bounds])
     chance = random_for("merged")
     times = [now(weir_)]
     for turn in range(4):

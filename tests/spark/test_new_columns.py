@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir as api
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.controller.update import update_stream
 from weir.model.names import StreamName
+from weir.programs.opening import shared
 from weir.spark.appends.transaction import transaction
 
 FIELDS = [
@@ -29,8 +29,8 @@ def put(weir: Installation, door: str, stream: StreamName) -> Any:
     name = stream.name + "." + door
     file = Path(weir.input) / name
     if door == "table":
-        return api.append(str(stream), pa.Table.from_pylist([ROW]), writer_id="w", batch_id=name,
-                          settings=weir.settings)  # fmt: skip
+        table = pa.Table.from_pylist([ROW])
+        return shared(weir.settings).append(str(stream), table, writer_id="w", batch_id=name)
     if door in ("frame", "transaction"):
         frame = weir.spark.createDataFrame([tuple(ROW.values())], "k string, amuont long")
         if door == "frame":

@@ -20,6 +20,7 @@ from tests.spark.installation import Installation, parquet_rows
 from weir.adjunct.expiry import expire_versions
 from weir.compaction.run import compact
 from weir.model.names import StreamName
+from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.spark.adjuncts import writer
 from weir.spark.reads.frames import frame_of as frame_of_slices
@@ -64,9 +65,7 @@ def append(weir: Installation) -> Callable[..., None]:
             begin = numbers.get(str(stream), 0)
             rows = range(begin, begin + 5)
             table = pa.table({"k": [f"key {n % 4}" for n in rows], "n": list(rows)})
-            library.append(
-                str(stream), table, writer_id="w", batch_id=str(begin), settings=weir.settings
-            )
+            shared(weir.settings).append(str(stream), table, writer_id="w", batch_id=str(begin))
             numbers[str(stream)] = begin + 5
 
     return append

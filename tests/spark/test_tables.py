@@ -1,16 +1,15 @@
 """`weir.append` and `weir.read` without a JVM, beside Spark: the same streams and refusals."""
 
 import datetime as dt
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir as api
 from tests.raises import raises
 from tests.spark.installation import Installation
+from weir.programs.opening import shared
 from weir.retention.prune import prune
 
 KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
@@ -26,7 +25,7 @@ def table(start: int, count: int) -> pa.Table:
 
 
 def append(weir: Installation, stream: object, rows: pa.Table, batch: str) -> int:
-    done = api.append(str(stream), rows, writer_id="test", batch_id=batch, settings=weir.settings)
+    done = shared(weir.settings).append(str(stream), rows, writer_id="test", batch_id=batch)
     return 0 if done.repeated else done.events
 
 
@@ -48,11 +47,11 @@ def test_what_spark_appended_is_read_without_a_jvm(weir: Installation) -> None:
     weir.append(stream, weir.spark.createDataFrame(table(0, 400).to_pandas()))
     append(weir, stream, table(400, 400), "two")
     facts = weir.facts(stream)
-    read = api.read(str(stream), settings=weir.settings)
+    read = shared(weir.settings).read(str(stream))
     places = zip(read["_segment"].to_pylist(), read["_offset"].to_pylist(), strict=True)
     assert list(places) == sorted(zip(facts["_segment"], facts["_offset"], strict=True))
     assert sorted(read["n"].to_pylist()) == list(range(800))
-    ordered = api.read(str(stream), order="stream", columns=["n"], settings=weir.settings)
+    ordered = shared(weir.settings).read(str(stream), order="stream", columns=["n"])
     assert ordered["n"].to_pylist() == list(range(800))
     assert ordered.column_names == ["n", "_segment", "_offset", "_clock"]
 
@@ -62,11 +61,11 @@ def test_a_part_between_two_cuts_is_read_exactly(weir: Installation) -> None:
     stream = weir.create(segments=1)
     append(weir, stream, table(0, 100), "one")
     append(weir, stream, table(100, 100), "two")
-    part = api.read(str(stream), start={"0.0": 37}, end={"0.0": 141}, settings=weir.settings)
+    part = shared(weir.settings).read(str(stream), start={"0.0": 37}, end={"0.0": 141})
     assert part["n"].to_pylist() == list(range(37, 141))
     assert part["_offset"].to_pylist() == list(range(37, 141))
     weir.truncate(stream, "0.0=150")
-    assert api.read(str(stream), settings=weir.settings)["n"].to_pylist() == list(range(150, 200))
+    assert shared(weir.settings).read(str(stream))["n"].to_pylist() == list(range(150, 200))
 
 
 @pytest.mark.release
@@ -76,12 +75,12 @@ def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Inst
     append(weir, stream, table(100, 100), "two")
     weir.truncate(stream, "0.0=120")  # of the first file nothing is left, of the second a part
     with raises('events_truncated 83 events {"0.0": 37} {"0.0": 120}'):
-        api.read(str(stream), start={"0.0": 37}, settings=weir.settings)
+        shared(weir.settings).read(str(stream), start={"0.0": 37})
     with raises("events_truncated 10 events"):
-        api.read(str(stream), start={"0.0": 110}, end={"0.0": 130}, settings=weir.settings)
+        shared(weir.settings).read(str(stream), start={"0.0": 110}, end={"0.0": 130})
     with raises("events_truncated 5 events"):
-        api.read(str(stream), start={"0.0": 5}, end={"0.0": 10}, settings=weir.settings)
-    part = api.read(str(stream), start={"0.0": 120}, end={"0.0": 125}, settings=weir.settings)
+        shared(weir.settings).read(str(stream), start={"0.0": 5}, end={"0.0": 10})
+    part = shared(weir.settings).read(str(stream), start={"0.0": 120}, end={"0.0": 125})
     assert part["n"].to_pylist() == list(range(120, 125))
     # A program that kept its place is told so, too, when the metadata is pruned.
     weir.scale(stream, ["0.0"], parts=1)
@@ -91,40 +90,11 @@ def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Inst
     ends: list[dict[str, int | str] | None] = [None, {"0.0": 130}, {"1.1": 7}]
     for end in ends:
         with raises('metadata_pruned 0.0 {"1.1": 0}'):
-            api.read(str(stream), start={"0.0": 125}, end=end, settings=weir.settings)
+            shared(weir.settings).read(str(stream), start={"0.0": 125}, end=end)
     with raises("cut_segment_unknown 9.0"):
-        api.read(str(stream), start={"9.0": 0}, settings=weir.settings)
-    read = api.read(str(stream), start={"1.1": 0}, settings=weir.settings)
+        shared(weir.settings).read(str(stream), start={"9.0": 0})
+    read = shared(weir.settings).read(str(stream), start={"1.1": 0})
     assert sorted(read["n"].to_pylist()) == list(range(200, 250))
-
-
-@pytest.mark.release
-def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:
-    stream = weir.create(key="id")
-    rows = pa.table(
-        {
-            "id": pa.array([1, -2, 3], pa.int32()),
-            "day": [dt.date(2013, 1, 1), None, dt.date(1969, 12, 31)],
-            "at": pa.array([0, 1, None], pa.timestamp("us", tz="UTC")),
-            "local": pa.array([0, 1, None], pa.timestamp("us")),
-            "price": pa.array([Decimal("1.25"), None, Decimal("-3.50")], pa.decimal128(9, 2)),
-            "tags": [["a"], [], None],
-            "who": [{"name": "x", "age": 1}, None, {"name": None, "age": 2}],
-            "raw": [b"\x00", None, b""],
-            "good": [True, False, None],
-            "ratio": pa.array([0.5, None, 1e300], pa.float64()),
-        }
-    )
-    append(weir, stream, rows, "one")
-    frame = weir.frame(stream).drop("_segment", "_offset", "_clock")
-    assert sorted(row.id for row in frame.collect()) == [-2, 1, 3]
-    weir.append(stream, frame.selectExpr("*", "'new' AS more"))
-    append(weir, stream, pa.table({"id": pa.array([9], pa.int32())}), "two")
-    read = api.read(str(stream), order="stream", settings=weir.settings)
-    assert read["more"].to_pylist() == [None] * 3 + ["new"] * 3 + [None]
-    first = {row["id"]: row for row in read.slice(0, 3).to_pylist()}
-    for row in rows.to_pylist():
-        assert {name: first[row["id"]][name] for name in row} == row
 
 
 @pytest.mark.release
@@ -144,9 +114,9 @@ def test_what_it_can_not_do_is_said(weir: Installation) -> None:
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
     append(weir, stream, table(0, 1), "fine")
     with raises("column_unknown 'x'"):
-        api.read(str(stream), columns=["x"], settings=weir.settings)
+        shared(weir.settings).read(str(stream), columns=["x"])
     with raises("argument_invalid order 'none'"):
-        api.read(str(stream), order="none", settings=weir.settings)
+        shared(weir.settings).read(str(stream), order="none")
 
 
 @pytest.mark.release
@@ -173,7 +143,7 @@ def test_times_beyond_what_nanoseconds_hold_come_back_as_they_went_in(weir: Inst
     rows = pa.table({"k": ["a", "b", "c"], "at": pa.array(FAR, pa.timestamp("us"))})
     pq.write_table(rows, f"{weir.input}/far.parquet")
     weir.ingest(stream, ["far.parquet"])
-    assert api.read(str(stream), settings=weir.settings)["at"].to_pylist() == FAR
+    assert shared(weir.settings).read(str(stream))["at"].to_pylist() == FAR
     (path,) = weir.query("SELECT path FROM data_file")
     kinds = pq.read_schema(f"{weir.settings.warehouse}/{path.path}")
     assert kinds.field("at").type == pa.timestamp("us")
@@ -194,5 +164,5 @@ def test_times_in_the_form_that_spark_wrote_before_are_read(weir: Installation) 
     (written,) = Path(weir.input, "old").glob("*.parquet")
     path.write_bytes(written.read_bytes())
     assert pq.ParquetFile(path).schema.column(1).physical_type == "INT96"
-    found = api.read(str(stream), settings=weir.settings)["at"].to_pylist()
+    found = shared(weir.settings).read(str(stream))["at"].to_pylist()
     assert [at.replace(tzinfo=None) for at in found] == [FAR[0], FAR[2]]

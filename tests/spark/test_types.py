@@ -30,6 +30,7 @@ from weir.kernel.schema import with_default
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
 from weir.model.names import stream_name
+from weir.programs.opening import shared
 from weir.spark.adjuncts.build import build_version
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
@@ -143,7 +144,7 @@ def test_every_type_of_sparks_files_but_variants_is_read_by_duckdb(weir: Install
     for batch in ("1", "2"):
         weir.append(stream, frame.withColumn("nested", F.expr(nested)), batch)
     left_out = ["nested", *(n for n, one in zip(names, KEPT, strict=True) if one.name == "variant")]
-    read = api.read(str(stream), settings=weir.settings).drop_columns(left_out)
+    read = shared(weir.settings).read(str(stream)).drop_columns(left_out)
     with attached(weir.settings.database) as duck:
         assert list(map(nan_apart, duck.rows(stream))) == list(map(nan_apart, seen(read)))
         compact(weir.database, weir.settings, Budget(1 << 40, 600), [stream], thorough=True,
@@ -163,7 +164,7 @@ def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installatio
     there = rows_of(frame, names)
     assert rows_of(weir.frame(stream), names) == there
 
-    table = api.read(str(stream), settings=weir.settings)
+    table = shared(weir.settings).read(str(stream))
     fields = {one["name"]: one for one in frame.schema.jsonValue()["fields"]}
     plain = [name for name in names if fields[name]["type"] != "variant"]
     key = [("k", "ascending")]
@@ -173,8 +174,7 @@ def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installatio
 
     # What pyarrow has read it appends, except a variant, of which it knows only the parts.
     copy = weir.create("t/by-pyarrow", key="k", segments=1)
-    api.append(str(copy), table.select(["k", *plain]), writer_id="w", batch_id="1",
-               settings=weir.settings)  # fmt: skip
+    shared(weir.settings).append(str(copy), table.select(["k", *plain]))
     assert rows_of(weir.frame(copy), plain) == rows_of(frame, plain)
 
     cells = {}

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weir as programs
 from spark_jobs.verify import contents_by
 from tests.chance import random_for
 from tests.digests import rows_of_every_type
 from tests.spark.installation import Installation
 from weir.annex.verification.verify import Verified, verify
+from weir.programs.opening import shared
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release]
 
@@ -31,8 +31,7 @@ def test_either_engine_verifies_what_either_has_written(weir: Installation, tmp_
         frame = weir.spark.read.parquet(str(tmp_path / f"{batch}.parquet"))
         weir.append(plain, frame, f"spark {batch}")
         weir.append(computed, frame.repartition(3), f"spark {batch}")
-        programs.append(str(plain), rows, writer_id="w", batch_id=str(batch),
-                        settings=weir.settings)  # fmt: skip
+        shared(weir.settings).append(str(plain), rows, writer_id="w", batch_id=str(batch))
     assert weir.query("SELECT count(*) FROM time_index WHERE digest IS NULL") == [(0,)]
     reports = [verified(weir, engine).report() for engine in ("spark", "pyarrow")]
     assert [one.pop("keys_not_checked") for one in reports] == [0, 0]

@@ -38,13 +38,3 @@ def test_every_function_that_people_may_call_has_an_example(database: Database) 
     )
     assert len(functions) >= 12
     assert [f.proname for f in functions if f"weir.{f.proname}(" not in examples] == []
-
-
-def test_every_column_of_every_view_has_a_comment(database: Database) -> None:
-    bare = rows(
-        database,
-        """SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-        WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind = 'v' AND a.attnum > 0
-          AND col_description(c.oid, a.attnum) IS NULL""",
-    )
-    assert [tuple(row) for row in bare] == []

@@ -51,6 +51,8 @@ def test_each_statement_is_used() -> None:
         ("-- name: a -> some\nSELECT 1", "is not"),
         ("-- name: a -> many X\nSELECT 1 AS x, 2 AS y\n-- name: b -> one X\nSELECT 1 AS x, 2 AS z",
          "not those of the class X"),
+        ("-- import: from weir.model.segment import Segment\n-- name: a -> many Segment\n"
+         "SELECT key_low, segment_id, key_high FROM segment", "not those of the class Segment"),
     ],
 )  # fmt: skip
 def test_a_statement_that_fits_nothing_is_refused(
@@ -62,5 +64,6 @@ def test_a_statement_that_fits_nothing_is_refused(
     (sources / "a.sql").write_text(f"-- About.\n\n{statement}\n")
     monkeypatch.setattr(generate_queries, "REPOSITORY", tmp_path)
     monkeypatch.setattr(generate_queries, "SOURCES", sources)
+    monkeypatch.setattr(generate_queries, "ANNEXES", tmp_path / "annex")
     with pytest.raises(Wrong, match=said):
         modules(test_database.dsn)

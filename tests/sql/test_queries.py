@@ -16,7 +16,7 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.segment import segment_name
-from weir.model.stream_cut import at_or_before, join, meet
+from weir.model.stream_cut import at_or_before
 from weir.retention.capture import capture, recorded_cut
 
 # Segments and epochs.
@@ -221,27 +221,6 @@ def test_sql_and_python_have_the_same_order_of_cuts(history: History) -> None:
             for s, segment in sorted(history.segments().items())
             if a.contains(segment) and (segment in b.present or not b.contains(segment))
         ]
-
-
-def test_what_lies_before_two_cuts_lies_before_their_meet_and_their_join(history: History) -> None:
-    for one, other in history.pairs(8):
-        a, b = history.value(one), history.value(other)
-        sizes = [
-            history.ask(queries.size_till, cut.to_json())
-            for cut in (a, b, meet([a, b]), join(a, b))
-        ]
-        assert sizes[0].events + sizes[1].events == sizes[2].events + sizes[3].events
-        assert sizes[0].bytes + sizes[1].bytes == sizes[2].bytes + sizes[3].bytes
-
-
-def test_cuts_at_later_times_are_valid_and_never_go_back(history: History) -> None:
-    before = history.value(history.model.head)
-    for at in history.moments():
-        found = history.ask(queries.stream_cut_at, at)
-        history.check_valid(found)
-        assert at_or_before(before, history.value(found))
-        before = history.value(found)
-    assert before == history.value(history.model.tail())
 
 
 def test_without_future_segments_the_order_by_spans_is_the_order_of_cuts(history: History) -> None:

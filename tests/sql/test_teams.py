@@ -48,40 +48,6 @@ def test_a_team_does_with_its_stream_what_jobs_do(opened: Opened) -> None:
     shop.delete_stream("secret/orders")
 
 
-def test_others_do_not_know_of_it(opened: Opened, database: Database) -> None:
-    shop, bank = opened("shop_app"), opened("bank_app")
-    shop.create_stream("secret/orders", "customer", owner="team_shop", event_time="at")
-    shop.create_reader_group("secretive", ["secret/orders"], owner="team_shop")
-    shop.append("secret/orders", [{"customer": "ann", "at": "2026-01-01T00:00:00Z"}])
-    bank.create_stream("bank/accounts", "n", owner="team_bank")
-    for act in (
-        lambda: bank.read("secret/orders"),
-        lambda: bank.append("secret/orders", [{"customer": "eve"}]),
-        lambda: bank.update_stream("secret/orders", tags=["ours"]),
-        lambda: bank.create_reader_group("spies", ["secret/orders"]),
-        lambda: bank.delete_stream("secret/orders"),
-    ):
-        with raises("stream_not_found"):
-            act()
-    with raises("group_not_found"):
-        bank.delete_reader_group("secretive")
-    with raises("stream_not_found"):
-        rows(database_of(bank), "SELECT * FROM weir.commits('secret/orders')")
-    views = [
-        one.viewname
-        for one in rows(database, "SELECT viewname FROM pg_views WHERE schemaname = 'weir'")
-    ]
-    assert len(views) > 40
-    told = set()
-    for view in views:
-        for store, seen in ((bank, False), (shop, True)):
-            text = str(rows(database_of(store), f'SELECT v::text FROM weir."{view}" v'))
-            if "secret" in text:
-                told.add((view, seen))
-    assert {view for view, seen in told if not seen} == {"job_runs"}, "of its own attempts"
-    assert {("streams", True), ("lag", True), ("transactions", True)} <= told
-
-
 def test_a_login_of_jobs_sees_everything_and_a_reader_what_nobody_owns(
     opened: Opened, postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> None:
@@ -238,16 +204,6 @@ def test_an_owner_is_a_role_that_the_login_is_a_member_of(opened: Opened) -> Non
         shop.update_stream("a/b", owner="team_shop")
     everyone.update_stream("a/b", owner="none")
     assert shop.count("a/b") == 0
-
-
-def test_a_name_of_others_is_taken(opened: Opened) -> None:
-    opened("shop_app").create_stream("a/b", "n", owner="team_shop")
-    opened("shop_app").create_reader_group("g", ["a/b"], owner="team_shop")
-    with raises("stream_exists"):
-        opened("bank_app").create_stream("a/b", "n")
-    opened("bank_app").create_stream("a/c", "n")
-    with raises("group_exists"):
-        opened("bank_app").create_reader_group("g", ["a/c"])
 
 
 def test_what_is_seen_is_what_a_model_says(opened: Opened, database: Database) -> None:

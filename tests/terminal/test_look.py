@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import weir as library
 from tests.chance import random_for
 from tests.raises import raises
 from tests.terminal.conftest import Done
@@ -21,6 +20,7 @@ from weir.database.connection import Database
 from weir.kernel.values import rows_of
 from weir.model.segment import segment_name
 from weir.operations.jobs import FORMS
+from weir.programs.opening import shared
 from weir.settings import Settings, config_of, load
 from weir.warehouse.marker import Marker, write_marker
 
@@ -35,7 +35,7 @@ def lane(database: Database, settings: Settings) -> Lane:
 
 def append(settings: Settings, batch: str, keys: list[str]) -> None:
     rows = pa.table({"key": keys, "batch": [batch] * len(keys), "n": range(len(keys))})
-    library.append("shop/orders", rows, writer_id="w", batch_id=batch, settings=settings)
+    shared(settings).append("shop/orders", rows, writer_id="w", batch_id=batch)
 
 
 def test_what_takes_space_is_said_with_what_frees_it(
@@ -341,38 +341,9 @@ def test_what_events_hold_does_not_change_the_terminal(
     assert "\x1b" not in weir("tail", "shop/orders", "--columns", "\x1b[2J").err
 
 
-def test_what_retention_would_truncate_is_said_before_it_does(
-    weir: Weir, lane: Lane, settings: Settings
-) -> None:
-    append(settings, "one", ["a", "b", "c"])
-    done = weir("create-reader-group", "late", "--streams", "shop/orders")
-    assert done.status == 0, done.err
-    done = weir(
-        "update-stream", "shop/orders", "--retention", "size", "--retain-max-bytes", "1 B",
-        "--allow-loss",
-    )  # fmt: skip
-    assert done.status == 0, done.err
-    assert weir("stream-cuts").status == 0
-    append(settings, "two", ["a"])
-    assert weir("stream-cuts").status == 0
-    [row] = weir("next-retention", "--json").json
-    assert (row["stream"], row["rule"]) == ("shop/orders", "max_bytes")
-    assert row["lost"] == {"late": row["events"]}
-    told = weir("next-retention", "shop/orders")
-    assert "shop/orders" in told.out
-    assert f"{row['events']} events with" in told.err
-    assert "groups would lose unread events of 1 stream" in told.err
-    done = weir("retention", "--json")
-    assert done.json["decisions"][0]["events"] == row["events"], done.json
-    while weir("next-retention", "--json").json:
-        assert weir("retention").status == 0
-    assert "nothing has changed about any stream" in weir("next-retention").err
-    assert weir("next-retention", "shop/none").status == 2
-
-
 def test_lists_in_events_are_shown_as_they_are(weir: Weir, lane: Lane, settings: Settings) -> None:
     rows = pa.table({"key": ["a", "b", "c", "d"], "list": [[], ["x, y"], ["x", "y"], None]})
-    library.append("shop/orders", rows, writer_id="w", batch_id="lists", settings=settings)
+    shared(settings).append("shop/orders", rows, writer_id="w", batch_id="lists")
     for command in ("tail", "read"):
         shown = weir(command, "shop/orders", "--columns", "list").out
         assert {line.split("  ")[0] for line in shown.splitlines()} == {
@@ -393,15 +364,15 @@ def test_the_tail_is_the_end_of_the_write_order(
             tail = lane.tail()
             cut = {name: random.randrange(end + 1) for name, end in tail.items()}
             lane.truncate(", ".join(f"{name}={end}" for name, end in cut.items()))
-    whole = library.read("shop/orders", order="stream", settings=settings)
+    whole = shared(settings).read("shop/orders", order="stream")
     for count in (1, 2, 7, 40, 10_000):
-        found = library.tail("shop/orders", count, settings=settings)
+        found = shared(settings).tail("shop/orders", count)
         assert found.to_pylist() == whole.to_pylist()[-count:]
     lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
-    assert library.tail("shop/orders", settings=settings).num_rows == 0
+    assert shared(settings).tail("shop/orders").num_rows == 0
     assert segment_name(whole["_segment"][0].as_py()).count(".") == 1
     with raises("argument_invalid 0"):
-        library.tail("shop/orders", 0, settings=settings)
+        shared(settings).tail("shop/orders", 0)
 
 
 def test_looking_loads_nothing_that_it_does_not_need(weir: Weir, settings: Settings) -> None:
@@ -451,7 +422,7 @@ def test_whatever_value_an_event_has_is_shown(weir: Weir, lane: Lane, settings: 
             "record": pa.StructArray.from_arrays([text, pa.array([1, 2])], ["text", "n"]),
         }
     )  # fmt: skip
-    library.append("shop/orders", rows, writer_id="w", batch_id="odd", settings=settings)
+    shared(settings).append("shop/orders", rows, writer_id="w", batch_id="odd")
     expected = [
         {
             "key": "a", "day": "+29349-01-26", "at": "+148108-07-06T14:00:27.387904+00:00",

@@ -1,5 +1,6 @@
 """Adjunct stores over streams of invented files: what builders do, without Spark."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -74,9 +75,9 @@ class Store:
     def build(self, builder: str = "builder", **how: Any) -> AdjunctVersion:
         return self.publish(self.begun(builder, **how))
 
-    def find(self, cut: Any, clock: int | None = None) -> AdjunctVersion | None:
+    def find(self, cut: Mapping[str, int | str], clock: int | None = None) -> AdjunctVersion | None:
         store_id = self.row.store_id
-        return self.database.snapshot(lambda c: find_version(c, store_id, cut, clock))
+        return self.database.snapshot(lambda c: find_version(c, store_id, {**cut}, clock))
 
     def newest(self) -> AdjunctVersion | None:
         return self.database.transaction(lambda c: find_version(c, self.row.store_id))

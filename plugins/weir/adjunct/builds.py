@@ -3,11 +3,14 @@
 A version is recorded with the events that it adds before anything is read: from the cut of its base
 to its own cut. Whoever builds it after another builder has died builds the same version, in a
 folder of its own, and the one before can't publish any more.
+
+What ended without a word is built last, with rests in between, so that a store that kills the
+process does not keep the others from theirs.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
@@ -269,10 +272,7 @@ def _again(
     sql.again(
         connection, store_id=store.store_id, version=build.version, builder=builder, lease=lease
     )
-    return Build(
-        store, build.version, build.attempt + 1, build.kind, build.base, build.from_cut, build.cut,
-        build.clock, build.code,
-    )  # fmt: skip
+    return replace(build, attempt=build.attempt + 1)
 
 
 def _abandon(connection: Connection, store: AdjunctStore, version: int) -> None:

@@ -1,7 +1,6 @@
 """Let versions of adjunct stores expire: their files become garbage."""
 
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -13,7 +12,7 @@ from weir.model.clock import SECOND
 from weir.queries.adjunct import expiry as sql
 
 
-def expire_versions(database: Database) -> list[dict[str, Any]]:
+def expire_versions(database: Database) -> list[dict[str, object]]:
     """Let the versions of all stores expire that are older than their stores keep them, except the
     newest, those that open batches are read with, and those that a history begins with.
 
@@ -21,7 +20,7 @@ def expire_versions(database: Database) -> list[dict[str, Any]]:
     a store that fails does not stop the others.
     """
     due = database.transaction(_due)
-    reports: list[dict[str, Any]] = []
+    reports: list[dict[str, object]] = []
     for store_id, name in due:
         work = partial(commit_once, database, partial(_expire, store_id=store_id))
         done, error = database.one_of_many(f"adjunct store {name}", work)

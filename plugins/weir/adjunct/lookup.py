@@ -3,11 +3,11 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from sqlalchemy import Connection
 
 from weir.adjunct.stores import read_store
 from weir.adjunct.versions import AdjunctVersion, find_version, read_version, recorded_file
@@ -24,8 +24,8 @@ _HASH, _CLOCK = "_weir_hash", "_weir_clock"
 
 
 def look_up(
-    database: Database, warehouse: str, store: str, key: Any, version: int | None = None
-) -> dict[str, Any] | None:
+    database: Database, warehouse: str, store: str, key: object, version: int | None = None
+) -> dict[str, object] | None:
     """Return what a key has in a version of a store (None: the newest): its value columns, and in
     `_clock` the clock of the event that they come from. None if the key is not there.
 
@@ -51,7 +51,7 @@ def look_up(
     return None
 
 
-def _version(connection: Any, store: str, version: int | None) -> AdjunctVersion:
+def _version(connection: Connection, store: str, version: int | None) -> AdjunctVersion:
     known = read_store(connection, store)
     if version is not None:
         return read_version(connection, known.store_id, version)
@@ -66,7 +66,7 @@ def _version(connection: Any, store: str, version: int | None) -> AdjunctVersion
 
 def _in_file(
     file: pq.ParquetFile, position: int, text: str, version: AdjunctVersion
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     names = {file.schema_arrow.names[i]: i for i in range(len(file.schema_arrow.names))}
     leaf = [file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)]
     for group in range(file.num_row_groups):
@@ -86,7 +86,7 @@ def _in_file(
     return None
 
 
-def in_type(key: Any, kind: str) -> Any:
+def in_type(key: object, kind: str) -> object:
     """Return a number as one of a store's type of keys, if there is an equal one."""
     if isinstance(key, bool) or not isinstance(key, int | float | Decimal) or kind == "string":
         return key
@@ -100,7 +100,7 @@ def in_type(key: Any, kind: str) -> Any:
     return rounded if rounded == exact else key
 
 
-def key_text(key: Any) -> str:
+def key_text(key: object) -> str:
     """Return a key as the text that its hash is made of: as Spark casts it, in UTC."""
     if isinstance(key, bool):
         return str(key).lower()

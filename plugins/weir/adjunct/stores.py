@@ -6,11 +6,11 @@ is the cut of the store's newest version.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
@@ -47,7 +47,7 @@ class StoreSettings:
         GroupConfiguration(time_out=self.time_out).check()
 
     @property
-    def by_name(self) -> dict[str, Any]:
+    def by_name(self) -> dict[str, object]:
         """All settings by their names."""
         return {
             "stream": str(self.stream), "time_out": self.time_out,
@@ -134,7 +134,7 @@ def define_store(
     *,
     time_out: int | None = None,
     request_id: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Define a store over a stream. From this transaction on it is a subscriber of the stream,
     from the head on. An identical store that exists already is left as it is.
 
@@ -152,7 +152,7 @@ def define_store(
     asked.check()
     request = Request(request_id, "define_adjunct_store", name, asked.by_name)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_stream(connection, stream)
         if (before := request.result(connection)) is not None:
             return before
@@ -166,28 +166,17 @@ def define_store(
         starts, _, missing = find_span(connection, [locked], "head", allow_truncated=False)
         group = GroupConfiguration(time_out=time_out)
         made = create_in(connection, name, [locked], starts, {}, group, missing=missing)
-        connection.execute(
-            _INSERT,
-            {"name": name, "s": locked.stream_id}
-            | columns.parameters(configuration)
-            | columns.parameters(definition),
+        sql.insert(
+            connection,
+            name=name,
+            stream_id=locked.stream_id,
+            **columns.parameters(configuration),
+            **columns.parameters(definition),
         )
         more = {one: made[one] for one in ("deletes", "missing")}
         return request.done(connection, {**done, **more})
 
     return database.transaction(work)
-
-
-_INSERT = text(
-    f"""WITH made AS (
-        INSERT INTO adjunct_store (name, stream_id, group_id, {columns.names(AdjunctConfiguration)})
-        SELECT :name, :s, g.group_id, {columns.values(AdjunctConfiguration)}
-        FROM reader_group g WHERE g.name = :name
-        RETURNING store_id
-    )
-    INSERT INTO adjunct_definition (store_id, definition, {columns.names(AdjunctDefinition)})
-    SELECT store_id, 1, {columns.values(AdjunctDefinition)} FROM made"""  # noqa: S608 - constants
-)
 
 
 def bound_to_another(store: AdjunctStore, stream: StreamName) -> Conflict:
@@ -210,7 +199,7 @@ def _check_in_stream(
         stream_name(str(stream.name), reserved=False)
 
 
-def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, Any]) -> None:
+def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, object]) -> None:
     if store.stream_id != stream.stream_id:
         raise bound_to_another(store, stream.name)
     found = store.by_name
@@ -226,13 +215,13 @@ def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str
 def update_store(
     database: Database,
     name: str,
-    changes: dict[str, Any],
-    redefined: dict[str, Any],
+    changes: dict[str, object],
+    redefined: Mapping[str, object],
     *,
     time_out: int | None = None,
     change_time_out: bool = False,
     request_id: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Change settings of a store (`changes`) and its definition (`redefined`: fields of
     `AdjunctDefinition`).
 
@@ -243,11 +232,11 @@ def update_store(
     Returns `adjunct_store` (the name) and `definition` (its number); with another key also
     `events_since`, as the function of that name. Raises NotFound and InvalidInput.
     """
-    arguments: dict[str, Any] = {"changes": changes, "redefined": redefined}
+    arguments: dict[str, object] = {"changes": changes, "redefined": redefined}
     arguments |= {"time_out": time_out} if change_time_out else {}
     request = Request(request_id, "update_adjunct_store", name, arguments)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         stream, store = lock_store_and_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -260,15 +249,16 @@ def update_store(
         group.check()
         again = bool(redefined and store.outdated) or definition != store.definition
         number = store.definition_number + again
-        connection.execute(
-            _UPDATE,
-            {
-                "a": store.store_id, "g": store.group_id, "number": number,
-                "time_out": group.time_out, **columns.parameters(configuration),
-                **columns.parameters(definition),
-            },
-        )  # fmt: skip
-        result: dict[str, Any] = {"adjunct_store": name, "definition": number}
+        sql.update(
+            connection,
+            store_id=store.store_id,
+            group_id=store.group_id,
+            number=number,
+            time_out=group.time_out,
+            **columns.parameters(configuration),
+            **columns.parameters(definition),
+        )
+        result: dict[str, object] = {"adjunct_store": name, "definition": number}
         rekeyed = (definition.key, definition.key_type) != (
             store.definition.key, store.definition.key_type,
         )  # fmt: skip
@@ -277,21 +267,6 @@ def update_store(
         return request.done(connection, result)
 
     return database.transaction(work)
-
-
-_UPDATE = text(
-    f"""WITH redefined AS (
-        INSERT INTO adjunct_definition (store_id, definition, {columns.names(AdjunctDefinition)})
-        VALUES (:a, :number, {columns.values(AdjunctDefinition)})
-        ON CONFLICT (store_id, definition) DO NOTHING
-    ), timed AS (
-        UPDATE reader_group SET time_out = :time_out, generation = generation + 1
-        WHERE group_id = :g AND time_out IS DISTINCT FROM :time_out
-    )
-    UPDATE adjunct_store SET definition = :number, generation = generation + 1,
-        {columns.assignments(AdjunctConfiguration)}
-    WHERE store_id = :a"""  # noqa: S608 - constants
-)
 
 
 def events_since(connection: Connection, stream: LockedStream) -> str | None:
@@ -322,7 +297,7 @@ def delete_store(
     """
     request = Request(request_id, "delete_adjunct_store", name, {})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         # A deleted store has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before

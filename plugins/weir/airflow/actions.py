@@ -43,7 +43,7 @@ class ActionOperator(WeirJobOperator):
         super().__init__(**{**OWN, **given}, job=self.action, arguments=arguments)
 
 
-def _is_literal(value: Any) -> bool:
+def _is_literal(value: object) -> bool:
     """Return whether a value is known while the DAG file is read: no template is in it, and nothing
     that another task returns."""
     if isinstance(value, dict):

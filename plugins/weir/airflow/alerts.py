@@ -14,7 +14,7 @@ from weir.database.connection import Database
 from weir.errors import Incomplete, counted
 from weir.history.job_runs import RunId, record_end, record_start
 
-Notify = Callable[[Any], object]
+Notify = Callable[[object], object]
 JOB = "alerts"
 _ALERTS = text("""SELECT stream, reader_group, alert, at, message FROM retention_alerts
     ORDER BY at, stream, reader_group, alert""")

@@ -141,7 +141,7 @@ def _at(time: int) -> str:
     return clock_time(time).isoformat().replace("+00:00", "Z")
 
 
-def _said(key: str, late: int | None) -> dict[str, Any]:
+def _said(key: str, late: int | None) -> dict[str, object]:
     one = Partition.of(key)
     return {"since": one.since.isoformat(), "until": one.until.isoformat(), "late": late}
 

@@ -1,8 +1,6 @@
 """Streams as Airflow assets. The triggerer announces what is committed to them, whoever appended
 it. An asset event is only a hint to run; Postgres records what is unread."""
 
-from typing import Any
-
 from airflow.sdk import Asset, AssetWatcher
 
 from weir.airflow.watcher import StreamTrigger
@@ -23,7 +21,7 @@ def stream_asset(stream: str) -> Asset:
     )
 
 
-def with_stream(given: Any, arguments: dict[str, Any] | None) -> list[Any]:
+def with_stream(given: object, arguments: dict[str, object] | None) -> list[object]:
     """Return the outlets of a task that appends: those that are given, and the asset of the stream
     that its arguments name, so that Airflow's graph shows it."""
     outlets = given or []
@@ -35,7 +33,7 @@ def with_stream(given: Any, arguments: dict[str, Any] | None) -> list[Any]:
     return outlets
 
 
-def without_streams(outlets: list[Any]) -> list[Any]:
+def without_streams(outlets: list[object]) -> list[object]:
     """Return the outlets of which a task that ends makes events: all but assets of streams, which
     the triggerer announces."""
     return [

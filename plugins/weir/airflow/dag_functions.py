@@ -49,7 +49,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         )  # fmt: skip
         self._function = python_callable
 
-    def _execute(self, context: Any) -> Any:
+    def _execute(self, context: object) -> Any:
         """Consume up to the tail, with the function, and return the report."""
         with failing():
             if not settings_of(self.conn_id).functions_of_dags:
@@ -74,7 +74,7 @@ def _without_events(function: Callable[..., Any]) -> Callable[..., Any]:
     _, *rest = known.parameters.values()
 
     @functools.wraps(function)
-    def called(**_: Any) -> None:
+    def called(**_: object) -> None:
         raise NotImplementedError
 
     called.__signature__ = known.replace(  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ class DataDeadline(BaseDeadlineReference, ABC):
     required_kwargs = frozenset({"dag_id", "run_id"})
     _statement = _COMPLETE
 
-    def serialize_reference(self) -> dict[str, Any]:
+    def serialize_reference(self) -> dict[str, object]:
         return {**super().serialize_reference(), "name": self._name()}
 
     def _name(self) -> str:
@@ -89,7 +89,7 @@ class StreamCompleteDeadline(DataDeadline):
         return self.stream
 
     @classmethod
-    def deserialize_reference(cls, reference_data: dict[str, Any]) -> "StreamCompleteDeadline":
+    def deserialize_reference(cls, reference_data: dict[str, object]) -> "StreamCompleteDeadline":
         return cls(reference_data["name"])
 
 
@@ -105,5 +105,5 @@ class GroupReadDeadline(DataDeadline):
         return self.reader_group
 
     @classmethod
-    def deserialize_reference(cls, reference_data: dict[str, Any]) -> "GroupReadDeadline":
+    def deserialize_reference(cls, reference_data: dict[str, object]) -> "GroupReadDeadline":
         return cls(reference_data["name"])

@@ -1,5 +1,8 @@
 """Airflow's LocalExecutor, whose tasks need not load what an append in the worker needs, and may be
-answered as soon as they ask."""
+answered as soon as they ask.
+
+The scheduler loads pyarrow, pandas and Weir once, before it forks its workers: in a process of its
+own that takes longer than an append. No thread is started by it that a fork would lose."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +35,7 @@ class LocalExecutor(local_executor.LocalExecutor):
         super()._process_workloads(workload_list)
 
     def change_state(
-        self, key: Any, state: Any, info: Any = None, remove_running: bool = True
+        self, key: object, state: object, info: object = None, remove_running: bool = True
     ) -> None:
         """Report what became of a process, unless its try has another.
 

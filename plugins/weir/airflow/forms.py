@@ -8,7 +8,6 @@ undone.
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import timedelta
-from typing import Any
 
 from airflow.sdk import Param
 
@@ -21,7 +20,7 @@ IRREVERSIBLE = "irreversible"
 MOST_SAID = 12  # names in the help of a list, which Airflow's UI can't suggest beside other text
 
 
-def manual(*tags: str) -> dict[str, Any]:
+def manual(*tags: str) -> dict[str, object]:
     """Return the settings of a DAG that people trigger.
 
     Several runs may be active at once, because Postgres keeps them apart. The DAG is unpaused when
@@ -37,7 +36,7 @@ def manual(*tags: str) -> dict[str, Any]:
     }
 
 
-def periodic(schedule: str, *tags: str) -> dict[str, Any]:
+def periodic(schedule: str, *tags: str) -> dict[str, object]:
     """Return the settings of a DAG that runs on a schedule: one run at a time, no catching up, with
     time-outs, unpaused when it is new."""
     return {
@@ -62,7 +61,7 @@ def form(job: str, names: Mapping[str, Sequence[str]] | None = None) -> dict[str
     beside what a person types."""
     params = {}
     for one in fields(FORMS[job]):
-        extra: dict[str, Any] = {}
+        extra: dict[str, object] = {}
         if one.metadata["in_forms"] is not None:
             extra["default"] = one.metadata["in_forms"]
         elif one.default is not MISSING:

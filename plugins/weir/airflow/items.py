@@ -1,5 +1,9 @@
 """What a mapped task is: the item of its list, not its index. A list that is made anew may have
-another item at each index (docs/decisions/0095)."""
+another item at each index, so that by the index one would be appended twice and another never.
+
+Equal items count by their order among themselves. A template may have the time, so values are
+compared before templates are filled in.
+"""
 
 import hashlib
 import itertools
@@ -126,24 +130,24 @@ def _items(task: Any, context: Any) -> list[Mapping[str, Any]]:
     return [dict(zip(source.value, each, strict=True)) for each in itertools.product(*lists)]
 
 
-def _listed(value: Any, context: Any) -> list[Any]:
+def _listed(value: object, context: object) -> list[object]:
     found = _known(value, context)
     if isinstance(found, LazyXComSequence):
         return list(found[:])  # with one question
     return list(found.items() if isinstance(found, Mapping) else found)
 
 
-def _known(value: Any, context: Any) -> Any:
+def _known(value: object, context: object) -> Any:
     """Return a value, or what another task has returned for it."""
     return value.resolve(context) if hasattr(value, "resolve") else value
 
 
-def _digest(item: Any) -> str:
+def _digest(item: object) -> str:
     written = json.dumps(item, sort_keys=True, default=_plain)
     return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return what JSON can write in place of a value that it can't."""
     if isinstance(value, (set, frozenset)):  # which have another order in another process
         return ["set", *sorted(json.dumps(one, sort_keys=True, default=_plain) for one in value)]

@@ -8,7 +8,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
 
 
-def _page(path: str, operator: Any, **query: Any) -> str:
+def _page(path: str, operator: object, **query: Any) -> str:
     """Return the address of a page of Weir."""
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     if conn_id := getattr(operator, "conn_id", ""):
@@ -33,7 +33,7 @@ class SubjectLink(BaseOperatorLink):
 
     name = "Weir: stream or group"
 
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+    def get_link(self, operator: object, *, ti_key: object) -> str:
         """Return the address of its page; empty if the task is about neither."""
         if hasattr(operator, "stream"):
             return _page("stream", operator, name=operator.stream)
@@ -50,7 +50,7 @@ class SparkLink(BaseOperatorLink):
 
     name = "Spark"
 
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+    def get_link(self, operator: object, *, ti_key: object) -> str:
         """Return its address; empty if the job had none that outlives it."""
         hook = getattr(operator, "_hook", None)
         application = getattr(hook, "_yarn_application_id", None)

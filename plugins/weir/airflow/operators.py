@@ -65,7 +65,7 @@ class WeirJobOperator(SparkSubmitOperator):
     :param arguments: what the job takes (templated). Default: the params of the DAG run, that is,
         the filled-in form.
     :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
-        JVM; "auto" does that if the action needs no Spark, and else submits a job.
+        JVM; "auto": in the worker if the action needs no Spark, else a submitted job.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
     :param spark_conn_id: the connection of Spark, which says where jobs run.
@@ -82,7 +82,7 @@ class WeirJobOperator(SparkSubmitOperator):
     is false. Raises InvalidInput if it is given as true.
     """
 
-    env_vars: dict[str, Any] | None
+    env_vars: dict[str, object] | None
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
     operator_extra_links = LINKS
     recorded_as = ""  # the job of its runs, if that is not the action
@@ -156,8 +156,13 @@ class WeirJobOperator(SparkSubmitOperator):
         return report
 
     def _ask_about_loss(
-        self, context: Any, run: RunId, settings: Settings, parsed: Any, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
+        self,
+        context: object,
+        run: RunId,
+        settings: Settings,
+        parsed: object,
+        arguments: dict[str, object],
+    ) -> dict[str, object]:
         """Measure what would be lost. If that is something, ask, and continue with `approved`.
         Return the arguments; if an earlier try has done it, those with the places that were
         approved, with which it is found to be done."""
@@ -225,9 +230,9 @@ class WeirJobOperator(SparkSubmitOperator):
         self,
         run: RunId,
         settings: Settings,
-        arguments: dict[str, Any],
-        approved: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        arguments: dict[str, object],
+        approved: dict[str, object] | None = None,
+    ) -> dict[str, object]:
         """Run the action in this process. Raises InvalidInput if it needs Spark and may have it,
         and for all else what Airflow has for it."""
         with Database.of(settings) as database:
@@ -253,13 +258,13 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def _submit(
         self,
-        context: Any,
+        context: object,
         run: RunId,
         settings: Settings,
-        parsed: Any,
-        arguments: dict[str, Any],
-        approved: dict[str, Any] | None,
-    ) -> dict[str, Any] | None:
+        parsed: object,
+        arguments: dict[str, object],
+        approved: dict[str, object] | None,
+    ) -> dict[str, object] | None:
         deploy_mode = self._check_connection()
         if self.conn_id and deploy_mode == "cluster":
             raise AirflowFailException(
@@ -294,7 +299,7 @@ class WeirJobOperator(SparkSubmitOperator):
             self._end_lease()
         return self._outcome(run, settings, failed)
 
-    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
+    def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
         """Return what the task read and wrote. The provider of OpenLineage calls this, if it is
         installed and enabled."""
         from weir.airflow.open_lineage import as_open_lineage, things_of
@@ -319,7 +324,7 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def _outcome(
         self, run: RunId, settings: Settings, failed: Exception | None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         with failing(), Database.of(settings) as database:
             state, report, sentence, retryable = read_outcome(database, run)
             if state == "succeeded":  # of this very try, whatever became of what submitted it

@@ -1,5 +1,9 @@
 """Hours and days of a stream's event time as partitions of Airflow: one key when the hour is
-complete by the writers' word, and the key again when late events come (docs/decisions/0076)."""
+complete by the writers' word, and the key again when late events come.
+
+A trigger's event has no key and starts no run, so a task makes these events: Airflow writes them
+and the task's success in one transaction, and the next task records what was announced.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

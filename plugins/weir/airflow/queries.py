@@ -1,4 +1,7 @@
-"""`AppendQueryOperator`: what a query of Spark gives is appended to a stream."""
+"""`AppendQueryOperator`: what a query of Spark gives is appended to a stream.
+
+SQL of Spark reads whatever the worker may read, so it is code: the text stands in the DAG file and
+is no template and no argument of a form."""
 
 from typing import Any
 

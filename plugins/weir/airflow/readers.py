@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import task
@@ -36,7 +35,7 @@ States = Callable[..., Answer]
 
 
 @task(task_id="readers")  # type: ignore[untyped-decorator]  # it has none in Airflow
-def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
+def form_per_reader(params: dict[str, object]) -> list[dict[str, object]]:
     """Return what a person has given in the form of a run, once for each reader that it or the
     declared consumer asks for, to be mapped over. Raises AirflowFailException for a wrong value."""
     try:

@@ -38,7 +38,7 @@ class WeirSensor(BaseSensorOperator):
         """Return what it waits for. Raises NotFound and InvalidInput for what can't come about."""
         raise NotImplementedError
 
-    def execute(self, context: Any) -> None:
+    def execute(self, context: object) -> None:
         """Look once, and wait in the triggerer if it is not so yet."""
         with speaking("dag", FORMS), failing(), Database.of(load()) as database:
             waited_for = self.condition(database)
@@ -52,7 +52,7 @@ class WeirSensor(BaseSensorOperator):
         else:
             self.resume(context, answer)
 
-    def resume(self, _context: Any, event: str) -> None:
+    def resume(self, _context: object, event: str) -> None:
         """End the task. Raises AirflowFailException if what it waits for was deleted."""
         if event != "met":
             raise AirflowFailException(

@@ -1,7 +1,9 @@
 """The names of streams, reader groups and adjunct stores that forms suggest.
 
-They are read while DAG files are parsed, because Airflow keeps a form with its DAG
-(docs/decisions/0081). So the parser waits for nobody: without an answer in a moment there are none.
+They are read while DAG files are parsed, because Airflow keeps a form with its DAG. So the
+parser waits for nobody: without an answer in a moment there are none. They are few and mostly the
+same, because a changed form is a new version of its DAG. A list with suggestions takes nothing
+else in Airflow's page, so lists have none.
 """
 
 import contextlib

@@ -34,7 +34,7 @@ from weir.operations.runner import failure_of
 from weir.settings import hasty
 
 log = logging.getLogger("weir.airflow")
-RETRIES: dict[str, Any] = {
+RETRIES: dict[str, object] = {
     "retries": 3,
     "retry_delay": timedelta(seconds=10),
     "retry_exponential_backoff": 2.0,
@@ -90,7 +90,9 @@ def failing() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def answering(task: Any, context: Any, job: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+def answering(
+    task: object, context: object, job: str, arguments: Mapping[str, object]
+) -> Iterator[None]:
     """Speak as a DAG, and leave a row of the run if the block fails before its job begins. Then
     runs, metrics and alerts know of it."""
     by_form = getattr(task, "arguments", task) is None
@@ -177,7 +179,7 @@ def state_until(database: Database, stream: str, run: RunId, until: str) -> None
         state_completeness(database, stream_name(stream), writer, until)
 
 
-def _said(report: dict[str, Any]) -> str:
+def _said(report: dict[str, object]) -> str:
     """Return what a task says of what it has appended."""
     if "transaction_number" not in report:
         return f"no rows were given: nothing is appended to stream {report['stream']}"

@@ -30,14 +30,14 @@ class ConditionTrigger(BaseEventTrigger):
         super().__init__()
         self.condition = Condition(**condition)
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, object]]:
         return f"{__name__}.ConditionTrigger", asdict(self.condition)
 
     def shared_stream_key(self) -> tuple[str, ...]:
         return ("weir conditions",)
 
     @classmethod
-    async def open_shared_stream(cls, _kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+    async def open_shared_stream(cls, _kwargs: dict[str, object]) -> AsyncIterator[object]:
         database = Database.of(hasty(load()))
         try:
             while True:

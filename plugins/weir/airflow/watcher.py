@@ -56,14 +56,14 @@ class StreamTrigger(BaseEventTrigger):
         self.stream = str(stream_name(stream))
         self.kind = kind
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, object]]:
         return f"{__name__}.StreamTrigger", {"stream": self.stream, "kind": self.kind}
 
     def shared_stream_key(self) -> tuple[str, ...]:
         return ("weir",)
 
     @classmethod
-    def create_shared_stream_producer(cls, _kwargs: dict[str, Any]) -> SharedStreamProducer:
+    def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
         return Announcer()
 
     async def filter_shared_stream(
@@ -86,14 +86,14 @@ class StreamTrigger(BaseEventTrigger):
 class PartitionsTrigger(BaseEventTrigger):
     """Fires when hours or days of streams that somebody wants may have become complete."""
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, object]]:
         return f"{__name__}.PartitionsTrigger", {}
 
     def shared_stream_key(self) -> tuple[str, ...]:
         return ("weir",)
 
     @classmethod
-    def create_shared_stream_producer(cls, _kwargs: dict[str, Any]) -> SharedStreamProducer:
+    def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
         return Announcer()
 
     async def filter_shared_stream(
@@ -113,7 +113,7 @@ class PartitionsTrigger(BaseEventTrigger):
         yield
 
 
-def payload_of(row: ToAnnounce) -> dict[str, Any]:
+def payload_of(row: ToAnnounce) -> dict[str, object]:
     """Return what an event of Airflow says about the commits to a stream."""
     return {
         "transactions": row.transactions,
@@ -143,7 +143,7 @@ class Announcer(SharedStreamProducer):
         self._settled = asyncio.Event()
         self._outage = False
 
-    async def open_stream(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def open_stream(self) -> AsyncIterator[tuple[object, object]]:
         while True:
             if (found := await asyncio.to_thread(self._look)) is not None:
                 self._settled.clear()

@@ -69,11 +69,11 @@ class BatchOutputs(Generic[Frame]):
     opened: list[Attempt] = field(default_factory=list)
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
-    parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
+    parquet: list[tuple[Output, dict[str, str]]] = field(default_factory=list)
     _written: set[tuple[str, str, str]] = field(default_factory=set)
     _folders: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def write(self, output: Output, rows: Any) -> None:
+    def write(self, output: Output, rows: object) -> None:
         """Compute a result and write it for its output. Raises as `OpenBatch.write` does."""
         frame = self.engine.frame(rows)
         if frame is None:
@@ -140,7 +140,7 @@ class BatchOutputs(Generic[Frame]):
         if written or not output.partition_by:  # else there is no folder
             self.parquet.append((output, one))
 
-    def _empty(self, one: Mapping[str, Any]) -> None:
+    def _empty(self, one: Mapping[str, str]) -> None:
         """Delete a folder that does not count, as far as possible now; the rest is garbage."""
         delete_here([(one["root"], one["path"])])
 

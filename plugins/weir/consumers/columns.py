@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput
@@ -105,7 +104,7 @@ def matched(
     return found
 
 
-def _fits(kind: Any, column: Column) -> bool:
+def _fits(kind: str | Field, column: Column) -> bool:
     if kind == VOID:  # it has no values
         return True
     name = kind if isinstance(kind, str) else kind["type"]
@@ -177,7 +176,7 @@ def columns_of_folders(output: Output, given: Sequence[Field]) -> str:
     )
 
 
-def sql_type(kind: Any) -> str:
+def sql_type(kind: str | Field) -> str:
     """Return a type as SQL of Spark calls it."""
     if isinstance(kind, str):
         return _SQL.get(kind, kind)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from weir.consumers.adjuncts import Binding, bind
 from weir.consumers.engine import Engine, Frame
 from weir.consumers.function_source import source_of
-from weir.consumers.open_batch import OpenBatch, list_folders
+from weir.consumers.open_batch import Done, OpenBatch, list_folders
 from weir.consumers.outputs import Output, check_named_once
 from weir.consumers.own_frames import own_frames
 from weir.consumers.places import check_last_row_known
@@ -25,7 +25,7 @@ from weir.reader_groups.batches.history import rejected_of
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
 
-Function = Callable[..., Any]  # a frame, or a dictionary with a frame for each output
+Function = Callable[..., object]  # a frame, or a dictionary with a frame for each output
 ON_ERROR = ("stop", "split", "quarantine")
 _LONGEST_PAUSE = 60.0  # seconds before a batch is read again
 
@@ -53,7 +53,7 @@ class Consumer(Generic[Frame]):
     outputs: tuple[Output, ...]
     reading: Reading
     on_error: str = "stop"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     retries: int = 0
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Consumer(Generic[Frame]):
         """
         self.installation.database.transaction(self._check)
         behind = self._list_folders()  # also those of a run that was killed after its last commit
-        done: list[dict[str, Any]] = []
+        done: list[Done] = []
         shown: set[str] = set()  # the frames of the function that failed, which are shown once
         failed: set[int] = set()  # batches of a single event that failed in this run
         tried: Counter[int] = Counter()  # how often a batch was read again
@@ -145,7 +145,7 @@ class Consumer(Generic[Frame]):
         tried = [(one, list_folders(app, self.group, one, say_why)) for one in parquet]
         return [f"{one} could not be written ({why})" for one, why in tried if why]
 
-    def _process(self, batch: OpenBatch[Frame]) -> dict[str, Any]:
+    def _process(self, batch: OpenBatch[Frame]) -> Done:
         kept: list[Frame] = []
         try:
             for output, frame in self._results(batch, kept):
@@ -154,7 +154,7 @@ class Consumer(Generic[Frame]):
         finally:
             self.engine.release(kept)
 
-    def _results(self, batch: OpenBatch[Frame], kept: list[Frame]) -> list[tuple[Output, Any]]:
+    def _results(self, batch: OpenBatch[Frame], kept: list[Frame]) -> list[tuple[Output, object]]:
         """Call the function. Return for each output its rows; the events are computed once for
         all of them."""
         several = len(self.outputs) > 1
@@ -174,7 +174,7 @@ class Consumer(Generic[Frame]):
             if several and frame is not None:
                 kept.append(self.engine.kept(frame))
         if set(frames) != names or any(frame is None for frame in frames.values()):
-            got: Any = type(result).__name__
+            got: object = type(result).__name__
             if isinstance(result, dict):
                 got = {str(name): type(frame).__name__ for name, frame in result.items()}
             raise InvalidInput(
@@ -185,14 +185,14 @@ class Consumer(Generic[Frame]):
             )
         return [(output, frames[output.name]) for output in self.outputs]
 
-    def _call(self, batch: OpenBatch[Frame], events: Frame | dict[str, Frame]) -> Any:
+    def _call(self, batch: OpenBatch[Frame], events: Frame | dict[str, Frame]) -> object:
         """Call the function with the events, or with those of each stream by its name."""
         try:
             return self.function(events, **self._keywords(batch.adjuncts))
         except SystemExit as error:
             raise exited("the function", error) from error
 
-    def _keywords(self, adjuncts: Mapping[str, Frame]) -> dict[str, Any]:
+    def _keywords(self, adjuncts: Mapping[str, Frame]) -> dict[str, object]:
         return {**self.parameters, **({"adjuncts": adjuncts} if self.reading.adjuncts else {})}
 
     def _show_frames(self, error: Exception, shown: set[str]) -> None:
@@ -274,7 +274,7 @@ class Consumer(Generic[Frame]):
             )
 
 
-def check_parameters(function: Callable[..., Any], parameters: Mapping[str, Any]) -> None:
+def check_parameters(function: Callable[..., object], parameters: Mapping[str, object]) -> None:
     """Check that a function can be called with the events and these keyword arguments. Raises
     InvalidInput."""
     try:

@@ -4,7 +4,7 @@ Which events a reader reads, who owns what, what counts, and what follows a fail
 without an engine. An engine reads these files, writes this result, and says what an error means.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -51,7 +51,7 @@ class Adjuncts(Mapping[str, Frame]):
 
     pins: Mapping[str, Pin]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.pins)
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class Engine(Protocol[Frame]):
     def begin(self) -> None:
         """Make ready for a consumer, whose function may fail."""
 
-    def frame(self, rows: Any) -> Frame | None:
+    def frame(self, rows: object) -> Frame | None:
         """Return rows that a program made as a frame; None for what is none."""
 
     def columns(self, frame: Frame) -> list[Field]:

@@ -13,7 +13,7 @@ from weir.reader_groups.batches.lifecycle import Function
 DIGITS = 16
 
 
-def source_of(function: Callable[..., Any]) -> Function:
+def source_of(function: Callable[..., object]) -> Function:
     """Return the name of a function, and the version of its source: the first digits of the SHA-256
     of the file that defines it. The version is empty if there is no such file."""
     own = _own(function)
@@ -28,7 +28,7 @@ def source_of(function: Callable[..., Any]) -> Function:
     return Function(f"{module}:{own.__qualname__}", version)
 
 
-def source_file(function: Callable[..., Any]) -> str:
+def source_file(function: Callable[..., object]) -> str:
     """Return the file that defines a function; empty if there is none."""
     try:
         return inspect.getsourcefile(_own(function)) or ""
@@ -36,7 +36,7 @@ def source_file(function: Callable[..., Any]) -> str:
         return ""
 
 
-def _own(function: Callable[..., Any]) -> Any:
+def _own(function: Callable[..., object]) -> Any:
     """Return what a partial function, a decorated one or an object calls."""
     own: Any = function
     while isinstance(own, functools.partial):

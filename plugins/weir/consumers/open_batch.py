@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, Generic
+from typing import Any, Generic, TypedDict
 
 from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.batch_outputs import BatchOutputs, Stagings
@@ -47,6 +47,20 @@ def list_folders(
         )
         return why
     return ""
+
+
+class Done(TypedDict):
+    """What a commit has done. `adjuncts`: by store the version that the batch was read with."""
+
+    batch: int
+    attempt: int
+    events: int
+    rejected: int
+    adjuncts: dict[str, int | None]
+    streams: list[dict[str, Any]]
+    parquet: list[str]  # the folders
+    unlisted: list[str]  # outputs whose _manifest.json lacks the folders
+    tables: list[dict[str, object]]
 
 
 class OpenBatch(Generic[Frame]):
@@ -191,7 +205,7 @@ class OpenBatch(Generic[Frame]):
             events, name, on, how, as_of=as_of, valid_from=valid_from, prefix=prefix
         )
 
-    def write(self, output: str | Output, rows: Any) -> None:
+    def write(self, output: str | Output, rows: object) -> None:
         """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with
         the options of `Output.parse`. It becomes visible with the commit. Write each output once; a
         DataFrame is computed at once, and written without its places unless they are asked for.
@@ -217,7 +231,7 @@ class OpenBatch(Generic[Frame]):
                 "write and commit each batch once, inside the block.",
             )
 
-    def commit(self, results: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def commit(self, results: Mapping[str, object] | None = None) -> Done:
         """Publish what was written and move the positions, in one transaction. Return what was
         done.
 
@@ -241,7 +255,7 @@ class OpenBatch(Generic[Frame]):
 
     def _commit(
         self, rejected: int = 0, rejected_as: Mapping[int, Sequence[Field]] | None = None
-    ) -> dict[str, Any]:
+    ) -> Done:
         """Commit like `commit`; for the others see `commit_batch`."""
         app, written, lost = self._app, self._outputs, self._plan.lost
         check_written(app.settings.warehouse, written.staged)
@@ -305,7 +319,7 @@ class OpenBatch(Generic[Frame]):
         self._app.say(f"{self} failed and is read in halves: {why}")
         self._end()
 
-    def reject(self, error: Exception) -> dict[str, Any]:
+    def reject(self, error: Exception) -> Done:
         """Write the batch's events, which failed with this error, to `<stream>.rejected` of their
         streams instead of to the outputs, and commit it. Return what was done. Raises Conflict if
         it is over."""

@@ -3,6 +3,10 @@
 Exactly once: the rows that a batch appends to Weir streams, the rows that it writes to tables of
 Weir's database, and the positions are one Postgres transaction. Parquet is written to a folder per
 attempt, and the commit records which attempt counts.
+
+A lease is renewed only while the reader says that it gets on, counted in turns of the thread and
+not by the clock, so that a machine that slept is not overdue. Who gives up lets the lease expire:
+others take over by the one rule that there is.
 """
 
 import contextlib
@@ -10,7 +14,7 @@ import logging
 from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic
+from typing import Generic
 
 from sqlalchemy import Connection
 
@@ -21,6 +25,7 @@ from weir.consumers.engine import Engine, Frame
 from weir.consumers.open_batch import OpenBatch
 from weir.consumers.reader_names import has_ended, reader_name
 from weir.controller.ownership import check_warehouse_ownership
+from weir.controller.queries import Cut
 from weir.controller.transactions import ping_all
 from weir.database.background import KeepAlive
 from weir.database.progress import Progress
@@ -92,7 +97,7 @@ class Reader(Generic[Frame]):
         self._bind = partial(bind, group=group, names=reading.adjuncts, factory=reading.manager)
         self._binding: Binding | None = None
         self._token = 0
-        self._until: dict[int, dict[str, Any]] = {}
+        self._until: dict[int, Cut] = {}
         self._closed: int | None = None
         self._alive: KeepAlive | None = None
         self._progress = Progress(f"reader {self.reader_id} joins", BETWEEN_BATCHES)

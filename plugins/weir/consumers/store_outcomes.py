@@ -2,7 +2,7 @@
 functions of its definition (`weir.consumers.store_parts`)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from weir.kernel.keys import unusable
 from weir.kernel.transform_values import Outcome
 from weir.kernel.transforms import failing
 
-Function = Callable[[pa.RecordBatch], Any]
+Function = Callable[[pa.RecordBatch], object]
 
 
 class Made(NamedTuple):

@@ -3,7 +3,7 @@ key is deleted. Types are known without events, and nothing needs Spark."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ class Part:
     in Spark's JSON form; `arrow`: the same for pyarrow. `as_text`: whether they become texts."""
 
     what: str
-    type: Any
+    type: str | Field
     arrow: pa.DataType
     columns: Mapping[str, Computation] = field(default_factory=dict)
     function: str = ""
@@ -71,12 +71,12 @@ class Parts:
         return [key, *(kind["fields"] if is_struct(kind) else [_field("value", kind)])]
 
 
-def is_struct(kind: Any) -> bool:
+def is_struct(kind: str | Field) -> TypeGuard[Field]:
     """Return whether a value of this type has columns of its own."""
     return isinstance(kind, dict) and kind["type"] == "struct"
 
 
-def _field(name: str, kind: Any) -> Field:
+def _field(name: str, kind: str | Field) -> Field:
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
@@ -176,20 +176,23 @@ def _value(
     return Part(shown, {"type": "struct", "fields": types}, pa.struct(columns), found)
 
 
-def _of_function(what: str, function: str, kind: Any) -> Part:
+def _of_function(what: str, function: str, kind: str | Field) -> Part:
     arrow = to_arrow([_field("value", kind)]).field(0).type
     return Part(what, kind, arrow, function=function)
 
 
-def _type(found: Computation, fields: Sequence[Field]) -> Any:
+def _type(found: Computation, fields: Sequence[Field]) -> str | Field:
     """Return the type of what is computed: of a column or a field of one, the type that it has,
     which pyarrow may not tell."""
-    node, kind = found.transform.node, found.kind
-    if isinstance(node, Column):
-        kind = {"type": "struct", "fields": without_metadata(list(fields))}
-        for name in node.path:
-            within = {one["name"].lower(): one["type"] for one in reversed(kind["fields"])}
-            kind = within[name.lower()]
+    node = found.transform.node
+    kind: str | Field = found.kind
+    if not isinstance(node, Column):
+        return kind
+    kind = {"type": "struct", "fields": without_metadata(list(fields))}
+    for name in node.path:
+        assert isinstance(kind, dict), node.path
+        within = {one["name"].lower(): one["type"] for one in reversed(kind["fields"])}
+        kind = within[name.lower()]
     return kind
 
 

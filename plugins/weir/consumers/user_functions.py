@@ -1,5 +1,8 @@
 """Load `module:function` that users name: only from the packages that the installation configured,
 and only from one place. The mark of a function that returns declarations.
+
+In a terminal the person's folder comes first. A module that is in two places is refused: both were
+put there on purpose, and a group's declared consumers mean one of them.
 """
 
 import ast
@@ -10,17 +13,17 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from weir.consumers.own_frames import place_of
 from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
 from weir.warehouse.paths import check_regular
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _DECLARES = object()  # a mark that nothing else has
 
 
@@ -31,7 +34,7 @@ def declares(function: F) -> F:
     return function
 
 
-def is_declaring(function: Callable[..., Any]) -> bool:
+def is_declaring(function: Callable[..., object]) -> bool:
     """Return whether a function is marked with `declares`."""
     return getattr(function, "weir_declares", None) is _DECLARES
 
@@ -56,7 +59,7 @@ def check_function_name(name: str, packages: Sequence[str]) -> str:
 
 def load_function(
     name: str, packages: Sequence[str], folders: Sequence[str] = ()
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Import a function and return it.
 
     `packages`: packages and modules that it may come from. `folders`: where users keep their
@@ -90,12 +93,8 @@ def load_function(
     if own_file is not None:
         _check_loaded(name, *own_file)
     if not hasattr(loaded, function):
-        close = difflib.get_close_matches(function, vars(loaded), n=1)
-        meant = f"did you mean {close[0]!r}" if close else "check its name"
-        raise InvalidInput(
-            "function_not_loadable",
-            f"function {name!r} can't be loaded: {_file_of(loaded)} has no {function!r}; {meant}.",
-        )
+        where = getattr(loaded, "__file__", None) or f"module {loaded.__name__!r}"
+        raise _not_there(name, where, vars(loaded))
     found = getattr(loaded, function)
     if not callable(found):
         raise InvalidInput("function_not_loadable", f"{name!r} is not a function; name one.")
@@ -136,12 +135,17 @@ def find_function(name: str, packages: Sequence[str], folders: Sequence[str] = (
     with contextlib.suppress(OSError, ValueError, SyntaxError):  # an import says it better
         names = _bound(ast.parse(Path(file).read_text()))
     if names is not None and function not in names:
-        close = difflib.get_close_matches(function, names, n=1)
-        meant = f"did you mean {close[0]!r}" if close else "check its name"
-        raise InvalidInput(
-            "function_not_loadable",
-            f"function {name!r} can't be loaded: {file} has no {function!r}; {meant}.",
-        )
+        raise _not_there(name, file, names)
+
+
+def _not_there(name: str, where: str, names: Iterable[str]) -> InvalidInput:
+    function = name.partition(":")[2]
+    close = difflib.get_close_matches(function, names, n=1)
+    meant = f"did you mean {close[0]!r}" if close else "check its name"
+    return InvalidInput(
+        "function_not_loadable",
+        f"function {name!r} can't be loaded: {where} has no {function!r}; {meant}.",
+    )
 
 
 def _bound(module: ast.Module) -> set[str] | None:
@@ -205,7 +209,3 @@ def _check_loaded(name: str, module: str, file: str) -> None:
             f"function {name!r} would be that of {file}, but Python knows another module "
             f"{module!r} ({loaded or 'one of its own'}); give yours another name.",
         )
-
-
-def _file_of(module: Any) -> str:
-    return getattr(module, "__file__", None) or f"module {module.__name__!r}"

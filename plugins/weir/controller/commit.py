@@ -8,7 +8,8 @@ transaction, then those that follow.
 
 A roll commits every transaction of that epoch that waits. A single append that must roll first
 records that it is ready and releases the stream for a moment; the session that locks the stream
-next commits all that are ready (docs/decisions/0007).
+next commits all that are ready. Else eight appends beside one split would make 16 epochs, and every
+reader would walk through them.
 """
 
 import logging
@@ -20,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
+from weir.controller.epochs import next_epoch
 from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import announce, waiting
 from weir.controller.streams import dropped_columns, next_schema, schema_of
@@ -33,6 +34,7 @@ from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.new_columns import combine
 from weir.model.segment import Segment, segment_id
 from weir.queries.controller import commit as sql
+from weir.queries.controller import epochs
 from weir.queries.controller import staged as staged_sql
 from weir.warehouse.paths import attempt_folder
 
@@ -162,8 +164,8 @@ class _Commits:
                 # A commit that is refused is left to its own writer, who gets the error.
                 with suppress(Conflict, Fenced):
                     self.add(staged, may_wait=True)
-            active = active_segments(self._connection, self.stream.stream_id)
-            self._copy(roll, roll.before, [tail.segment for tail in active], roll.reference)
+            active = epochs.active_segments(self._connection, stream_id=self.stream.stream_id)
+            self._copy(roll, roll.before, active, roll.reference)
             self._rolling = None
 
     def _place(self, staged: Staged, version: int) -> sql.CommitAppend:
@@ -181,13 +183,13 @@ class _Commits:
     def _start_roll(self, origin: int, reason: str) -> None:
         """Make copies of an earlier epoch's segments the active ones."""
         connection, stream = self._connection, self.stream
-        epochs = [origin, stream.current_epoch]
+        both = [origin, stream.current_epoch]
         references = {
             row.epoch: row.reference_epoch
-            for row in sql.references(connection, stream_id=stream.stream_id, epochs=epochs)
+            for row in sql.references(connection, stream_id=stream.stream_id, epochs=both)
         }
-        originals = segments_at(connection, stream.stream_id, origin)
-        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        originals = epochs.segments_at(connection, stream_id=stream.stream_id, epoch=origin)
+        active = epochs.active_segments(connection, stream_id=stream.stream_id)
         self._rolling = _Roll(
             origin, tuple(originals), active, references[stream.current_epoch], reason
         )
@@ -202,7 +204,6 @@ class _Commits:
             self.stream,
             epoch=epoch,
             reference_epoch=reference,
-            clock=tick(self._connection, self.stream),
             seal=[segment.segment_id for segment in sealed],
             create=[Segment(segment_id(s.number, epoch), s.key_low, s.key_high) for s in originals],
             splits_and_merges=splits_and_merges(_ranges(sealed), _ranges(originals)),

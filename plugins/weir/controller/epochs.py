@@ -4,43 +4,12 @@ A scale and a roll both use `next_epoch`, which is one statement for any number 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.model.segment import Segment
 from weir.queries.controller import epochs as sql
-
-
-@dataclass(frozen=True)
-class Tail:
-    """An active segment, the offset of its next event, and the bytes before that offset."""
-
-    segment: Segment
-    offset: int
-    bytes: int
-
-
-def active_segments(connection: Connection, stream_id: int) -> list[Tail]:
-    """Return the segments of a stream's current epoch, by key, with their tails."""
-    return [
-        Tail(Segment(*row[:3]), row.offset, row.bytes)
-        for row in sql.tails(connection, stream_id=stream_id)
-    ]
-
-
-def segments_at(connection: Connection, stream_id: int, epoch: int) -> list[Segment]:
-    """Return the segments that tiled [0, 1) in an epoch, by key (semantics 8.3)."""
-    return sql.segments_at(connection, stream_id=stream_id, epoch=epoch)
-
-
-def tick(connection: Connection, stream: LockedStream, ticks: int = 1) -> int:
-    """Issue `ticks` consecutive clocks of a locked stream and return the first, in microseconds
-    (semantics 16.1).
-    """
-    last = sql.tick(connection, more=ticks - 1, stream_id=stream.stream_id)
-    return last - ticks + 1
 
 
 def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -> None:
@@ -58,7 +27,6 @@ def next_epoch(
     *,
     epoch: int,
     reference_epoch: int,
-    clock: int,
     seal: Sequence[int],
     create: Sequence[Segment],
     splits_and_merges: tuple[int, int],
@@ -69,7 +37,7 @@ def next_epoch(
 ) -> None:
     """Seal segments at their tails, create others, and make `epoch` the current one.
 
-    `epoch` must be the current one plus 1. `seal`: ids. `clock`: the time of the epoch.
+    `epoch` must be the current one plus 1. `seal`: ids.
     `splits_and_merges`: what this epoch adds to the counts (semantics 6.5). `cause`, `reason` and
     `request_id` are recorded with the epoch.
     """
@@ -79,7 +47,7 @@ def next_epoch(
         stream=str(stream.name),
         epoch=epoch,
         reference_epoch=reference_epoch,
-        clock=clock,
+        clock=sql.tick(connection, stream_id=stream.stream_id),
         seal=list(seal),
         ids=[s.segment_id for s in create],
         lows=[s.key_low for s in create],

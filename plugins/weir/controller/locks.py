@@ -8,15 +8,16 @@ lock its parent FOR UPDATE would deadlock. After locking, read again what you re
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection
 
 from weir.database import columns
 from weir.errors import Conflict, NotFound
 from weir.front_ends import do
 from weir.model.names import StreamName
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import locks as sql
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,6 @@ class LockedStream(StreamRow):
     """The row of a stream, locked until the end of the transaction."""
 
 
-_Row = TypeVar("_Row", bound=StreamRow)
-STREAM_COLUMNS = f"""stream_id, scope, name, state, {columns.names(Configuration)}, current_epoch,
-    next_segment_number, schema_version, last_clock, head"""
-
-
-_LOCK_STREAMS = text(
-    f"""SELECT {STREAM_COLUMNS} FROM lock_streams(CAST(:ids AS bigint[]), CAST(:scopes AS text[]),
-        CAST(:names AS text[]))"""  # noqa: S608 - constant column list
-)
-
-
 def lock_streams(
     connection: Connection, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
 ) -> list[LockedStream]:
@@ -62,24 +52,18 @@ def lock_streams(
 
     Raises NotFound naming the first one that does not exist.
     """
-    return locked_by(connection, _LOCK_STREAMS, names, ids)
-
-
-def locked_by(
-    connection: Connection, statement: TextClause, names: Sequence[StreamName], ids: Iterable[int],
-    **more: str | None,
-) -> list[LockedStream]:  # fmt: skip
-    """Return the streams that a statement locks, in the order of their ids.
-
-    `statement`: selects `STREAM_COLUMNS` of the locked rows, and has the parameters ids, scopes,
-    names and `more`. Raises NotFound naming the first stream that does not exist.
-    """
     ids = sorted(set(ids))
-    rows = connection.execute(
-        statement,
-        {"ids": ids, "scopes": [n.scope for n in names], "names": [n.name for n in names], **more},
-    ).mappings()
-    found = [_row(dict(row), LockedStream) for row in rows]
+    scopes = [name.scope for name in names]
+    rows = sql.lock_streams(connection, ids=ids, scopes=scopes, names=[name.name for name in names])
+    return locked(rows, names, ids)
+
+
+def locked(
+    rows: Sequence[sql.StreamColumns], names: Sequence[StreamName], ids: Iterable[int]
+) -> list[LockedStream]:
+    """Return streams whose rows are locked. Raises NotFound naming the first one that is not there,
+    of those that were given by name or by id."""
+    found = [LockedStream(**_fields(row)) for row in rows]
     missing = [n for n in names if n not in {s.name for s in found}]
     if missing:
         raise no_such_stream(missing[0])
@@ -100,27 +84,18 @@ def lock_stream(connection: Connection, name: StreamName) -> LockedStream:
 
 def read_stream(connection: Connection, name: StreamName) -> StreamRow:
     """Return the row of a stream without locking it, for reading only. Raises NotFound."""
-    row = (
-        connection.execute(
-            text(
-                f"""SELECT {STREAM_COLUMNS} FROM stream
-                WHERE state <> 'deleted' AND scope = :scope AND name = :name"""  # noqa: S608 - constant column list
-            ),
-            {"scope": name.scope, "name": name.name},
-        )
-        .mappings()
-        .one_or_none()
-    )
+    row = sql.read_stream(connection, scope=name.scope, name=name.name)
     if row is None:
         raise no_such_stream(name)
-    return _row(dict(row), StreamRow)
+    return StreamRow(**_fields(row))
 
 
-def _row(row: dict[str, Any], kind: type[_Row]) -> _Row:
-    name = StreamName(row.pop("scope"), row.pop("name"))
-    settings = columns.taken(Configuration, row)
-    configuration = Configuration(**{**settings, "tags": tuple(settings["tags"])})
-    return kind(name=name, configuration=configuration, **row)
+def _fields(row: sql.StreamColumns) -> dict[str, Any]:
+    given = row._asdict()
+    settings = columns.taken(Configuration, given)
+    configuration = Configuration(**{**settings, "tags": tuple(row.tags)})
+    name = StreamName(given.pop("scope"), given.pop("name"))
+    return {"name": name, "configuration": configuration, **given}
 
 
 def no_such_stream(name: StreamName) -> NotFound:

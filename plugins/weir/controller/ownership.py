@@ -1,7 +1,9 @@
 """Check whether a warehouse belongs to this database, and whether that was restored from a backup.
 
 The warehouse has a marker with the id of its installation, and how often the warehouse was swept.
-The database has both, too, and remembers where it ran (its incarnation). See docs/decisions/0016.
+The database has both, too, and remembers where it ran (its incarnation). A move or a failover
+changes that, too, although nothing may be missing: from inside nobody can tell, so a person runs
+`weir_recover` once.
 """
 
 from typing import NamedTuple

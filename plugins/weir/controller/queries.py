@@ -39,11 +39,6 @@ def stream_cut_at(connection: Connection, stream: StreamName, at: datetime) -> C
     return sql.stream_cut_at(connection, stream=str(stream), at=at)
 
 
-def completeness(connection: Connection, stream: StreamName) -> sql.Completeness | None:
-    """Return the row of the view `weir.completeness`; None if the stream has no event time."""
-    return sql.completeness(connection, stream=str(stream))
-
-
 def count_between(
     database: Database, stream: StreamName, since: datetime | None, until: datetime | None
 ) -> int:

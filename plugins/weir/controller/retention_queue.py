@@ -1,7 +1,7 @@
 """The queue of streams about which retention must decide anew.
 
 Every operation that changes what a decision depends on queues the stream in the same transaction:
-by calling `mark_retention_due`, or within a statement of its own by `queueing`.
+by calling `mark_retention_due`, or within a statement of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,16 +10,6 @@ from sqlalchemy import Connection
 
 from weir.model.names import StreamName
 from weir.queries.controller import retention_queue as sql
-
-
-def queueing(streams: str, at: str = "clock_timestamp()") -> str:
-    """Return SQL that queues streams for a decision.
-
-    `streams`: what follows FROM, rows with a `stream_id`. `at`: when the decision is due. Both are
-    constants, never input.
-    """
-    return f"""INSERT INTO retention_queue (stream_id, due_at)
-            SELECT stream_id, {at} FROM {streams}"""  # noqa: S608 - constants
 
 
 def mark_retention_due(connection: Connection, stream_ids: Iterable[int]) -> None:

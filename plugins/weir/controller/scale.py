@@ -1,20 +1,19 @@
 """Scale: seal some active segments and create others over the same keys (semantics 6)."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments, next_epoch, tick
+from weir.controller.epochs import next_epoch
 from weir.controller.locks import LockedStream, lock_stream
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.segment import Segment, parse_segment_name, segment_id, segment_number
+from weir.queries.controller import epochs
 from weir.queries.controller import scale as sql
 
 
@@ -24,16 +23,15 @@ def scale(
     *,
     seal: Sequence[str],
     ranges: Sequence[KeyRange] = (),
-    boundaries: Sequence[float] = (),
     parts: int = 2,
     reason: str = "",
     request_id: str,
 ) -> dict[str, Any]:
     """Replace the segments `seal` (`number.epoch`) by others over the same keys.
 
-    The new segments are `ranges`, numbered in the order given; or the sealed ranges divided at
-    `boundaries`; or each block of neighbours divided into `parts` equal ranges. The id of a segment
-    that a roll has copied means the copy (semantics 6.2). `reason` is recorded with the epoch.
+    The new segments are `ranges`, numbered in the order given; or each block of neighbours divided
+    into `parts` equal ranges. The id of a segment that a roll has copied means the copy (semantics
+    6.2). `reason` is recorded with the epoch.
 
     Returns `stream`, `epoch` (the new one), `sealed` (names) and `created` (name, low and high key
     of each new segment). Raises Conflict for a segment that is not active, or if too few segments
@@ -42,8 +40,7 @@ def scale(
     numbers = [segment_number(parse_segment_name(segment)) for segment in seal]
     request = Request(
         request_id, "scale", str(name),
-        {"seal": sorted(numbers), "ranges": list(ranges), "boundaries": list(boundaries),
-         "parts": parts, "reason": reason},
+        {"seal": sorted(numbers), "ranges": list(ranges), "parts": parts, "reason": reason},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -51,15 +48,12 @@ def scale(
         if (before := request.result(connection)) is not None:
             return before
         stream.must_be_active()
-        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        active = epochs.active_segments(connection, stream_id=stream.stream_id)
         sealed = _meant(connection, stream, active, [parse_segment_name(one) for one in seal])
         old = _ranges(active, sealed)
         # First check that the segments are active: before that, the new ranges mean nothing.
         check_scale(active, sealed, old)
-        blocks = merge_blocks(old)
-        wanted = list(ranges)
-        if not wanted:
-            wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
+        wanted = list(ranges) or _equal_parts(merge_blocks(old), parts)
         created = scale_in(
             connection, stream, active, sealed, wanted, cause="scale",
             reason=reason or "asked for", request_id=request_id,
@@ -104,7 +98,6 @@ def scale_in(
         stream,
         epoch=epoch,
         reference_epoch=epoch,
-        clock=tick(connection, stream),
         seal=sealed,
         create=created,
         splits_and_merges=splits_and_merges(_ranges(active, sealed), wanted),
@@ -140,20 +133,3 @@ def _ranges(active: Sequence[Segment], sealed: Sequence[int]) -> list[KeyRange]:
 def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
     check_count("parts", parts)
     return [part for block in blocks for part in even_split(parts, block)]
-
-
-def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[KeyRange]:
-    """Divide the blocks at the boundaries. Raises InvalidInput for a boundary within no block."""
-    for boundary in boundaries:
-        if not any(block.low < boundary < block.high for block in blocks):
-            raise InvalidInput(
-                "boundary_outside_segments",
-                f"boundary {boundary} does not lie inside the key ranges of the segments to seal, "
-                f"{', '.join(map(str, blocks))}; choose one inside them.",
-            )
-    ranges = []
-    for block in blocks:
-        inside = sorted({b for b in boundaries if block.low < b < block.high})
-        edges = [block.low, *inside, block.high]
-        ranges += [KeyRange(low, high) for low, high in pairwise(edges)]
-    return ranges

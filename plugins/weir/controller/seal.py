@@ -5,12 +5,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weir.controller.commit import commit_waiting
-from weir.controller.epochs import tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.model.names import StreamName
+from weir.queries.controller import epochs
 from weir.queries.controller import seal as sql
 
 
@@ -35,6 +35,10 @@ def seal_stream(database: Database, name: StreamName, *, request_id: str) -> dic
 
 
 def _seal(connection: Connection, stream: LockedStream) -> list[int]:
-    ended = sql.seal(connection, clock=tick(connection, stream), stream_id=stream.stream_id)
+    ended = sql.seal(
+        connection,
+        clock=epochs.tick(connection, stream_id=stream.stream_id),
+        stream_id=stream.stream_id,
+    )
     discard_attempts(connection, stream.stream_id, ended)
     return sorted(one.transaction_number for one in ended)

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pyarrow import fs
 from sqlalchemy import Connection
 
-from weir.controller.epochs import segments_at
 from weir.controller.locks import LockedStream
 from weir.errors import Fenced
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.erased_keys import ErasedKeys
 from weir.model.event_time import EventTimes
+from weir.queries.controller import epochs
 from weir.queries.controller import staged as sql
 from weir.warehouse.filesystem import filesystem, not_readable
 
@@ -66,7 +66,7 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
     rows = sql.waiting(connection, stream_id=stream.stream_id, epoch=epoch)
     if not rows:
         return []
-    segments = tuple(segments_at(connection, stream.stream_id, epoch))
+    segments = tuple(epochs.segments_at(connection, stream_id=stream.stream_id, epoch=epoch))
     settings = stream.configuration
     return [
         Staged(

@@ -1,15 +1,17 @@
-"""Create streams, and read their schema (semantics 5.1)."""
+"""Create streams, and read their schema (semantics 5.1).
+
+A scope is the first half of a name and has no row, so nobody can forget to create one or leave one
+over.
+"""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, read_stream
-from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
@@ -20,6 +22,7 @@ from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
 from weir.model.schema import Field, plain
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import epochs
 from weir.queries.controller import streams as sql
 
 
@@ -63,7 +66,7 @@ def create_stream(
             raise
         deletes = [wanted.retention_policy.said_of(str(name))]
         stream = read_stream(connection, name)
-        made = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        made = epochs.active_segments(connection, stream_id=stream.stream_id)
         return request.done(connection, {
             "stream": str(name), "stream_id": stream.stream_id, "epoch": stream.current_epoch,
             "segments": [[one.name, one.key_low, one.key_high] for one in made],
@@ -102,66 +105,22 @@ def create_in(
         fields = plain(fields)
     configuration = configuration.created(declared=fields is not None)
     ranges = even_split(segments)
-    row = connection.execute(
-        text(
-            f"""WITH made AS (
-                INSERT INTO stream (scope, name, {columns.names(Configuration)},
-                    next_segment_number, schema_version, last_clock, head, event_time_since)
-                SELECT :scope, :name, {columns.values(Configuration)}, l.first + :segments,
-                    :version,
-                    now_clock(),
-                    (SELECT jsonb_object_agg(segment_name(l.first + i), 0)
-                     FROM generate_series(0, :segments - 1) i),
-                    CASE WHEN CAST(:event_time AS text) IS NOT NULL THEN 0 END
-                FROM (SELECT coalesce((SELECT p.next_segment_number FROM stream p
-                                       WHERE p.scope = :scope AND p.name = :name
-                                       ORDER BY p.stream_id DESC LIMIT 1), 0) AS first) l
-                ON CONFLICT (scope, name) WHERE state <> 'deleted' DO NOTHING
-                RETURNING stream_id, last_clock, next_segment_number - :segments AS first
-            ), first_epoch AS (
-                INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at,
-                                   cause, reason, request_id)
-                SELECT stream_id, :scope || '/' || :name, 0, 0, last_clock, 'create',
-                       'the stream was created', :request_id
-                FROM made
-            ), first_schema AS (
-                INSERT INTO stream_schema (stream_id, version, fields, dropped)
-                SELECT stream_id, 1, CAST(:fields AS jsonb), CAST(:dropped AS text[])
-                FROM made WHERE :version = 1
-            ), first_segments AS (
-                INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
-                SELECT made.stream_id, :scope || '/' || :name, made.first + s.number - 1,
-                       s.low, s.high
-                FROM made, unnest(CAST(:lows AS double precision[]),
-                    CAST(:highs AS double precision[])) WITH ORDINALITY AS s (low, high, number)
-                RETURNING stream_id, segment_id
-            ), tails AS (
-                INSERT INTO segment_tail (stream_id, segment_id)
-                SELECT stream_id, segment_id FROM first_segments
-            ), moved AS (
-                INSERT INTO capture_queue (stream_id) SELECT stream_id FROM made
-            ), due AS (
-                INSERT INTO retention_queue (stream_id, due_at)
-                SELECT stream_id, clock_timestamp() FROM made
-            )
-            SELECT stream_id FROM made"""  # noqa: S608 - constants
-        ),
-        {
-            **columns.parameters(configuration),
-            "scope": name.scope,
-            "name": name.name,
-            "segments": segments,
-            "version": 0 if fields is None else 1,
-            "request_id": request_id,
-            "fields": json.dumps(fields or []),
-            "dropped": list(dropped),
-            "lows": [r.low for r in ranges],
-            "highs": [r.high for r in ranges],
-        },
-    ).one_or_none()
-    if row is None:
+    stream_id = sql.create(
+        connection,
+        scope=name.scope,
+        name=name.name,
+        settings=json.dumps(asdict(configuration)),
+        segments=segments,
+        version=0 if fields is None else 1,
+        request_id=request_id,
+        fields=json.dumps(fields or []),
+        dropped=list(dropped),
+        lows=[r.low for r in ranges],
+        highs=[r.high for r in ranges],
+    )
+    if stream_id is None:
         raise Conflict("stream_exists", f"stream {name} already exists; choose another name.")
-    return int(row.stream_id)
+    return stream_id
 
 
 def next_schema(

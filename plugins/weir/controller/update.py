@@ -1,19 +1,18 @@
 """Update a stream: its configuration, its columns, its number of segments (semantics 5.2)."""
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.completeness import take_back
-from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
 from weir.controller.streams import dropped_columns, next_schema, schema_of
-from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.model.column_changes import NOTHING, ColumnChanges, followed
@@ -21,6 +20,7 @@ from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.schema import Field, show
 from weir.model.stream_configuration import Configuration
+from weir.queries.controller import epochs
 from weir.queries.controller import update as sql
 
 # What is done around a change of a locked stream's retention policy: it says what will be deleted.
@@ -88,7 +88,8 @@ def update_stream(
         if choosing and configuration.retention_policy != stream.configuration.retention_policy:
             deletes = choosing(connection, stream, configuration)
         with deletes as said:
-            _store(connection, stream.stream_id, configuration)
+            settings = json.dumps(asdict(configuration))
+            sql.store(connection, settings=settings, stream_id=stream.stream_id)
         back = take_back(connection, stream, complete_until) if complete_until else []
         if again:
             _begin_event_time(connection, stream)
@@ -129,19 +130,14 @@ def _change_columns(
     )
 
 
-def _store(connection: Connection, stream_id: int, configuration: Configuration) -> None:
-    connection.execute(
-        text(
-            f"UPDATE stream SET {columns.assignments(Configuration)} WHERE stream_id = :s"  # noqa: S608 - constants
-        ),
-        {**columns.parameters(configuration), "s": stream_id},
-    )
-
-
 def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
     """Delete what writers have stated, because it was about event times of another meaning. What is
     recorded of earlier commits stays as it is."""
-    sql.begin_event_time(connection, stream_id=stream.stream_id, clock=tick(connection, stream))
+    sql.begin_event_time(
+        connection,
+        stream_id=stream.stream_id,
+        clock=epochs.tick(connection, stream_id=stream.stream_id),
+    )
 
 
 def _recreate(
@@ -151,7 +147,7 @@ def _recreate(
     the new ones."""
     if count is None:
         return []
-    active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+    active = epochs.active_segments(connection, stream_id=stream.stream_id)
     if len(active) == count or (not exact and len(active) > count):
         return []
     created = scale_in(

@@ -79,10 +79,10 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
         ) from None
 
 
-def newest_layout(folder: Path | None = None) -> str:
+def newest_layout() -> str:
     """Return the layout to which this version of Weir migrates a database."""
     config = Config()
-    config.set_main_option("script_location", str((folder or beside("sql")) / "migrations"))
+    config.set_main_option("script_location", str(beside("sql") / "migrations"))
     config.set_main_option("path_separator", "os")
     return str(ScriptDirectory.from_config(config).get_current_head())
 

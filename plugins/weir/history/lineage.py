@@ -1,12 +1,13 @@
 """Lineage: which run made what, of what, with which version of which function.
 
 The rule is the SQL function weir.lineage (sql/functions/lineage.sql); this asks it.
+A unit is what one commit published: which row became which is known to the function alone.
 """
 
 from sqlalchemy import Connection
 
 from weir.queries.history import lineage as sql
-from weir.queries.history.lineage import Step
+from weir.queries.history.lineage import Step as Step
 
 
 def lineage_of(

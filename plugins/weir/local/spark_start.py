@@ -1,8 +1,9 @@
 """How Spark starts on one machine: with Weir's settings, and with classes that are loaded already.
 
 A small job of Spark spends most of its time on loading the same classes. Java keeps them in an
-archive that each job maps into its memory (docs/decisions/0046). `python -m weir.local.spark_start`
-makes the archive.
+archive that each job maps into its memory. `python -m weir.local.spark_start` makes the archive. A
+JVM that finds none that fits starts as ever. It uses none if a folder is on its class path, so
+Weir's settings are options and not a SPARK_CONF_DIR.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Divide the bounds of a failed batch into halves (docs/decisions/0011). Pure."""
+"""Divide the bounds of a failed batch into halves. Pure.
+
+A part is a beginning of the list of bounds, which has predecessors before successors, so a position
+is still one offset per segment. The parts stay with the one reader, one after the other.
+"""
 
 from collections.abc import Sequence
 

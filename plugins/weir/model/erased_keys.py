@@ -1,4 +1,6 @@
-"""The routing keys that were erased from a stream, which knows hashes of them (semantics 20)."""
+"""The routing keys that were erased from a stream, which knows hashes of them (semantics 20).
+
+An append may have a million keys, so the hash is fast, with a salt of the stream."""
 
 import hashlib
 from collections.abc import Iterable

@@ -190,6 +190,6 @@ def _check_same_keys(sealed: Sequence[KeyRange], new: Sequence[KeyRange]) -> Non
         )
 
 
-def _list(blocks: Sequence[KeyRange], shown: int = 5) -> str:
-    more = f" and {len(blocks) - shown} more" if len(blocks) > shown else ""
-    return ", ".join(map(str, blocks[:shown])) + more
+def _list(blocks: Sequence[KeyRange]) -> str:
+    more = f" and {len(blocks) - 5} more" if len(blocks) > 5 else ""
+    return ", ".join(map(str, blocks[:5])) + more

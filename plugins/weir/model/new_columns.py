@@ -1,5 +1,5 @@
 """What an append may change in the columns of its stream (semantics 12.4): it adds new ones with a
-word, or is refused."""
+word, or is refused. A wrong name is a fault of the whole file, so its rows are not set aside."""
 
 import difflib
 import logging

@@ -37,11 +37,6 @@ class Policy:
         return self.retention == "consumed"
 
     @property
-    def has_minimum(self) -> bool:
-        """Whether something must be kept even if it is consumed."""
-        return self.min_age is not None or self.min_bytes is not None
-
-    @property
     def has_maximum(self) -> bool:
         """Whether something must not be kept even if it is not consumed."""
         return self.max_age is not None or self.max_bytes is not None

@@ -19,7 +19,7 @@ GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 CLOCK = "_weir_clock"  # of files of several commits: with the clock of each event (semantics 12.5)
 # Of the same files, with the same: in files whose columns DuckLake finds by name it looks for the
-# number that Iceberg reserves for when a row came about, as if it were a name (decision 89).
+# number that Iceberg reserves for when a row came about, as if it were a name.
 CLOCK_BY_NUMBER = "2147483539"
 # Of files without the events that were erased: with the offset of each that is left (semantics 20).
 OFFSET = "_weir_offset"
@@ -49,8 +49,8 @@ def stored_name(field: Field) -> str:
 
 
 def field_id(path: Sequence[str]) -> int:
-    """Return the number of a column in files that have such, or of what is in it: by its names in
-    files from the outside in, `element`, `key` and `value` for parts of lists and maps."""
+    """Return the Parquet field id of a column or of a part of it, computed from the path of stored
+    names; `element`, `key` and `value` are the parts of lists and maps."""
     if len(path) == 1 and path[0] in (CLOCK_BY_NUMBER, PLACE_BY_NUMBER):
         return int(path[0])
     return zlib.crc32("\0".join(path).encode()) % (1 << 30) + 1

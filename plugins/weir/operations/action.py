@@ -17,6 +17,7 @@ from weir.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Report = dict[str, object]  # of a run, as JSON: the view weir.job_runs has it
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
 
 
@@ -38,7 +39,7 @@ class Job:
     log: Callable[[str], None] = _print
     start_spark: "Callable[[], SparkSession] | None" = None
     own: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # by name, of the program
-    approved: dict[str, Any] | None = None  # the facts of the loss that a person has approved
+    approved: dict[str, object] | None = None  # the facts of the loss that a person has approved
     sentence: str = ""  # what became of it
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
@@ -156,8 +157,8 @@ class Action(Generic[F]):
 
     file: str
     form: type[F]
-    run: Callable[[Job, F], dict[str, Any]]
-    said: Callable[[F, dict[str, Any]], str]
+    run: Callable[[Job, F], Report]
+    said: Callable[[F, Report], str]
     subject: str
     irreversible: bool = False
     moves_data: bool = False

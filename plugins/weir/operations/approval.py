@@ -6,7 +6,7 @@ what it returns, and hands it back with the act, which compares it anew, under t
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, text
 
@@ -14,6 +14,7 @@ from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.front_ends import give
 
+R = TypeVar("R")
 OF = "of"  # the fact that says which things were meant, whatever their names
 _THINGS = text(
     """SELECT 'stream ' || stream_name AS name, ARRAY[stream_id] AS numbers FROM stream
@@ -31,10 +32,10 @@ class Loss:
     done, as JSON. `arguments`: those that name the same places then, such as a cut for `tail`."""
 
     lines: list[str]
-    facts: dict[str, Any]
+    facts: dict[str, object]
     arguments: dict[str, Any] = field(default_factory=dict)
 
-    def said(self, say: Callable[[str], None]) -> dict[str, Any]:
+    def said(self, say: Callable[[str], None]) -> dict[str, object]:
         """Say what would be lost, and how to do it; return the report of a dry run."""
         for line in (*self.lines, f"nothing was done; to do it, {give(dry_run=False)}"):
             say(line)
@@ -63,10 +64,10 @@ def things(
 def as_approved(
     database: Database,
     request_id: str,
-    approved: dict[str, Any] | None,
+    approved: dict[str, object] | None,
     measure: Callable[[Database], Loss | None],
-    work: Callable[[Database], dict[str, Any]],
-) -> dict[str, Any]:
+    work: Callable[[Database], R],
+) -> R:
     """Do the work, in one transaction with a comparison of what it loses with what was approved.
 
     `approved`: the facts; None if nobody was asked. `measure` leaves the locks that it takes.
@@ -75,7 +76,7 @@ def as_approved(
     if approved is None:
         return work(database)
 
-    def together(database: Database) -> dict[str, Any]:
+    def together(database: Database) -> R:
         if not database.transaction(lambda c: _is_done(c, request_id)):
             check_approved(approved, measure(database))
         return work(database)
@@ -83,7 +84,7 @@ def as_approved(
     return database.together(together)
 
 
-def check_approved(approved: dict[str, Any], now: Loss | None) -> None:
+def check_approved(approved: dict[str, object], now: Loss | None) -> None:
     """Raise Conflict if what would be lost now is not what was approved."""
     if now is not None and now.facts == approved:
         return

@@ -135,7 +135,7 @@ class Process:
     )  # fmt: skip
 
 
-def changed_settings(form: Process) -> dict[str, Any]:
+def changed_settings(form: Process) -> dict[str, object]:
     """Return the arguments that differ from their defaults, without the group. Of a form of
     Airflow, which sends its defaults too, these are the ones that a person has given.
     """
@@ -147,7 +147,7 @@ def changed_settings(form: Process) -> dict[str, Any]:
     }
 
 
-def with_declared(connection: Connection, given: Mapping[str, Any]) -> Process:
+def with_declared(connection: Connection, given: Mapping[str, object]) -> Process:
     """Return the arguments that are given and not empty, with those declared for the group in place
     of the others. One that is given counts even if it is the default.
 
@@ -206,7 +206,7 @@ class AskedConsumer:
 
     def bring(
         self, database: Database, _settings: Settings, _allowed: Allowed, *, request_id: str
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Keep it with its group."""
         declare_consumer(database, self.group, dict(self.arguments), request_id=request_id)
         return {}

@@ -1,5 +1,9 @@
 """Find out before a job is submitted that it can't succeed: a job tells only when its JVM has
-started. What is found here has the sentence that the job would have had (docs/decisions/0081)."""
+started. What is found here has the sentence that the job would have had.
+
+Actions that are one transaction are run and undone, so every refusal is found by the code that
+refuses. A run that was begun is not checked, because it may be done; what is unclear is the job's.
+"""
 
 import contextlib
 import logging
@@ -19,7 +23,7 @@ from weir.operations.action import Action, Job
 from weir.reader_groups.locks import no_such_group
 
 log = logging.getLogger("weir.operations")
-_EXISTS: dict[str, Callable[[Connection, str], Any]] = {
+_EXISTS: dict[str, Callable[[Connection, str], object]] = {
     "stream": lambda connection, name: read_stream(connection, stream_name(name)),
     "reader_group": lambda connection, name: _check_group(connection, name),
     "adjunct_store": read_store,
@@ -30,7 +34,7 @@ class _Undone(Exception):
     """Ends a rehearsal, so that nothing of it stays."""
 
 
-def check_early(job: Job, action: Action[Any], parsed: Any, *, here: bool) -> None:
+def check_early(job: Job, action: Action[Any], parsed: object, *, here: bool) -> None:
     """Raise what the job would raise, as far as that can be known without Spark. `here`: whether
     the job will see the files and the functions of this machine.
 
@@ -69,7 +73,7 @@ def _check_group(connection: Connection, name: str) -> None:
         raise no_such_group(name)
 
 
-def _rehearse(job: Job, action: Action[Any], parsed: Any) -> None:
+def _rehearse(job: Job, action: Action[Any], parsed: object) -> None:
     """Run an action that is one transaction, and undo it."""
 
     def trial(database: Database) -> None:

@@ -34,11 +34,11 @@ def as_meant(value: Any, schema: dict[str, Any]) -> Any:
     return value
 
 
-def holds_quotes(value: Any) -> bool:
+def holds_quotes(value: object) -> bool:
     return isinstance(value, list) and any(within_quotes(part) is not None for part in value)
 
 
-def within_quotes(line: Any) -> str | None:
+def within_quotes(line: object) -> str | None:
     """Return the first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`;
     None for any other line. In a form, each entry has a line of its own."""
     if not isinstance(line, str):

@@ -190,7 +190,8 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
 
     Airflow requires a field, and keeps its Trigger button disabled while the field is empty, unless
     "null" is one of its types. It sends null for an emptied field. A list is a text with one entry
-    per line, so its entries come as texts, some of them blank (docs/decisions/0019).
+    per line, so its entries come as texts, some of them blank; `parse` takes away
+    what this schema adds.
     """
     schema = json_schema(form, known)
     schema.pop("uniqueItems", None)  # of lines, of which several may be blank

@@ -1,5 +1,4 @@
-"""Numbers for monitoring, of the view weir.metrics: as text for Prometheus, or for a collector of
-OpenTelemetry."""
+"""Numbers for monitoring, of the view weir.metrics, as text for Prometheus."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -8,7 +7,6 @@ from typing import Any
 from sqlalchemy import text
 
 from weir.database.connection import Database
-from weir.errors import Unavailable
 
 # Each metric of the view, with what it is.
 METRICS = {
@@ -31,7 +29,6 @@ METRICS = {
     "weir_versions_waiting_seconds": "How long commits have waited to be versions "
     "(weir.waiting_versions names the transaction that they wait for)",
 }
-_PATIENCE = 10.0  # seconds that a collector has for its answer
 
 Rows = list[tuple[str, dict[str, str], float]]
 
@@ -62,35 +59,6 @@ def as_text(rows: Rows) -> str:
 
     # It asks for a registry, of which it calls one method.
     return generate_latest(Now()).decode()
-
-
-def push(rows: Rows, endpoint: str) -> None:
-    """Send metrics once to a collector of OpenTelemetry (OTLP over HTTP, such as
-    `http://collector:4318/v1/metrics`). Raises Unavailable if it does not take them."""
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from opentelemetry.metrics import CallbackOptions, Observation
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult
-
-    reader = InMemoryMetricReader()
-    provider = MeterProvider([reader], shutdown_on_exit=False)
-    meter = provider.get_meter("weir")
-    for name, some in _by_name(rows):
-        seen = [Observation(value, labels) for _, labels, value in some]
-
-        def observed(_: CallbackOptions, seen: list[Observation] = seen) -> list[Observation]:
-            return seen
-
-        meter.create_observable_gauge(name, callbacks=[observed], description=METRICS[name])
-    data = reader.get_metrics_data()
-    exporter = OTLPMetricExporter(endpoint=endpoint, timeout=_PATIENCE)
-    if data is not None and exporter.export(data) is not MetricExportResult.SUCCESS:
-        raise Unavailable(
-            "collector_unavailable",
-            f"the collector at {endpoint} did not take the metrics; check its address (OTLP over "
-            "HTTP, mostly port 4318 and path /v1/metrics) and its log, then try again.",
-        )
-    provider.shutdown()
 
 
 def _by_name(rows: Rows) -> Iterator[tuple[str, Rows]]:

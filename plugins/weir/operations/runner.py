@@ -43,7 +43,7 @@ from weir.operations.form import parse
 from weir.settings import load
 from weir.source_tree import beside
 
-# How its JVM starts if the job is over before the optimising compiler pays (docs/decisions/0059).
+# How its JVM starts if the job is over before the optimising compiler pays.
 SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
 
@@ -99,7 +99,7 @@ def main(action: Action[Any], argv: Sequence[str] | None = None) -> int:
         return 1 if retryable else 2
 
 
-def perform(job: Job, action: Action[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def perform(job: Job, action: Action[Any], arguments: dict[str, object]) -> dict[str, object]:
     """Check the arguments of a job, record that it runs, run its action, and record its report,
     which is returned, and its sentence, which the job has then. Raises what the check and the run
     raise; the caller then calls `record_failure`.
@@ -160,7 +160,7 @@ def failure_of(error: Exception | KeyboardInterrupt) -> tuple[str, bool]:
     return sentence, bool(getattr(error, "retryable", not is_mistake(error)))
 
 
-def _object(written: str, what: str) -> dict[str, Any]:
+def _object(written: str, what: str) -> dict[str, object]:
     """Return a JSON object from the command line. Raises InvalidInput for anything else."""
     try:
         found = json.loads(written)
@@ -210,8 +210,8 @@ def hand_over(
     database: Database,
     run: RunId,
     job: str,
-    arguments: dict[str, Any],
-    approved: dict[str, Any] | None = None,
+    arguments: dict[str, object],
+    approved: dict[str, object] | None = None,
 ) -> None:
     """Store the arguments of a job that is about to be submitted, and the facts of the loss that a
     person has approved, where the job will look for them.
@@ -223,7 +223,7 @@ def hand_over(
 
 def handed_over(
     database: Database, run: RunId, job: str
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
+) -> tuple[dict[str, object], dict[str, object] | None]:
     """Return what `hand_over` stored for a run of a job; no arguments for a job started by hand.
 
     Raises InvalidInput if nothing was stored: without its arguments, a job would do what its

@@ -118,13 +118,13 @@ def settings_of(form: Any, configuration: type[Any]) -> dict[str, Any]:
     }
 
 
-def _is_given(value: Any, choices: Collection[str]) -> bool:
+def _is_given(value: object, choices: Collection[str]) -> bool:
     if isinstance(value, str):
         return bool(value.strip()) and not (value == UNCHANGED and value in choices)
     return isinstance(value, bool) or bool(value)
 
 
-def _setting(value: Any, kind: Any, default: Any, pattern: str | None) -> Any:
+def _setting(value: object, kind: object, default: object, pattern: str | None) -> Any:
     """Return a value that was filled in as a setting of this type and default."""
     if isinstance(value, list):
         return () if value == [REMOVED] else tuple(value)

@@ -17,7 +17,7 @@ from weir.operations.form import AGES, LONGEST_COLUMNS, LONGEST_CUT, argument
 from weir.operations.group_settings import time_out
 from weir.operations.setting import Setting
 
-_TEXT: dict[str, Any] = {"maxLength": LONGEST_EXPRESSION}
+_TEXT: dict[str, object] = {"maxLength": LONGEST_EXPRESSION}
 
 
 def store_argument(description: str = "The store, as scope/name.", *, new: bool = False) -> Any:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
+from sqlalchemy import Connection
 
 from weir.arrow.browse import Place, Seen, browse, keys_of
 from weir.controller.locks import read_stream
@@ -148,7 +149,7 @@ def one_of_few() -> Iterator[None]:
         _looking.release()
 
 
-def _keys_of(connection: Any, stream: StreamName) -> Computation:
+def _keys_of(connection: Connection, stream: StreamName) -> Computation:
     row = read_stream(connection, stream)
     schema = to_read(schema_by_id(connection, row.stream_id))
     return keys_of(stream, row.configuration.routing_key, schema)

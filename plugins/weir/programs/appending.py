@@ -61,7 +61,7 @@ def append_query(
     app: Installation,
     stream: str,
     query: str,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     *,
     writer_id: str,
     batch_id: str,

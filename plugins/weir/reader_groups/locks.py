@@ -6,14 +6,15 @@ After locking, read again what you read before (semantics 4.3).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.controller.locks import STREAM_COLUMNS, LockedStream, locked_by
+from weir.controller.locks import LockedStream, locked
 from weir.database import columns
 from weir.errors import Conflict, NotFound
 from weir.front_ends import do
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
+from weir.queries.controller.locks import StreamColumns
 from weir.queries.reader_groups import locks as sql
 from weir.reader_groups.group_streams import group_streams
 
@@ -44,12 +45,6 @@ class LockedGroup:
             )
 
 
-_LOCK_ALL = text(
-    f"""SELECT {STREAM_COLUMNS} FROM lock_streams_and_groups(CAST(:ids AS bigint[]),
-        CAST(:scopes AS text[]), CAST(:names AS text[]), CAST(:group AS text))"""  # noqa: S608 - constant column list
-)
-
-
 def lock_group(connection: Connection, name: str) -> LockedGroup:
     """Lock a reader group and return it. Afterwards, lock only readers and batches. Raises
     NotFound.
@@ -67,7 +62,7 @@ def lock_streams_and_group(
     ids = list(ids)
     if not names and not ids:
         return [], lock_group(connection, group)
-    streams = locked_by(connection, _LOCK_ALL, names, ids, group=group)
+    streams = _locked(connection, names, ids, group)
     return streams, _checked(connection, group, sql.read_group(connection, name=group))
 
 
@@ -120,7 +115,18 @@ def lock_stream_and_groups(
     locked, the stream does not stay locked. Raises NotFound.
     """
     ids = [] if stream_id is None else [stream_id]
-    return locked_by(connection, _LOCK_ALL, [name] if name else [], ids, group=None)[0]
+    return _locked(connection, [name] if name else [], ids, None)[0]
+
+
+def _locked(
+    connection: Connection, names: Sequence[StreamName], ids: Iterable[int], group: str | None
+) -> list[LockedStream]:
+    ids = sorted(set(ids))
+    rows = sql.lock_streams_and_groups(
+        connection, ids=ids, scopes=[name.scope for name in names],
+        names=[name.name for name in names], group=group,
+    )  # fmt: skip
+    return locked([StreamColumns._make(row) for row in rows], names, ids)
 
 
 def _checked(connection: Connection, name: str, row: sql.GroupRow | None) -> LockedGroup:

@@ -5,6 +5,7 @@ or without), `event time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), 
 one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are
 locked meanwhile, so that a starting point does not move. A time is closed first: no later commit
 gets a clock before it. An event time stands for the time of a commit (`event_time_points`).
+`head` is a word for what is left, so it needs no flag where events are gone; all else does.
 """
 
 import json

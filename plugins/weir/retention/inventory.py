@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.model.segment import segment_number
+from weir.queries.retention import inventory as sql
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import ADJUNCT, SEGMENT, TRANSACTION
 
@@ -71,22 +72,7 @@ def known_files(connection: Connection, *, written: bool = False) -> Known:
     """Return what the database records. `written`: garbage has what open appends and builds are
     writing, too, and what they wrote: the database was not restored, so they were not committed.
     What annexes write is beside it: it can be written anew."""
-    rows = connection.execute(
-        text(
-            """SELECT 'file' AS what, path FROM data_file
-            UNION ALL SELECT 'file', path FROM adjunct_file
-            UNION ALL SELECT 'garbage', path FROM annex_file WHERE NOT open OR :written
-            UNION ALL SELECT 'garbage', path FROM garbage WHERE root = ''
-                AND (reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
-                     OR starts_with(path, :stores) OR :written)
-            UNION ALL SELECT 'garbage', stream_id || :tx || transaction_number || '/'
-                FROM transaction WHERE state = 'open' AND :written
-            UNION ALL SELECT 'garbage', :stores || store_id || '/version=' || version || '/'
-                FROM adjunct_version WHERE state = 'building' AND :written
-            UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
-        ),
-        {"stores": ADJUNCT, "tx": f"/{TRANSACTION}=", "written": written},
-    ).all()
+    rows = sql.known_paths(connection, written=written, stores=ADJUNCT, tx=f"/{TRANSACTION}=")
     paths: dict[str, list[str]] = {"file": [], "garbage": [], "stream": []}
     for what, path in rows:
         paths[what].append(path)
@@ -109,15 +95,5 @@ def discard_unknown(
 ) -> None:
     """Make garbage of files, but not of those that were committed since somebody looked: with the
     stream locked nobody commits any more, and open attempts have been forgotten."""
-    connection.execute(
-        text(
-            """INSERT INTO garbage (root, path, stream_id, reason, bytes)
-            SELECT '', f.path, :s, 'unknown', f.bytes
-            FROM unnest(CAST(:paths AS text[]), CAST(:bytes AS bigint[])) AS f (path, bytes)
-            WHERE NOT EXISTS (
-                SELECT FROM data_file d WHERE d.stream_id = :s AND d.path = f.path)
-              AND NOT EXISTS (SELECT FROM adjunct_file a WHERE a.path = f.path)
-            ON CONFLICT (root, path) DO NOTHING"""
-        ),
-        {"s": stream_id, "paths": paths, "bytes": [found.files.get(path, 0) for path in paths]},
-    )
+    sizes = [found.files.get(path, 0) for path in paths]
+    sql.discard_unknown(connection, stream_id=stream_id, paths=paths, bytes=sizes)

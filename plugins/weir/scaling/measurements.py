@@ -1,6 +1,7 @@
 """Remember which streams are being measured, because to compute their routing keys may kill the
-process that measures: what ended without a word is measured last, alone, and rests in between
-(docs/decisions/0051)."""
+process that measures: what ended without a word is measured last, alone, and rests in between. A
+limit on the memory of each is not to be had, because a JVM has one heap; a process for each would
+cost seconds."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

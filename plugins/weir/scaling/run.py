@@ -15,7 +15,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from weir.controller.epochs import active_segments
 from weir.controller.locks import lock_streams, why_not_active
 from weir.controller.scale import scale_in
 from weir.database.connection import Database
@@ -25,6 +24,7 @@ from weir.model.names import StreamName
 from weir.model.scale_decision import Change, ScaleDecision, decide
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
+from weir.queries.controller import epochs
 from weir.queries.scaling import run as sql
 from weir.scaling.evaluate import Evaluated, read_loads, record_nothing, recorded
 from weir.scaling.measurements import measuring
@@ -222,7 +222,7 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
     if decision.action != "none":
         created = scale_in(
             connection, stream,
-            [tail.segment for tail in active_segments(connection, stream.stream_id)],
+            epochs.active_segments(connection, stream_id=stream.stream_id),
             [segment.segment_id for segment in replaced],
             [one for change in decision.changes for one in plan.ranges(change)],
             cause="policy", reason=decision.reason, request_id=request_id,

@@ -18,7 +18,7 @@ from weir.controller.missing import Missing, missing_between
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
-from weir.errors import InvalidInput, NotFound, counted
+from weir.errors import InvalidInput, NotFound
 from weir.history.lineage import lineage_of
 from weir.kernel.schema import to_arrow, to_read
 from weir.kernel.values import rows_of
@@ -26,7 +26,7 @@ from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
-from weir.operations.metrics import as_text, push
+from weir.operations.metrics import as_text
 from weir.operations.metrics import rows_of as rows_of_metrics
 from weir.settings import Settings
 from weir.terminal.printing import as_json, events, note, print_json, print_lines, table
@@ -77,14 +77,10 @@ def streams(terminal: Terminal, given: argparse.Namespace) -> int:
     return terminal.show(rows, "there is no stream yet; `weir create` and `weir ingest` make one")
 
 
-def metrics(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Print the metrics of the view weir.metrics as Prometheus reads them, or send them to a
-    collector of OpenTelemetry."""
+def metrics(terminal: Terminal, _given: argparse.Namespace) -> int:
+    """Print the metrics of the view weir.metrics as Prometheus reads them."""
     rows = rows_of_metrics(terminal.database)
-    if given.push is not None:
-        push(rows, given.push)
-        note(f"sent {len(rows):,} metrics to {given.push}")
-    elif terminal.json:
+    if terminal.json:
         print_json([{"metric": m, "labels": labels, "value": v} for m, labels, v in rows])
     else:
         print(as_text(rows), end="")
@@ -220,33 +216,6 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
     }  # fmt: skip
     parts = [f"{titles[name]}\n{table(rows, 1_000)}" for name, rows in sections.items() if rows]
     print("\n\n".join(parts))
-    return 0
-
-
-def next_retention(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Say what retention would truncate if it ran now: how much of which stream, by which rule, and
-    which groups would lose unread events. It locks and changes nothing."""
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = SHOWN
-    rows = terminal.rows(
-        """SELECT stream, rule, events, bytes, lost || lost_to_others AS lost, held_by, timed_out,
-            reason
-        FROM next_retention WHERE CAST(:one AS text) IS NULL OR stream = :one
-        ORDER BY events DESC, stream""",
-        one=_checked(terminal, given.stream),
-    )
-    shown = rows[:most] if most else rows
-    of = f"about {given.stream}" if given.stream else "about any stream"
-    terminal.show(shown, f"nothing has changed {of} since retention decided last")
-    if not terminal.json and rows:
-        events, held = (sum(row[name] for row in rows) for name in ("events", "bytes"))
-        losing = sum(bool(row["lost"]) for row in rows)
-        note(f"{counted(events, 'event')} with {held:,} bytes would go")
-        if losing:
-            note(f"groups would lose unread events of {counted(losing, 'stream')}")
-        if len(shown) < len(rows):
-            note(f"... only {most:,} of {len(rows):,}; --limit 0 shows all")
     return 0
 
 

@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             for one in needed:
                 one.required = False
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse a command that does not exist, with the most similar one."""
         if action.choices is not None and value not in action.choices:
             meant = difflib.get_close_matches(str(value), action.choices, n=1)
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
         added.needed = is_required(one)  # type: ignore[attr-defined]
 
 
-def _described(known: Field[Any], schema: dict[str, Any], subject: bool) -> str:
+def _described(known: Field[Any], schema: dict[str, object], subject: bool) -> str:
     """Return what a form shows beside a field: whether it must be filled in, how several entries
     are given, and what it has at first."""
     parts = [known.metadata["description"]]
@@ -127,7 +127,7 @@ def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any
     }
 
 
-def _typed(value: Any, schema: dict[str, Any]) -> Any:
+def _typed(value: object, schema: dict[str, object]) -> Any:
     """Return a text as the number or JSON object that it is; other texts are left to the job's
     check."""
     if schema["type"] in ("integer", "number") and isinstance(value, str):

@@ -40,7 +40,7 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one value as JSON on a line of its own. Times are ISO 8601 in UTC, durations are
     seconds, bytes are base64, and numbers that JSON does not have are the texts NaN, Infinity and
     -Infinity."""
@@ -52,7 +52,7 @@ def _holds_all() -> bool:
     return (sys.stdout.encoding or "utf-8").lower().replace("_", "-").startswith("utf")
 
 
-def as_json(value: Any, *, ascii_only: bool = False) -> str:
+def as_json(value: object, *, ascii_only: bool = False) -> str:
     """Return a value as JSON, in the form of `print_json`."""
     try:
         text = json.dumps(value, default=_as_json, ensure_ascii=ascii_only, allow_nan=False)
@@ -62,7 +62,7 @@ def as_json(value: Any, *, ascii_only: bool = False) -> str:
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     """Return a value with texts in place of numbers that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -73,7 +73,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
+def table(rows: Sequence[Mapping[str, object]], widest: int = _WIDEST) -> str:
     """Return rows as lines of text under their column names. Numbers are aligned to the right, and
     on a terminal texts are cut off after `widest` characters; elsewhere, as in a pipe, nothing is.
     There must be at least one row."""
@@ -146,18 +146,18 @@ def note(line: str) -> None:
     print(visible(line), file=sys.stderr, flush=True)
 
 
-def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
+def print_lines(rows: Iterable[Mapping[str, object]]) -> None:
     """Print each row as JSON on a line of its own."""
     for row in rows:
         print_json(row)
 
 
-def _cell(value: Any, widest: int = _WIDEST) -> str:
+def _cell(value: object, widest: int = _WIDEST) -> str:
     text = " ".join(_text(value).split())
     return text if len(text) <= widest else text[: widest - 3] + "..."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -186,7 +186,7 @@ def duration(value: timedelta) -> str:
     return f"{seconds:.0f} s"
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> Any:
     if isinstance(value, datetime):
         return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
     if isinstance(value, date):

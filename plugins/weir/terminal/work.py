@@ -1,5 +1,8 @@
 """The commands that do what jobs do: each runs a job's own function in this process, with the same
-check of its arguments, and records it in weir.job_runs."""
+check of its arguments, and records it in weir.job_runs.
+
+Who types a command may read any file and run any function anyway, so neither roots nor packages are
+asked. A stream or a group that a failed command created goes with it."""
 
 import argparse
 import contextlib

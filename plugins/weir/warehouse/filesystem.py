@@ -18,8 +18,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a root (a local path or a URI), and the root's path in it.
 
-    It is pyarrow's, or Hadoop's in the form of pyarrow's (docs/decisions/0013). Raises InvalidInput
-    for a root that neither supports.
+    It is pyarrow's, or Hadoop's in the form of pyarrow's. Raises InvalidInput for a root that
+    neither supports.
     """
     if "://" not in root:
         return fs.LocalFileSystem(), root.rstrip("/")

@@ -1,8 +1,9 @@
 """Hadoop's file systems in the form of pyarrow's, for those that pyarrow does not support.
 
 Each operation calls the JVM that belongs to this process, which takes about 0.1 ms. Python workers
-of executors have no JVM, so all this happens in the driver, with threads where there is much to do
-(docs/decisions/0013).
+of executors have no JVM, so all this happens in the driver, with threads where there is much to do.
+A JVM in each worker would cost seconds and hundreds of megabytes, a jar of ours one build for each
+version of Spark.
 """
 
 import io

@@ -1,5 +1,10 @@
 """The ownership marker of a warehouse: a file with the id of its installation, how often the
-warehouse was swept (docs/decisions/0016), and where it is (docs/decisions/0056)."""
+warehouse was swept, and where it is.
+
+Another place is refused, because from inside nobody can tell a copy from a folder that was moved; a
+person can, and says so with `weir_recover`. A database records no place: a restored one would
+refuse its own warehouse.
+"""
 
 import contextlib
 import logging

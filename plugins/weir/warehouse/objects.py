@@ -1,7 +1,7 @@
 """Objects of S3: deleted a thousand in a request, and with nothing left in their place.
 
-pyarrow deletes them one by one, and writes an empty object for the folder of each, which stays
-(docs/decisions/0067). botocore logs in as pyarrow does: by the same variables, files and roles.
+pyarrow deletes them one by one, and writes an empty object for the folder of each, which stays.
+botocore logs in as pyarrow does: by the same variables, files and roles.
 """
 
 from collections.abc import Sequence

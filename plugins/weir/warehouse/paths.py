@@ -5,6 +5,9 @@ below the warehouse; those of an adjunct store are
 `_weir_adjunct=<store id>/version=<n>/attempt=<n>/{table,history}/*.parquet`. Each attempt has a
 folder that nobody else writes to. The metadata of a stream that is published as an Iceberg table
 is `<stream id>/_weir_iceberg/<number>/*`.
+
+A task number stands for a task and a segment. So transaction and task alone identify a folder, and
+the numbers are dense: they index constant arrays.
 """
 
 import os

@@ -62,3 +62,35 @@ SELECT (SELECT count(*) FROM adjunct_version WHERE store_id = :store_id) AS vers
 SELECT b.group_name, b.batch_id FROM adjunct_pin p
 JOIN reader_batch b USING (group_id, batch_id)
 WHERE p.store_id = :store_id AND b.state = 'open' ORDER BY 1, 2 LIMIT 1
+
+-- name: insert -> none
+-- Record a store and its definition.
+-- null: :history
+WITH made AS (
+    INSERT INTO adjunct_store (name, stream_id, group_id,
+        layout, bootstrap, missing, patience, null_key, on_error, on_gap, keep_versions, history)
+    SELECT :name, :stream_id, g.group_id,
+        :layout, :bootstrap, :missing, :patience, :null_key, :on_error, :on_gap, :keep_versions,
+        :history
+    FROM reader_group g WHERE g.name = :name
+    RETURNING store_id
+)
+INSERT INTO adjunct_definition (store_id, definition, key, key_type, value, value_columns, delete_when)
+SELECT store_id, 1, :key, :key_type, :value, :value_columns, :delete_when FROM made
+
+-- name: update -> none
+-- Store the settings of a store, and its definition if that is another one.
+-- null: :history, :time_out
+WITH redefined AS (
+    INSERT INTO adjunct_definition (store_id, definition, key, key_type, value, value_columns, delete_when)
+    VALUES (:store_id, :number, :key, :key_type, :value, :value_columns, :delete_when)
+    ON CONFLICT (store_id, definition) DO NOTHING
+), timed AS (
+    UPDATE reader_group SET time_out = :time_out, generation = generation + 1
+    WHERE group_id = :group_id AND time_out IS DISTINCT FROM :time_out
+)
+UPDATE adjunct_store SET definition = :number, generation = generation + 1,
+    layout = :layout, bootstrap = :bootstrap, missing = :missing, patience = :patience, null_key =
+    :null_key, on_error = :on_error, on_gap = :on_gap, keep_versions = :keep_versions, history =
+    :history
+WHERE store_id = :store_id

@@ -1,10 +1,9 @@
 -- Epochs: which segments tile the key space, and the step from one epoch to the next.
 -- import: from weir.model.segment import Segment
 
--- name: tails -> many
--- Return the active segments of a stream by key, each with the offset of its next event, and the
--- bytes before that offset.
-SELECT t.segment_id, s.key_low, s.key_high, t.tail_offset AS "offset", t.tail_bytes AS bytes
+-- name: active_segments -> many Segment
+-- Return the segments of a stream's current epoch, by key.
+SELECT t.segment_id, s.key_low, s.key_high
 FROM segment_tail t JOIN segment s USING (stream_id, segment_id)
 WHERE t.stream_id = :stream_id ORDER BY s.key_low
 
@@ -13,8 +12,8 @@ WHERE t.stream_id = :stream_id ORDER BY s.key_low
 SELECT segment_id, key_low, key_high FROM active_segments_at(:stream_id, :epoch) ORDER BY key_low
 
 -- name: tick -> one
--- Issue `more` + 1 consecutive clocks of a locked stream and return the last.
-UPDATE stream SET last_clock = greatest(last_clock + 1, now_clock()) + :more
+-- Issue the next clock of a locked stream and return it, in microseconds (semantics 16.1).
+UPDATE stream SET last_clock = greatest(last_clock + 1, now_clock())
 WHERE stream_id = :stream_id RETURNING last_clock
 
 -- name: close -> none

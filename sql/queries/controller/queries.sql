@@ -11,13 +11,6 @@ FROM segments_between(:stream, CAST(:start AS jsonb), CAST(:end AS jsonb))
 -- type: stream_cut_at = dict[str, int | str]
 SELECT stream_cut_at(:stream, CAST(:at AS timestamptz))
 
--- name: completeness -> maybe
--- Return up to which event time a stream is complete.
--- null: complete_until, newest_event_time, held_by
-SELECT stream, event_time, complete_until, newest_event_time, late_events, ahead_events,
-    behind_events, writers, held_by
-FROM completeness WHERE stream = :stream
-
 -- name: count_between -> one
 -- Close the later time, and return how many events that can be read were committed between them.
 -- null: :since, :until

@@ -6,7 +6,7 @@ INSERT INTO retention_queue (stream_id, due_at)
 SELECT stream_id, clock_timestamp() FROM stream WHERE stream_id = ANY(:ids) AND state = 'active'
 
 -- name: due -> many DueStream
--- Return the queued streams that are due and whose `retention_every` has passed.
+-- Return the queued streams that are due.
 SELECT stream_id, stream FROM retention_due() ORDER BY stream_id
 
 -- name: active -> many DueStream

@@ -1,4 +1,11 @@
 -- Update a stream.
+-- fragments: controller/stream.sql
+
+-- name: store -> none
+-- Store the settings of a stream, given as JSON.
+UPDATE stream SET ({settings}) = (
+    SELECT {settings} FROM jsonb_populate_record(CAST(NULL AS stream), CAST(:settings AS jsonb)))
+WHERE stream_id = :stream_id
 
 -- name: begin_event_time -> none
 -- Delete what writers have stated, because it was about event times of another meaning.

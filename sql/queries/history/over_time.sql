@@ -2,11 +2,9 @@
 
 -- name: came -> many Came
 -- Return what was appended to a stream after a time, what came close to each other as one.
-SELECT max(c.clock) AS clock, sum(c.events)::bigint AS events, sum(c.bytes)::bigint AS bytes
-FROM stream s CROSS JOIN LATERAL commits_between(
-    s.stream_id, CAST(:begin AS bigint) + 1, 9223372036854775807) c
-WHERE s.stream_name = :stream AND s.state <> 'deleted'
-GROUP BY (c.clock - :begin) / :width ORDER BY 1
+SELECT max(clock) AS clock, sum(events)::bigint AS events, sum(bytes)::bigint AS bytes
+FROM commits_between(:id, CAST(:begin AS bigint) + 1, 9223372036854775807)
+GROUP BY (clock - :begin) / :width ORDER BY 1
 
 -- name: truncated -> many Change
 -- Return the bytes that were truncated after a time, each time.
@@ -16,7 +14,7 @@ WHERE stream = :stream AND truncated_at > clock_time(:begin) ORDER BY 1
 -- name: retained -> one
 -- Return the bytes that a stream keeps, and those of them that the next retention truncates.
 -- null: next_time
-SELECT s.bytes_retained AS kept,
+SELECT s.stream_id, s.bytes_retained AS kept,
     (SELECT n.bytes FROM weir.next_retention n WHERE n.stream = s.stream) AS next_time
 FROM weir.streams s WHERE s.stream = :stream
 

@@ -1,4 +1,14 @@
 -- Locks of groups and their streams.
+-- fragments: controller/stream.sql
+
+-- name: lock_streams_and_groups -> many StreamColumns
+-- Lock streams, and the group of a name, or with none all groups that read them; return the streams
+-- in the order of their ids.
+-- null: retain_min_age, retain_max_age, retain_min_bytes, retain_max_bytes, cuts_every
+-- null: target_rate, scale_factor, max_segments, event_time, owner, :group
+-- type: head = dict[str, int | str]
+SELECT {stream} FROM lock_streams_and_groups(CAST(:ids AS bigint[]), CAST(:scopes AS text[]),
+    CAST(:names AS text[]), CAST(:group AS text))
 
 -- name: may_act_for -> one
 -- Return whether the login may act for a role.

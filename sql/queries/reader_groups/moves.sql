@@ -24,10 +24,9 @@ SELECT :group_id, c.stream_id, e.segment_id,
 FROM cuts c CROSS JOIN LATERAL cut_entries(c.cut) e
 
 -- fragment: placed
--- Records where a group is put other than by its batches, in the statement that takes its positions
--- away, or before it: at `cuts`, for a `cause` (see the table). Moves that follow one another are
--- one row, as a run may make one for each stream, unless something went in between: a receipt is
--- compared with where the group was then.
+-- Records a move that no batch made (reset, skip), to `cuts`, for a `cause` (see the table). Put it
+-- into the statement that deletes the old positions, or before that. Moves that follow one another
+-- are one row, unless events went in between: a receipt is compared with where the group was then.
 INSERT INTO placement AS p (group_id, stream_id, group_name, number, cause, left_at, cut)
 SELECT :group_id, c.stream_id, (SELECT name FROM reader_group WHERE group_id = :group_id),
        CASE WHEN l.cause = {cause} AND l.cause = 'moved' THEN l.number

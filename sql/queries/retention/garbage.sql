@@ -1,4 +1,30 @@
 -- Sweep garbage.
+-- fragments: retention/judged.sql
+
+-- name: sweepable -> many
+-- Return garbage that may be deleted by its time, after a path, and whether something needs it.
+-- null: stream_id, rows, end_hash
+WITH due AS MATERIALIZED (
+    SELECT g.root, g.path, g.bytes, g.reason, g.stream_id, g.rows, g.end_hash
+    FROM garbage g
+    LEFT JOIN (
+        SELECT r.stream_id, min(r.opened_at) AS since
+        FROM batches_protecting_files(:grace) r
+        GROUP BY r.stream_id) reading USING (stream_id)
+    WHERE (g.root, g.path) > (:root, :path)
+      AND g.garbage_since + CASE g.reason WHEN 'swept' THEN CAST(:again AS float8)
+          WHEN 'compacted' THEN CAST(:compacted AS float8) WHEN 'erased' THEN 0 ELSE :grace END
+          * interval '1 second'
+          <= clock_timestamp()
+      AND (reading.since IS NULL OR reading.since > g.garbage_since)
+      AND (g.root <> '' OR NOT EXISTS (
+          SELECT FROM held_garbage h
+          WHERE h.stream_id = coalesce(g.stream_id, 0) AND h.path = g.path
+            AND (g.reason <> 'erased' OR h.erased_too
+                 AND g.garbage_since + :grace * interval '1 second' > clock_timestamp())))
+    ORDER BY g.root, g.path LIMIT :most
+), {judged}
+SELECT * FROM judged ORDER BY root, path
 
 -- name: count_sweep -> one
 -- Count a sweep, and return how many there were.

@@ -1,6 +1,7 @@
 """Play commits against a scaling policy: which scales `weir_scale` would make, and when. Pure.
 
-It decides by the functions that the real run uses: `rates_of`, `decide` and `split_points`. What it
+It decides by the functions that the real run uses: `rates_of`, `decide` and `split_points`. No rule
+of scaling may be written a second time here. What it
 leaves out: an append that began before a scale and commits after it goes where its keys lie then
 (in a stream it makes a roll), and a run takes no time.
 """

@@ -6,7 +6,6 @@ again changes nothing, also after two columns have swapped their names.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from weir.errors import InvalidInput
 from weir.kernel.schema import same_default, with_default
@@ -133,7 +132,7 @@ def _check_wider(stream: str, old: Field, wanted: Field) -> None:
         )
 
 
-def _stored_otherwise(stream: str, column: Field, where: str, advice: Any) -> InvalidInput:
+def _stored_otherwise(stream: str, column: Field, where: str, advice: object) -> InvalidInput:
     return InvalidInput(
         "column_unknown",
         f"the column {column['name']!r} of stream {stream} is called {stored_name(column)!r} in "

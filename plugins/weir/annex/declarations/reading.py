@@ -85,7 +85,7 @@ def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) ->
     return done
 
 
-def _has_names(entry: Any) -> bool:
+def _has_names(entry: object) -> bool:
     return isinstance(entry, dict) and all(isinstance(name, str) for name in entry)
 
 

@@ -34,7 +34,7 @@ class KnownGroup:
     configuration: GroupConfiguration
     streams: tuple[str, ...]
     pins: tuple[Pin, ...]
-    consumer: dict[str, Any] | None
+    consumer: dict[str, object] | None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
     }
     depth = 0
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: object, index: object) -> Any:
         """Read a node as far as it is not nested too deeply, and no number is too long."""
         self.depth += 1
         if self.depth > DEEPEST:

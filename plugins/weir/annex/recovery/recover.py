@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 from weir.annex.recovery.lost_events import lost_in
 from weir.annex.recovery.substitutes import Substitute, find_substitutes, substitute
 from weir.compaction.run import Check
-from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import lock_streams
 from weir.controller.ownership import check_owner, read_installation
 from weir.controller.scale import scale_in
@@ -27,6 +26,7 @@ from weir.database.once import commit_once
 from weir.errors import check_choice
 from weir.model.key_space import KeyRange
 from weir.queries.annex.recovery import recover as sql
+from weir.queries.controller import epochs
 from weir.retention.delete_stream import Forgotten
 from weir.retention.inventory import (
     Found,
@@ -191,8 +191,8 @@ def _skip(
     unknown: list[str] | None,
     request_id: str,
 ) -> dict[str, Any]:
-    """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
-    segment twice. `unknown`: files to make garbage of."""
+    """Advance the stream's counters past every folder number, clock and offset that it may have
+    issued. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]
     for annex in hung(Forgotten):  # what they made since the backup is not known
         annex.forget(connection, stream_id)
@@ -215,14 +215,14 @@ def _skip(
     created = []
     if stream.state == "active":
         number = max(stream.next_segment_number, found.segment_number + 1) + RECOVERY_GAP
-        active = [tail.segment for tail in active_segments(connection, stream_id)]
+        active = epochs.active_segments(connection, stream_id=stream_id)
         created = scale_in(
             connection, replace(stream, next_segment_number=number), active,
             [s.segment_id for s in active], [KeyRange(s.key_low, s.key_high) for s in active],
             cause="scale", reason="the database was restored from a backup", request_id=request_id,
         )  # fmt: skip
     else:
-        tick(connection, stream)
+        epochs.tick(connection, stream_id=stream.stream_id)
     return {
         "stream": str(stream.name),
         "forgotten": len(forgotten),  # appends that were open or aborted

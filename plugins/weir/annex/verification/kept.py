@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.verification.damage import record
 from weir.annex.verification.footers import UNOPENED, look_here
@@ -12,14 +11,16 @@ from weir.annex.verification.footers_in_tasks import looker
 from weir.annex.verification.recorded import Damage, Recorded
 from weir.database.connection import Database
 from weir.installation.opened import StartSpark
-from weir.retention.garbage import JUDGED, NEEDED, Kept
+from weir.queries.annex.verification import kept as sql
+from weir.queries.retention.garbage import Sweepable
+from weir.retention.garbage import NEEDED, Kept
 
 GARBAGE = "garbage"  # the kind of damage
 FEW = 5_000  # files: looking at so many here takes no longer than starting executors
 
 
 def keep(
-    database: Database, warehouse: str, rows: Sequence[Any], start_spark: StartSpark | None
+    database: Database, warehouse: str, rows: Sequence[Sweepable], start_spark: StartSpark | None
 ) -> Kept:
     """Return which of some rows of garbage a sweep may delete, and record as damage what is not
     what was recorded, and what streams or stores still need. `start_spark`: in whose tasks many
@@ -32,11 +33,11 @@ def keep(
         row for row in rows
         if row.end_hash is not None and row.reason != "erased" and not row.live
     ]  # fmt: skip
-    recorded = [Recorded(row.path, row.bytes, row.rows, row.end_hash) for row in compared]
+    recorded = [Recorded(row.path, row.bytes, row.rows or 0, row.end_hash) for row in compared]
     look = looker(start_spark, few=FEW) if start_spark is not None else look_here
     seen = look(warehouse, recorded) if recorded else []
     wrong = {row.path: one[0] for row, one in zip(compared, seen, strict=True) if one}
-    may: list[Any] = []
+    may: list[Sweepable] = []
     found: list[tuple[int | None, Damage]] = []
     unopened: list[str] = []
     for row in rows:
@@ -60,29 +61,9 @@ def keep(
 def let_go(connection: Connection, stream_id: int | None) -> int:
     """Let sweeps delete what was kept of a stream (None: of all), whatever it is; forget that what
     streams or stores need is garbage. Return how many files these were."""
-    return int(connection.execute(_LET_GO, {"s": stream_id}).scalar_one())
+    return sql.let_go(connection, stream_id=stream_id)
 
 
 def forget_kept(connection: Connection, paths: Sequence[str]) -> None:
     """Forget the damage of garbage that was deleted."""
-    connection.execute(
-        text("DELETE FROM found_damage WHERE kind = 'garbage' AND path = ANY(:paths)"),
-        {"paths": list(paths)},
-    )
-
-
-_LET_GO = text(
-    f"""WITH forgotten AS (
-        DELETE FROM found_damage d
-        WHERE d.kind = 'garbage' AND (CAST(:s AS bigint) IS NULL OR d.stream_id = :s)
-        RETURNING d.path
-    ), due AS MATERIALIZED (
-        SELECT g.root, g.path FROM garbage g JOIN forgotten f USING (path) WHERE g.root = ''
-    ), {JUDGED}, dropped AS (
-        DELETE FROM garbage g USING judged j WHERE j.live AND g.root = '' AND g.path = j.path
-    ), freed AS (
-        UPDATE garbage g SET rows = NULL, end_hash = NULL
-        FROM judged j WHERE NOT j.live AND g.root = '' AND g.path = j.path
-    )
-    SELECT count(*) FROM forgotten"""  # noqa: S608 - constants
-)
+    sql.forget_garbage(connection, paths=paths)

@@ -176,3 +176,129 @@ def pinned(connection: Connection, *, store_id: int) -> Pinned | None:
     result = connection.execute(PINNED, {"store_id": store_id})
     row = result.one_or_none()
     return None if row is None else Pinned._make(row)
+
+
+INSERT = text(
+    """WITH made AS (
+    INSERT INTO adjunct_store (name, stream_id, group_id,
+        layout, bootstrap, missing, patience, null_key, on_error, on_gap, keep_versions, history)
+    SELECT :name, :stream_id, g.group_id,
+        :layout, :bootstrap, :missing, :patience, :null_key, :on_error, :on_gap, :keep_versions,
+        :history
+    FROM reader_group g WHERE g.name = :name
+    RETURNING store_id
+)
+INSERT INTO adjunct_definition (store_id, definition, key, key_type, value, value_columns, delete_when)
+SELECT store_id, 1, :key, :key_type, :value, :value_columns, :delete_when FROM made"""
+)
+
+
+def insert(
+    connection: Connection,
+    *,
+    name: str,
+    stream_id: int,
+    layout: str,
+    bootstrap: str,
+    missing: str,
+    patience: int,
+    null_key: str,
+    on_error: str,
+    on_gap: str,
+    keep_versions: int,
+    history: int | None,
+    key: str,
+    key_type: str,
+    value: str,
+    value_columns: str,
+    delete_when: str,
+) -> None:
+    """Record a store and its definition."""
+    result = connection.execute(
+        INSERT,
+        {
+            "name": name,
+            "stream_id": stream_id,
+            "layout": layout,
+            "bootstrap": bootstrap,
+            "missing": missing,
+            "patience": patience,
+            "null_key": null_key,
+            "on_error": on_error,
+            "on_gap": on_gap,
+            "keep_versions": keep_versions,
+            "history": history,
+            "key": key,
+            "key_type": key_type,
+            "value": value,
+            "value_columns": value_columns,
+            "delete_when": delete_when,
+        },
+    )
+    result.close()
+
+
+UPDATE = text(
+    """WITH redefined AS (
+    INSERT INTO adjunct_definition (store_id, definition, key, key_type, value, value_columns, delete_when)
+    VALUES (:store_id, :number, :key, :key_type, :value, :value_columns, :delete_when)
+    ON CONFLICT (store_id, definition) DO NOTHING
+), timed AS (
+    UPDATE reader_group SET time_out = :time_out, generation = generation + 1
+    WHERE group_id = :group_id AND time_out IS DISTINCT FROM :time_out
+)
+UPDATE adjunct_store SET definition = :number, generation = generation + 1,
+    layout = :layout, bootstrap = :bootstrap, missing = :missing, patience = :patience, null_key =
+    :null_key, on_error = :on_error, on_gap = :on_gap, keep_versions = :keep_versions, history =
+    :history
+WHERE store_id = :store_id"""
+)
+
+
+def update(
+    connection: Connection,
+    *,
+    store_id: int,
+    number: int,
+    key: str,
+    key_type: str,
+    value: str,
+    value_columns: str,
+    delete_when: str,
+    time_out: int | None,
+    group_id: int,
+    layout: str,
+    bootstrap: str,
+    missing: str,
+    patience: int,
+    null_key: str,
+    on_error: str,
+    on_gap: str,
+    keep_versions: int,
+    history: int | None,
+) -> None:
+    """Store the settings of a store, and its definition if that is another one."""
+    result = connection.execute(
+        UPDATE,
+        {
+            "store_id": store_id,
+            "number": number,
+            "key": key,
+            "key_type": key_type,
+            "value": value,
+            "value_columns": value_columns,
+            "delete_when": delete_when,
+            "time_out": time_out,
+            "group_id": group_id,
+            "layout": layout,
+            "bootstrap": bootstrap,
+            "missing": missing,
+            "patience": patience,
+            "null_key": null_key,
+            "on_error": on_error,
+            "on_gap": on_gap,
+            "keep_versions": keep_versions,
+            "history": history,
+        },
+    )
+    result.close()

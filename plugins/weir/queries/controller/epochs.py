@@ -1,33 +1,22 @@
 """Epochs: which segments tile the key space, and the step from one epoch to the next. Made by `make queries` from sql/queries/controller/epochs.sql."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.model.segment import Segment
 
-TAILS = text(
-    """SELECT t.segment_id, s.key_low, s.key_high, t.tail_offset AS "offset", t.tail_bytes AS bytes
+ACTIVE_SEGMENTS = text(
+    """SELECT t.segment_id, s.key_low, s.key_high
 FROM segment_tail t JOIN segment s USING (stream_id, segment_id)
 WHERE t.stream_id = :stream_id ORDER BY s.key_low"""
 )
 
 
-class Tails(NamedTuple):
-    """A row of `tails`."""
-
-    segment_id: int
-    key_low: float
-    key_high: float
-    offset: int
-    bytes: int
-
-
-def tails(connection: Connection, *, stream_id: int) -> list[Tails]:
-    """Return the active segments of a stream by key, each with the offset of its next event, and the bytes before that offset."""
-    result = connection.execute(TAILS, {"stream_id": stream_id})
-    return [Tails._make(row) for row in result]
+def active_segments(connection: Connection, *, stream_id: int) -> list[Segment]:
+    """Return the segments of a stream's current epoch, by key."""
+    result = connection.execute(ACTIVE_SEGMENTS, {"stream_id": stream_id})
+    return [Segment._make(row) for row in result]
 
 
 SEGMENTS_AT = text(
@@ -42,14 +31,14 @@ def segments_at(connection: Connection, *, stream_id: int, epoch: int) -> list[S
 
 
 TICK = text(
-    """UPDATE stream SET last_clock = greatest(last_clock + 1, now_clock()) + :more
+    """UPDATE stream SET last_clock = greatest(last_clock + 1, now_clock())
 WHERE stream_id = :stream_id RETURNING last_clock"""
 )
 
 
-def tick(connection: Connection, *, more: int, stream_id: int) -> int:
-    """Issue `more` + 1 consecutive clocks of a locked stream and return the last."""
-    result = connection.execute(TICK, {"more": more, "stream_id": stream_id})
+def tick(connection: Connection, *, stream_id: int) -> int:
+    """Issue the next clock of a locked stream and return it, in microseconds (semantics 16.1)."""
+    result = connection.execute(TICK, {"stream_id": stream_id})
     value: int = result.scalar_one()
     return value
 

@@ -40,34 +40,6 @@ def stream_cut_at(connection: Connection, *, stream: str, at: datetime) -> dict[
     return value
 
 
-COMPLETENESS = text(
-    """SELECT stream, event_time, complete_until, newest_event_time, late_events, ahead_events,
-    behind_events, writers, held_by
-FROM completeness WHERE stream = :stream"""
-)
-
-
-class Completeness(NamedTuple):
-    """A row of `completeness`."""
-
-    stream: str
-    event_time: str
-    complete_until: datetime | None
-    newest_event_time: datetime | None
-    late_events: int
-    ahead_events: int
-    behind_events: int
-    writers: int
-    held_by: str | None
-
-
-def completeness(connection: Connection, *, stream: str) -> Completeness | None:
-    """Return up to which event time a stream is complete."""
-    result = connection.execute(COMPLETENESS, {"stream": stream})
-    row = result.one_or_none()
-    return None if row is None else Completeness._make(row)
-
-
 COUNT_BETWEEN = text(
     """SELECT count_between(:stream, CAST(:since AS timestamptz), CAST(:until AS timestamptz))"""
 )

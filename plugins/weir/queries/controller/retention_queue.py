@@ -28,7 +28,7 @@ class DueStream(NamedTuple):
 
 
 def due(connection: Connection) -> list[DueStream]:
-    """Return the queued streams that are due and whose `retention_every` has passed."""
+    """Return the queued streams that are due."""
     result = connection.execute(DUE)
     return [DueStream._make(row) for row in result]
 

@@ -5,11 +5,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 CAME = text(
-    """SELECT max(c.clock) AS clock, sum(c.events)::bigint AS events, sum(c.bytes)::bigint AS bytes
-FROM stream s CROSS JOIN LATERAL commits_between(
-    s.stream_id, CAST(:begin AS bigint) + 1, 9223372036854775807) c
-WHERE s.stream_name = :stream AND s.state <> 'deleted'
-GROUP BY (c.clock - :begin) / :width ORDER BY 1"""
+    """SELECT max(clock) AS clock, sum(events)::bigint AS events, sum(bytes)::bigint AS bytes
+FROM commits_between(:id, CAST(:begin AS bigint) + 1, 9223372036854775807)
+GROUP BY (clock - :begin) / :width ORDER BY 1"""
 )
 
 
@@ -21,9 +19,9 @@ class Came(NamedTuple):
     bytes: int
 
 
-def came(connection: Connection, *, begin: int, stream: str, width: int) -> list[Came]:
+def came(connection: Connection, *, id: int, begin: int, width: int) -> list[Came]:
     """Return what was appended to a stream after a time, what came close to each other as one."""
-    result = connection.execute(CAME, {"begin": begin, "stream": stream, "width": width})
+    result = connection.execute(CAME, {"id": id, "begin": begin, "width": width})
     return [Came._make(row) for row in result]
 
 
@@ -47,7 +45,7 @@ def truncated(connection: Connection, *, stream: str, begin: int) -> list[Change
 
 
 RETAINED = text(
-    """SELECT s.bytes_retained AS kept,
+    """SELECT s.stream_id, s.bytes_retained AS kept,
     (SELECT n.bytes FROM weir.next_retention n WHERE n.stream = s.stream) AS next_time
 FROM weir.streams s WHERE s.stream = :stream"""
 )
@@ -56,6 +54,7 @@ FROM weir.streams s WHERE s.stream = :stream"""
 class Retained(NamedTuple):
     """A row of `retained`."""
 
+    stream_id: int
     kept: int
     next_time: int | None
 

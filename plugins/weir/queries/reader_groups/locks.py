@@ -5,6 +5,68 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
+LOCK_STREAMS_AND_GROUPS = text(
+    """SELECT stream_id, scope, name, state, current_epoch, next_segment_number, schema_version, last_clock,
+    head, routing_key, on_missing_key, on_bad_rows, on_new_column, retention, retain_min_age,
+    retain_max_age, retain_min_bytes, retain_max_bytes, cuts_every, publish,
+    refuse_erased, scaling, min_segments, target_rate, scale_factor, max_segments,
+    scale_cooldown, event_time, event_time_ahead, event_time_back, tags, owner FROM lock_streams_and_groups(CAST(:ids AS bigint[]), CAST(:scopes AS text[]),
+    CAST(:names AS text[]), CAST(:group AS text))"""
+)
+
+
+class StreamColumns(NamedTuple):
+    """A row of `lock_streams_and_groups`."""
+
+    stream_id: int
+    scope: str
+    name: str
+    state: str
+    current_epoch: int
+    next_segment_number: int
+    schema_version: int
+    last_clock: int
+    head: dict[str, int | str]
+    routing_key: str
+    on_missing_key: str
+    on_bad_rows: str
+    on_new_column: str
+    retention: str
+    retain_min_age: int | None
+    retain_max_age: int | None
+    retain_min_bytes: int | None
+    retain_max_bytes: int | None
+    cuts_every: int | None
+    publish: str
+    refuse_erased: bool
+    scaling: str
+    min_segments: int
+    target_rate: int | None
+    scale_factor: int | None
+    max_segments: int | None
+    scale_cooldown: int
+    event_time: str | None
+    event_time_ahead: int
+    event_time_back: int
+    tags: list[str]
+    owner: str | None
+
+
+def lock_streams_and_groups(
+    connection: Connection,
+    *,
+    ids: Sequence[int],
+    scopes: Sequence[str],
+    names: Sequence[str],
+    group: str | None,
+) -> list[StreamColumns]:
+    """Lock streams, and the group of a name, or with none all groups that read them; return the streams in the order of their ids."""
+    result = connection.execute(
+        LOCK_STREAMS_AND_GROUPS, {"ids": ids, "scopes": scopes, "names": names, "group": group}
+    )
+    return [StreamColumns._make(row) for row in result]
+
+
 MAY_ACT_FOR = text("""SELECT may_act_for(current_user, :owner)""")
 
 

@@ -1,8 +1,95 @@
 """Sweep garbage. Made by `make queries` from sql/queries/retention/garbage.sql."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, text
+
+SWEEPABLE = text(
+    """WITH due AS MATERIALIZED (
+    SELECT g.root, g.path, g.bytes, g.reason, g.stream_id, g.rows, g.end_hash
+    FROM garbage g
+    LEFT JOIN (
+        SELECT r.stream_id, min(r.opened_at) AS since
+        FROM batches_protecting_files(:grace) r
+        GROUP BY r.stream_id) reading USING (stream_id)
+    WHERE (g.root, g.path) > (:root, :path)
+      AND g.garbage_since + CASE g.reason WHEN 'swept' THEN CAST(:again AS float8)
+          WHEN 'compacted' THEN CAST(:compacted AS float8) WHEN 'erased' THEN 0 ELSE :grace END
+          * interval '1 second'
+          <= clock_timestamp()
+      AND (reading.since IS NULL OR reading.since > g.garbage_since)
+      AND (g.root <> '' OR NOT EXISTS (
+          SELECT FROM held_garbage h
+          WHERE h.stream_id = coalesce(g.stream_id, 0) AND h.path = g.path
+            AND (g.reason <> 'erased' OR h.erased_too
+                 AND g.garbage_since + :grace * interval '1 second' > clock_timestamp())))
+    ORDER BY g.root, g.path LIMIT :most
+), named AS MATERIALIZED (
+    SELECT s.stream_name, n.number, EXISTS (
+        SELECT FROM transaction t
+        WHERE t.stream_id = s.stream_id AND t.transaction_number = n.number) AS appended
+    FROM (SELECT DISTINCT CAST(substring(path FROM '^(\\d{1,18})/') AS bigint) AS stream_id,
+              CAST(substring(path FROM '^\\d+/_weir_tx=(\\d{1,18})/') AS bigint) AS number
+          FROM due WHERE root = '' AND path ~ '^\\d{1,18}/(_weir_tx=\\d{1,18}/|$)') n
+    JOIN stream s USING (stream_id)
+), live AS MATERIALIZED (
+    SELECT f.path FROM named n
+    JOIN data_file f ON f.stream_name = n.stream_name AND f.transaction_number = n.number
+    WHERE n.appended
+    UNION ALL
+    SELECT f.path FROM data_file f
+    WHERE f.stream_name IN (SELECT n.stream_name FROM named n WHERE NOT n.appended)
+    UNION ALL
+    SELECT a.path FROM due d JOIN adjunct_file a ON a.path = d.path
+      AND a.store_id = CAST(substring(d.path FROM '^_weir_adjunct=(\\d{1,18})/') AS bigint)
+), judged AS (
+    SELECT d.*, d.root = '' AND (d.path IN (SELECT l.path FROM live l)
+        OR d.path LIKE '%/' AND EXISTS (SELECT FROM live l WHERE starts_with(l.path, d.path)))
+        AS live
+    FROM due d
+)
+SELECT * FROM judged ORDER BY root, path"""
+)
+
+
+class Sweepable(NamedTuple):
+    """A row of `sweepable`."""
+
+    root: str
+    path: str
+    bytes: int
+    reason: str
+    stream_id: int | None
+    rows: int | None
+    end_hash: int | None
+    live: bool
+
+
+def sweepable(
+    connection: Connection,
+    *,
+    grace: float,
+    root: str,
+    path: str,
+    again: float,
+    compacted: float,
+    most: int,
+) -> list[Sweepable]:
+    """Return garbage that may be deleted by its time, after a path, and whether something needs it."""
+    result = connection.execute(
+        SWEEPABLE,
+        {
+            "grace": grace,
+            "root": root,
+            "path": path,
+            "again": again,
+            "compacted": compacted,
+            "most": most,
+        },
+    )
+    return [Sweepable._make(row) for row in result]
+
 
 COUNT_SWEEP = text(
     """UPDATE installation SET sweep_count = sweep_count + 1 RETURNING sweep_count"""

@@ -6,7 +6,7 @@ bounds, under a new token and as a new attempt. One transaction commits the batc
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -110,7 +110,7 @@ def commit_batch(
     lease: float,
     staged: Sequence[Staged] = (),
     tables: Sequence[StagedTable] = (),
-    outputs: Sequence[dict[str, Any]] = (),
+    outputs: Sequence[Mapping[str, object]] = (),
     lost: dict[int, int] | None = None,
     rejected: int = 0,
     rejected_as: Mapping[int, Sequence[Field]] | None = None,

@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -38,7 +37,7 @@ def checkpoint(
     barrier: bool = False,
     patience: float = 3600.0,
     request_id: str | None = None,
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Record the positions of a group as a checkpoint. A subscriber releases what lies before it.
 
     Without a `name` it is automatic. `barrier`: include the batches that are open now; the
@@ -61,7 +60,7 @@ def checkpoint(
         )
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
-    def work(connection: Connection) -> dict[str, Any] | None:
+    def work(connection: Connection) -> dict[str, object] | None:
         # A release changes what retention may truncate, so the streams are locked too, and first.
         _, locked = lock_group_and_streams(connection, group)
         if request_id is not None and (before := request.result(connection)) is not None:
@@ -80,12 +79,12 @@ def checkpoint(
 
 def cancel_checkpoint(
     database: Database, group: str, name: str, *, request_id: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Cancel a checkpoint that waits. Return `reader_group` and `checkpoint`, both names. Raises
     NotFound, and Conflict if it does not wait."""
     request = Request(request_id, "cancel_checkpoint", group, {"name": name})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         _, locked = lock_group_and_streams(connection, group)
         if (before := request.result(connection)) is not None:
             return before
@@ -117,7 +116,7 @@ def settle_group(database: Database, group: str) -> None:
         log.warning("checkpoints of group %s are completed later: %s", group, error)
 
 
-def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
+def settle_group_in(connection: Connection, group: str) -> list[dict[str, object]]:
     """Settle the waiting checkpoints of a group. Return for each that is complete now
     `reader_group`, `checkpoint` (its name) and `released` (whether it releases events)."""
     _, locked = lock_group_and_streams(connection, group)
@@ -145,7 +144,9 @@ def settle(connection: Connection, group: LockedGroup) -> list[str]:
     return [r.name for r in done]
 
 
-def _record(connection: Connection, group: LockedGroup, name: str | None) -> dict[str, Any] | None:
+def _record(
+    connection: Connection, group: LockedGroup, name: str | None
+) -> dict[str, object] | None:
     """Record the positions; return None if they have not moved."""
     [recorded] = record_positions(connection, [group], name)
     if recorded.refused:
@@ -163,7 +164,7 @@ def _wait(
     name: str | None,
     batches: Sequence[sql.OpenBatch],
     patience: float,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Record the cuts at which the group will be when these batches are committed, as a checkpoint
     that waits for them."""
     cuts = _cuts_after(connection, group, batches)

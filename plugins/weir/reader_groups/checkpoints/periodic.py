@@ -1,4 +1,8 @@
-"""Checkpoint all groups periodically, many groups in one transaction."""
+"""Checkpoint all groups periodically, many groups in one transaction.
+
+It waits for no lock: what another session has locked is checkpointed by itself afterwards. If the
+transaction fails, so is each of its groups.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,14 +22,14 @@ from weir.reader_groups.locks import lock_free_groups
 AT_ONCE = 100
 
 
-def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
+def settle_all(database: Database) -> tuple[list[dict[str, object]], list[str]]:
     """Settle the waiting checkpoints of all groups.
 
     Returns those that are complete now, as `settle_group_in` does, and the sentences of the
     failures.
     """
     groups = database.transaction(sql.waiting)
-    done: list[dict[str, Any]] = []
+    done: list[dict[str, object]] = []
     failed: list[str] = []
     for group in groups:
         one = partial(commit_once, database, partial(settle_group_in, group=group))
@@ -62,7 +66,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
 
 def _checkpoint_free(
     connection: Connection, groups: Sequence[sql.Moved]
-) -> tuple[list[dict[str, Any]], set[int]]:
+) -> tuple[list[dict[str, object]], set[int]]:
     """Checkpoint those of the groups that nobody else has locked.
 
     Returns what was made, and the ids of the groups that are done with.

@@ -1,7 +1,6 @@
 """Record complete checkpoints of one or many locked groups, and release what lies before them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -21,7 +20,7 @@ def record_positions(
     return sql.record(connection, ids=[group.group_id for group in groups], name=name)
 
 
-def said_of(recorded: sql.Recorded) -> dict[str, Any]:
+def said_of(recorded: sql.Recorded) -> dict[str, object]:
     """Return `reader_group`, `checkpoint` (its name) and `released`, for a report."""
     return {
         "reader_group": recorded.reader_group,

@@ -1,6 +1,7 @@
 """The consumer that was declared for a reader group: what its runs do if they do not say."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,18 +13,18 @@ from weir.reader_groups.locks import lock_group
 
 
 def declare_consumer(
-    database: Database, group: str, settings: dict[str, Any], *, request_id: str
-) -> dict[str, Any]:
+    database: Database, group: str, settings: Mapping[str, object], *, request_id: str
+) -> dict[str, object]:
     """Record the arguments of `weir_process` that runs of a group take where they give none, in
     place of those recorded before. Raises NotFound."""
-    request = Request(request_id, "declare_consumer", group, settings)
+    request = Request(request_id, "declare_consumer", group, dict(settings))
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_group(connection, group)
         if (before := request.result(connection)) is not None:
             return before
-        sql.declare(connection, consumer=json.dumps(settings), group_id=locked.group_id)
-        return request.done(connection, {"reader_group": group, "consumer": settings})
+        sql.declare(connection, consumer=json.dumps(dict(settings)), group_id=locked.group_id)
+        return request.done(connection, {"reader_group": group, "consumer": dict(settings)})
 
     return database.transaction(work)
 

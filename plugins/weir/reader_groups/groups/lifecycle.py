@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, lock_streams
@@ -76,7 +76,7 @@ def create_reader_group(
         },
     )
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
@@ -99,7 +99,7 @@ def create_in(
     configuration: GroupConfiguration,
     allow_loss: bool = False,
     missing: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Create a group that reads a span of streams that are locked, of which nothing is truncated.
 
     Returns (without `reads`) and raises as `create_reader_group`."""
@@ -126,17 +126,10 @@ def create_in(
 def _enter(
     connection: Connection, name: str, starts: Cuts, ends: Cuts, configuration: GroupConfiguration
 ) -> None:
-    made = connection.execute(
-        text(
-            f"""INSERT INTO reader_group (name, {columns.names(GroupConfiguration)})
-            VALUES (:name, {columns.values(GroupConfiguration)})
-            ON CONFLICT (name) DO NOTHING RETURNING group_id"""  # noqa: S608 - constants
-        ),
-        {"name": name, **columns.parameters(configuration)},
-    ).one_or_none()
-    if made is None:
+    group_id = sql.insert(connection, name=name, **columns.parameters(configuration))
+    if group_id is None:
         raise Conflict("group_exists", f"reader group {name} already exists; choose another name.")
-    enter_streams(connection, made.group_id, configuration.subscriber, starts, ends)
+    enter_streams(connection, group_id, configuration.subscriber, starts, ends)
 
 
 def enter_streams(
@@ -182,7 +175,7 @@ def fork_reader_group(
          "allow_truncated": allow_truncated},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked, group = lock_group_and_streams(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -220,7 +213,7 @@ def delete_reader_group(
     """
     request = Request(request_id, "delete_reader_group", name, {})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         # A deleted group has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before

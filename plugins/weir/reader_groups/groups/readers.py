@@ -6,7 +6,6 @@ lease is valid for at least its length after the server's start, so that readers
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -116,7 +115,7 @@ def readers_of(connection: Connection, group: str) -> list[str]:
 
 def reader_offline(
     database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Remove a reader from a group by hand, and free what it owns for others at once.
 
     Its process, if it still runs, is fenced. Without a position, other readers take over its open
@@ -128,7 +127,7 @@ def reader_offline(
     """
     request = Request(request_id, "reader_offline", group, {"reader": reader_id, "at": position})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked = lock_group(connection, group)
         if (before := request.result(connection)) is not None:
             return before
@@ -224,14 +223,14 @@ def _read_until(
     return read
 
 
-def expire(database: Database, lease: float) -> list[dict[str, Any]]:
+def expire(database: Database, lease: float) -> list[dict[str, str]]:
     """Free the segments of all readers whose lease has expired and that hold no open batch.
 
     Returns for each such reader `reader_group` and `reader`, and for each group that failed
     `reader_group` and `error`. A failure does not stop the other groups.
     """
     groups = database.transaction(lambda c: sql.groups_expired(c, lease=lease))
-    released: list[dict[str, Any]] = []
+    released: list[dict[str, str]] = []
     for group in groups:
         one = partial(commit_once, database, partial(_expire_one, group=group, lease=lease))
         gone, failed = database.one_of_many(f"group {group}", one)

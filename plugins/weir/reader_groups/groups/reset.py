@@ -49,7 +49,7 @@ def reset_reader_group(
          "allow_truncated": allow_truncated},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         locked, group = lock_group_and_streams(connection, name)
         if not dry_run and (before := request.result(connection)) is not None:
             return before
@@ -112,7 +112,7 @@ def _tried(
     group: LockedGroup,
     cuts: Cuts,
     allow_loss: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Move the positions, and return what that repeats and releases."""
     outputs = declared_consumer(connection, group.name).get("outputs", [])
     written = sql.outputs(connection, group=group.name)

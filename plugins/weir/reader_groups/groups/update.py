@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.controller.locks import LockedStream
 from weir.controller.retention_queue import mark_retention_due
@@ -16,7 +16,6 @@ from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
-from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
 from weir.queries.reader_groups.groups import update as sql
 from weir.reader_groups.event_time_points import say_between
@@ -27,18 +26,6 @@ from weir.reader_groups.groups.releases import releasing
 from weir.reader_groups.groups.span import find_span, without_truncated
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import positions_of
-
-_STORE = text(
-    f"""UPDATE reader_group SET generation = generation + 1,
-        {columns.assignments(GroupConfiguration)},
-        moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp()
-                   ELSE moved_at END,
-        -- The next run releases what the group has read, also if it reads no more.
-        checkpointed_at = CASE
-            WHEN :release <> release OR :subscriber <> subscriber THEN '-infinity'
-            ELSE checkpointed_at END
-    WHERE group_id = :g"""  # noqa: S608 - constants
-)
 
 
 def update_reader_group(
@@ -76,7 +63,7 @@ def update_reader_group(
          "pins": pins and sorted(map(str, pins))},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> dict[str, object]:
         named = list(dict.fromkeys(streams or ()))
         locked, group = lock_group_and_streams(connection, name, named)
         if (before := request.result(connection)) is not None:
@@ -84,7 +71,7 @@ def update_reader_group(
         group.must_be_of(generation)
         old, new = group.configuration, group.configuration.changed(changes)
         with releasing(connection, locked, name, allow_loss) as deletes:
-            connection.execute(_STORE, {**columns.parameters(new), "g": group.group_id})
+            sql.store(connection, group_id=group.group_id, **columns.parameters(new))
             reads: list[str] = []
             missing: list[str] = []
             if streams is not None:

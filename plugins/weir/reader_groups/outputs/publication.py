@@ -2,11 +2,12 @@
 
 A function of the table's owner may follow, in the same transaction. Everything runs with the rights
 of the role `weir_publisher`, which has none but those that people granted to it.
+An upsert is in order only if the events of a key are, that is, if they have one routing key or the
+row says itself which is newer. MERGE does not exclude concurrent inserts of one key.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -55,7 +56,7 @@ class Publication:
         """Whether the order of the rows decides which of them count."""
         return self.mode == "upsert"
 
-    def statement(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def statement(self, batch: dict[str, object]) -> dict[str, object]:
         """Return the settings as the argument `in_how` of the SQL function `publish_staging`.
         `batch`: what the function `call` is told."""
         return {"mode": self.mode, "key": self.key, "newest": self.newest,

@@ -8,8 +8,7 @@ import contextlib
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from pyarrow import fs
 from sqlalchemy import Connection
@@ -26,7 +25,7 @@ from weir.warehouse.paths import group_folder
 PART = 1000  # how many folders each file beside a manifest lists
 
 
-def record_output(database: Database, batch: Batch, output: dict[str, Any]) -> None:
+def record_output(database: Database, batch: Batch, output: Mapping[str, object]) -> None:
     """Record that an attempt begins to write an output: a Parquet folder with its root and path.
     Raises Fenced if the batch was taken over; then nothing may be written for it."""
 
@@ -47,7 +46,7 @@ def discard_outputs(
     connection: Connection,
     group_id: int,
     batch_id: int | None = None,
-    but: Sequence[dict[str, Any]] = (),
+    but: Sequence[Mapping[str, object]] = (),
 ) -> None:
     """Make garbage of the Parquet folders of a batch, or of all open batches of the group, except
     those in `but`. In a transaction that has locked the group."""
@@ -113,7 +112,7 @@ def _parts(database: Database, group_id: int, output: str, full: int) -> list[st
     ]
 
 
-def _replace(system: fs.FileSystem, target: str, content: dict[str, Any]) -> None:
+def _replace(system: fs.FileSystem, target: str, content: Mapping[str, object]) -> None:
     if replaces(system):
         with system.open_output_stream(target) as out:
             out.write(json.dumps(content).encode())

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection, exc
 
@@ -84,11 +83,11 @@ class StagedTable:
     # What the table did otherwise than it was told, because its owner wants it; of the last try.
     told: list[str] = field(default_factory=list, compare=False)
 
-    def output(self) -> dict[str, Any]:
+    def output(self) -> dict[str, object]:
         """Return `kind`, `output` (the table) and `rows`, as the batch records them."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Return `table`, `rows` and, if it did something else with them, `told`."""
         return {
             "table": self.table,
@@ -113,7 +112,7 @@ _CALM = f"SET LOCAL search_path TO pg_catalog, pg_temp; {WAIT_FOR_DISK}"
 
 
 def publish_tables(
-    connection: Connection, tables: Sequence[StagedTable], batch: dict[str, Any]
+    connection: Connection, tables: Sequence[StagedTable], batch: dict[str, object]
 ) -> None:
     """Put staged rows into their tables, call the functions that follow, and check the constraints
     that are deferred.

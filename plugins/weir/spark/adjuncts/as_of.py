@@ -5,7 +5,8 @@ A row holds from its first change until the next row's, so an event matches at m
 key, and finds its change there by bisection. An event is therefore joined by an ordinary equal join
 on its key, and is neither sorted nor, if the changes are broadcast, moved. However many changes or
 events one key has, an event costs the same: one bisection, and one comparison for each row of the
-key.
+key. A range join compares every event of a key with every change of it, and a window sorts all
+events.
 """
 
 from collections.abc import Sequence

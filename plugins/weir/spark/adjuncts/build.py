@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -50,11 +51,12 @@ def build_version(
     until = time.monotonic() + store.configuration.patience
     say_at = time.monotonic()
     while True:
-        code = _recording(database, name, None, partial(code_of, store.definition, app.settings))
-        begun = _recording(database, name, None, partial(
-            begin_build, database, name, builder=app.source,
-            lease=app.settings.transaction_lease, code=code, cut=cut, clock=clock,
-        ))  # fmt: skip
+        with _recording(database, name):
+            code = code_of(store.definition, app.settings)
+            begun = begin_build(
+                database, name, builder=app.source, lease=app.settings.transaction_lease,
+                code=code, cut=cut, clock=clock,
+            )  # fmt: skip
         if isinstance(begun, AdjunctVersion):
             return begun
         if isinstance(begun, Build):
@@ -90,10 +92,11 @@ def _tail(connection: Connection, store: AdjunctStore) -> tuple[Cut | None, int 
     return (None, None) if row is None else (dict(row.cut), row.last_clock)
 
 
-def _recording(database: Database, name: str, build: Build | None, work: Any) -> Any:
-    """Do a part of a build, and record in the store why it failed if it does."""
+@contextmanager
+def _recording(database: Database, name: str, build: Build | None = None) -> Iterator[None]:
+    """Run a part of a build, and record in the store why it failed if it does."""
     try:
-        return work()
+        yield
     except (Fenced, Unavailable):
         raise
     except Exception as error:
@@ -106,11 +109,10 @@ def _recording(database: Database, name: str, build: Build | None, work: Any) ->
         raise
 
 
-def _build(app: Installation, build: Build) -> AdjunctVersion:
+def _build(app: Installation, build: Build) -> None:
     """Write a version and publish it."""
     lease = app.settings.transaction_lease
-
-    def work() -> AdjunctVersion:
+    with _recording(app.database, build.store.name, build):
         check_warehouse_ownership(app.database, app.settings.warehouse)
         check_unused(app.settings.warehouse, build.folder)
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
@@ -126,10 +128,6 @@ def _build(app: Installation, build: Build) -> AdjunctVersion:
             f"{version.rows:,} keys, of which {built.upserts:,} are new or changed and "
             f"{built.deletes:,} were deleted by {built.events:,} events"
         )
-        return version
-
-    made: AdjunctVersion = _recording(app.database, build.store.name, build, work)
-    return made
 
 
 def with_other_code(

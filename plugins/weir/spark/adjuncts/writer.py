@@ -1,5 +1,4 @@
-"""Write a version of an adjunct store: the last version, without the keys that have changed, and
-what these are now.
+"""Write a version of an adjunct store: copy the last one, and replace the keys that changed.
 
 A version is copied on write: it has plain files, and each key is in one of them. A file is sorted
 by the hash of its keys. Files that no change touches are shared with the version before; the others

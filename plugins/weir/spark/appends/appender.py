@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
 from weir.controller.transactions import Committed, begin
@@ -144,7 +143,6 @@ class Appender:
         name: StreamName,
         writer_id: str,
         batch_id: str,
-        guard: Callable[[Connection], object] | None = None,
         complete_until: datetime | str | None = None,
     ) -> Attempt | Committed:
         """Open a transaction for a DataFrame. Return the attempt, or what an earlier try committed.
@@ -152,7 +150,7 @@ class Appender:
         app = self.installation
         return begin(
             app.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
-            lease=app.settings.transaction_lease, source=app.source, guard=guard,
+            lease=app.settings.transaction_lease, source=app.source,
             complete_until=complete_until,
         )  # fmt: skip
 

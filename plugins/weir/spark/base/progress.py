@@ -53,7 +53,8 @@ def watched(
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
     """Wait until this application has cores. On a cluster that is when one of its tasks has run.
 
-    Call it before taking what others wait for, because these others may hold the cores.
+    Call it before taking what others wait for, because these others may hold the cores:
+    a reader that has a batch and no cores waits for ever.
     """
     if not _is_local(spark):
         with watched(spark, "beginning", say):

@@ -1,15 +1,17 @@
 """Scan data files natively, with constants per file.
 
 Spark reads the names of a file's folders as partition columns, which index arrays in the plan. If a
-folder has several files, the rank of a row says in which of them it is (docs/decisions/0066).
+folder has several files, the rank of a row says in which of them it is: a
+bisection over longs, where the name of its file would be a regular expression for each row. A scan
+names the fields of `_metadata` that it needs at once, because Spark else makes all of it, per row.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
@@ -38,11 +40,10 @@ def scan_files(
     fields: Sequence[Field],
     paths: Sequence[str],
     more: Sequence[str] = (),
-    options: Mapping[str, str] = COMPLETE,
 ) -> DataFrame:
     """Return the rows of data files of one stream (paths below the warehouse), with the columns
     `fields`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`); and
-    `more` of `ROW` and `NAME`. `options`: of the scan, which else fails on damaged files."""
+    `more` of `ROW` and `NAME`."""
     schema = stored_schema(fields)
     folders = [
         StructField(SEQ, LongType()),
@@ -52,7 +53,7 @@ def scan_files(
         StructField(TASK, IntegerType()),
     ]
     reader = session.read.schema(StructType([*schema.fields, *folders])).options(
-        basePath=spark_path(warehouse, stream_folder(stream_id)), **options
+        basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE
     )
     # As one text, as each entry of a list is a call of its own to the JVM.
     jvm: Any = session._jvm
@@ -192,10 +193,6 @@ class FileConstants:
         for index, value in zip(slots, values, strict=True):
             array[index] = value
         return f"{constant_array(array)}[{slot}]"
-
-    def of(self, values: Sequence[int]) -> Column:
-        """Return a column with the value of the file that contains a row, as `sql` does."""
-        return F.expr(self.sql(values))
 
 
 def _by_bisection(slot: str, parts: Sequence[tuple[int, int]]) -> str:

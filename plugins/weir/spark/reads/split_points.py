@@ -2,7 +2,8 @@
 
 One Spark job serves all segments of all streams. Its tasks read only files with recent events of
 the segments, of these only the columns that the routing keys use, and compute the positions of a
-sample as an append does. Spark counts them (docs/decisions/0033).
+sample as an append does. Spark counts them, by position and not by key: quantiles keep every
+distinct position, and a sketch does not say where one key ends and how much it has.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

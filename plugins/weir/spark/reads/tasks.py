@@ -3,7 +3,8 @@
 The sort number of a row is one number per file plus the row's number in the file or its rank. So a
 task sorts by a single long, which Spark does by radix, however many segments and commits it reads.
 A task of one file sorts nothing, because a file is in order; so a large file is a task of its own,
-where the order allows it.
+where the order allows it. All tasks share one scan, filtered by the number of the task: a scan for
+each would be planned, and list its files, again and again.
 """
 
 from bisect import bisect_right

@@ -2,6 +2,14 @@
 -- fragments: reader_groups/moves.sql
 -- import: from weir.controller.queries import Cut
 
+-- name: insert -> maybe
+-- Record a group, and return its id; None if the name is taken.
+-- null: :time_out, :max_ahead, :owner
+INSERT INTO reader_group (name, subscriber, on_gap, release, time_out, max_outstanding, aligned, max_ahead, owner, subject)
+VALUES (:name, :subscriber, :on_gap, :release, :time_out, :max_outstanding, :aligned, :max_ahead, :owner,
+    :subject)
+ON CONFLICT (name) DO NOTHING RETURNING group_id
+
 -- fragment: cause
 'entered'
 

@@ -1,5 +1,18 @@
 -- Groups whose settings, streams or release change.
 
+-- name: store -> none
+-- Store the settings of a group, as another generation. The next run releases what the group has read,
+-- also if it reads no more.
+-- null: :time_out, :max_ahead, :owner
+UPDATE reader_group SET generation = generation + 1,
+    subscriber = :subscriber, on_gap = :on_gap, release = :release, time_out = :time_out,
+    max_outstanding = :max_outstanding, aligned = :aligned, max_ahead = :max_ahead, owner =
+    :owner, subject = :subject,
+    moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp() ELSE moved_at END,
+    checkpointed_at = CASE WHEN :release <> release OR :subscriber <> subscriber THEN '-infinity'
+                      ELSE checkpointed_at END
+WHERE group_id = :group_id
+
 -- name: being_read -> one
 -- Take streams out of the positions and the waiting checkpoints of a group; return of how many
 -- segments of these an open batch reads.

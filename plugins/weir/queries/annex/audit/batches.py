@@ -1,4 +1,4 @@
-"""What the audit asks of batches: they follow one another without gap or overlap, are what their groups were given, and each of their outputs counts once. Batches are kept for `job_history`. Made by `make queries` from sql/queries/annex/audit/batches.sql."""
+"""What the audit asks of batches: they follow one another without gap or overlap, are what their groups were given, and each of their outputs counts once. Batches are kept for `job_history`. Made by `make queries` from sql/annex/audit/queries/batches.sql."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What the audit asks of certificates. Made by `make queries` from sql/queries/annex/audit/certificates.sql."""
+"""What the audit asks of certificates. Made by `make queries` from sql/annex/audit/queries/certificates.sql."""
 
 from typing import Any, NamedTuple
 

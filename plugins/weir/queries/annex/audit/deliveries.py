@@ -1,4 +1,4 @@
-"""What the audit asks of reader groups: since it was put somewhere, each group was given every offset up to its position once, and passed over no other than those that were truncated. Made by `make queries` from sql/queries/annex/audit/deliveries.sql."""
+"""What the audit asks of reader groups: since it was put somewhere, each group was given every offset up to its position once, and passed over no other than those that were truncated. Made by `make queries` from sql/annex/audit/queries/deliveries.sql."""
 
 from sqlalchemy import Connection, text
 

@@ -1,4 +1,4 @@
-"""What the audit asks of erasures: each offset without a row is a hole that an erasure declares. Made by `make queries` from sql/queries/annex/audit/erasures.sql."""
+"""What the audit asks of erasures: each offset without a row is a hole that an erasure declares. Made by `make queries` from sql/annex/audit/queries/erasures.sql."""
 
 from sqlalchemy import Connection, text
 

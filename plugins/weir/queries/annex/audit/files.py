@@ -1,4 +1,4 @@
-"""What the audit asks of files. Made by `make queries` from sql/queries/annex/audit/files.sql."""
+"""What the audit asks of files. Made by `make queries` from sql/annex/audit/queries/files.sql."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What the audit asks of losses: of each receipt it computes by itself what each group had not read of that truncation, from where the group was put and what it was given by then. Made by `make queries` from sql/queries/annex/audit/losses.sql."""
+"""What the audit asks of losses: of each receipt it computes by itself what each group had not read of that truncation, from where the group was put and what it was given by then. Made by `make queries` from sql/annex/audit/queries/losses.sql."""
 
 from datetime import datetime
 from decimal import Decimal

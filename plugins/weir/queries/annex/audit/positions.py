@@ -1,4 +1,4 @@
-"""What the audit asks of positions: each group has one at every key, in order, where its placements and checkpoints say that it is or was. Made by `make queries` from sql/queries/annex/audit/positions.sql."""
+"""What the audit asks of positions: each group has one at every key, in order, where its placements and checkpoints say that it is or was. Made by `make queries` from sql/annex/audit/queries/positions.sql."""
 
 from datetime import datetime
 

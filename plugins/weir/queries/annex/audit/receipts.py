@@ -1,4 +1,4 @@
-"""What the audit asks of receipts: each offset below a head has one, and no other. Made by `make queries` from sql/queries/annex/audit/receipts.sql."""
+"""What the audit asks of receipts: each offset below a head has one, and no other. Made by `make queries` from sql/annex/audit/queries/receipts.sql."""
 
 from sqlalchemy import Connection, text
 

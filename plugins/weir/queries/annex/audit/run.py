@@ -1,4 +1,4 @@
-"""When an audit looks, how it is to be planned, and what it records. Made by `make queries` from sql/queries/annex/audit/run.sql."""
+"""When an audit looks, how it is to be planned, and what it records. Made by `make queries` from sql/annex/audit/queries/run.sql."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the metadata says of a stream's past. Made by `make queries` from sql/queries/annex/back_test/recorded.sql."""
+"""What the metadata says of a stream's past. Made by `make queries` from sql/annex/back_test/queries/recorded.sql."""
 
 from datetime import datetime
 from typing import NamedTuple

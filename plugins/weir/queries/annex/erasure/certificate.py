@@ -1,4 +1,4 @@
-"""What the certificate of an erasure says, and the key that signs it. Made by `make queries` from sql/queries/annex/erasure/certificate.sql."""
+"""What the certificate of an erasure says, and the key that signs it. Made by `make queries` from sql/annex/erasure/queries/certificate.sql."""
 
 from typing import Any, NamedTuple
 

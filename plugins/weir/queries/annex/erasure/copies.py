@@ -1,4 +1,4 @@
-"""Where copies of a stream's events are. Made by `make queries` from sql/queries/annex/erasure/copies.sql."""
+"""Where copies of a stream's events are. Made by `make queries` from sql/annex/erasure/queries/copies.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

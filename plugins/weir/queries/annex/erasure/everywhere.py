@@ -1,4 +1,4 @@
-"""What an erasure asks of a whole installation. Made by `make queries` from sql/queries/annex/erasure/everywhere.sql."""
+"""What an erasure asks of a whole installation. Made by `make queries` from sql/annex/erasure/queries/everywhere.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What consumers wrote of streams to output roots and to tables. Made by `make queries` from sql/queries/annex/erasure/outputs.sql."""
+"""What consumers wrote of streams to output roots and to tables. Made by `make queries` from sql/annex/erasure/queries/outputs.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What the database records of an erasure of a stream. Made by `make queries` from sql/queries/annex/erasure/records.sql."""
+"""What the database records of an erasure of a stream. Made by `make queries` from sql/annex/erasure/queries/records.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

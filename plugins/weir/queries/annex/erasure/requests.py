@@ -1,4 +1,4 @@
-"""Requests for erasures, what they end, and what they leave. Made by `make queries` from sql/queries/annex/erasure/requests.sql."""
+"""Requests for erasures, what they end, and what they leave. Made by `make queries` from sql/annex/erasure/queries/requests.sql."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a restored database knows of erasures. Made by `make queries` from sql/queries/annex/erasure/restored.sql."""
+"""What a restored database knows of erasures. Made by `make queries` from sql/annex/erasure/queries/restored.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Adjunct stores with rows of keys that are erased. Made by `make queries` from sql/queries/annex/erasure/stores.sql."""
+"""Adjunct stores with rows of keys that are erased. Made by `make queries` from sql/annex/erasure/queries/stores.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Which streams are to be published, and how each differs from what is published of it. Made by `make queries` from sql/queries/annex/publication/plan.sql."""
+"""Which streams are to be published, and how each differs from what is published of it. Made by `make queries` from sql/annex/publication/queries/plan.sql."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

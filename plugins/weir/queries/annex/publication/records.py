@@ -1,4 +1,4 @@
-"""What the database keeps of publications. Made by `make queries` from sql/queries/annex/publication/records.sql."""
+"""What the database keeps of publications. Made by `make queries` from sql/annex/publication/queries/records.sql."""
 
 from collections.abc import Sequence
 from datetime import datetime

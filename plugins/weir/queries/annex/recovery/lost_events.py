@@ -1,4 +1,4 @@
-"""Who has not read lost events. Made by `make queries` from sql/queries/annex/recovery/lost_events.sql."""
+"""Who has not read lost events. Made by `make queries` from sql/annex/recovery/queries/lost_events.sql."""
 
 from typing import NamedTuple
 

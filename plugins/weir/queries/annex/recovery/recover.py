@@ -1,4 +1,4 @@
-"""What makes a restored database go on beyond all that it may have handed out. Made by `make queries` from sql/queries/annex/recovery/recover.sql."""
+"""What makes a restored database go on beyond all that it may have handed out. Made by `make queries` from sql/annex/recovery/queries/recover.sql."""
 
 from typing import NamedTuple
 

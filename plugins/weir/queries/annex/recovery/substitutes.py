@@ -1,4 +1,4 @@
-"""What can take the place of missing files, and what is said of it then. Made by `make queries` from sql/queries/annex/recovery/substitutes.sql."""
+"""What can take the place of missing files, and what is said of it then. Made by `make queries` from sql/annex/recovery/queries/substitutes.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

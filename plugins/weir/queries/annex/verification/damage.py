@@ -1,4 +1,4 @@
-"""The damage that was found, and how far streams were verified. Made by `make queries` from sql/queries/annex/verification/damage.sql."""
+"""The damage that was found, and how far streams were verified. Made by `make queries` from sql/annex/verification/queries/damage.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Holes that are declared. Made by `make queries` from sql/queries/annex/verification/holes.sql."""
+"""Holes that are declared. Made by `make queries` from sql/annex/verification/queries/holes.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Cuts that are to be proven, and the files before them. Made by `make queries` from sql/queries/annex/verification/prove.sql."""
+"""Cuts that are to be proven, and the files before them. Made by `make queries` from sql/annex/verification/queries/prove.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What the database records of the files of streams. Made by `make queries` from sql/queries/annex/verification/stored.sql."""
+"""What the database records of the files of streams. Made by `make queries` from sql/annex/verification/queries/stored.sql."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Files that the database does not know. Made by `make queries` from sql/queries/annex/verification/strangers.sql."""
+"""Files that the database does not know. Made by `make queries` from sql/annex/verification/queries/strangers.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -7,6 +7,48 @@ from sqlalchemy import Connection, text
 
 from weir.controller.queries import Cut
 
+INSERT = text(
+    """INSERT INTO reader_group (name, subscriber, on_gap, release, time_out, max_outstanding, aligned, max_ahead, owner, subject)
+VALUES (:name, :subscriber, :on_gap, :release, :time_out, :max_outstanding, :aligned, :max_ahead, :owner,
+    :subject)
+ON CONFLICT (name) DO NOTHING RETURNING group_id"""
+)
+
+
+def insert(
+    connection: Connection,
+    *,
+    name: str,
+    subscriber: bool,
+    on_gap: str,
+    release: str,
+    time_out: int | None,
+    max_outstanding: int,
+    aligned: bool,
+    max_ahead: int | None,
+    owner: str | None,
+    subject: str,
+) -> int | None:
+    """Record a group, and return its id; None if the name is taken."""
+    result = connection.execute(
+        INSERT,
+        {
+            "name": name,
+            "subscriber": subscriber,
+            "on_gap": on_gap,
+            "release": release,
+            "time_out": time_out,
+            "max_outstanding": max_outstanding,
+            "aligned": aligned,
+            "max_ahead": max_ahead,
+            "owner": owner,
+            "subject": subject,
+        },
+    )
+    value: int | None = result.scalar_one_or_none()
+    return value
+
+
 ENTER = text(
     """WITH cuts AS (
     INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,

@@ -4,6 +4,51 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+STORE = text(
+    """UPDATE reader_group SET generation = generation + 1,
+    subscriber = :subscriber, on_gap = :on_gap, release = :release, time_out = :time_out,
+    max_outstanding = :max_outstanding, aligned = :aligned, max_ahead = :max_ahead, owner =
+    :owner, subject = :subject,
+    moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp() ELSE moved_at END,
+    checkpointed_at = CASE WHEN :release <> release OR :subscriber <> subscriber THEN '-infinity'
+                      ELSE checkpointed_at END
+WHERE group_id = :group_id"""
+)
+
+
+def store(
+    connection: Connection,
+    *,
+    subscriber: bool,
+    on_gap: str,
+    release: str,
+    time_out: int | None,
+    max_outstanding: int,
+    aligned: bool,
+    max_ahead: int | None,
+    owner: str | None,
+    subject: str,
+    group_id: int,
+) -> None:
+    """Store the settings of a group, as another generation. The next run releases what the group has read, also if it reads no more."""
+    result = connection.execute(
+        STORE,
+        {
+            "subscriber": subscriber,
+            "on_gap": on_gap,
+            "release": release,
+            "time_out": time_out,
+            "max_outstanding": max_outstanding,
+            "aligned": aligned,
+            "max_ahead": max_ahead,
+            "owner": owner,
+            "subject": subject,
+            "group_id": group_id,
+        },
+    )
+    result.close()
+
+
 BEING_READ = text(
     """WITH gone AS (
     DELETE FROM reader_group_segment
