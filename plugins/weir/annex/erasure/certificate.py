@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.queries.annex.erasure import certificate as sql
-from weir.queries.annex.erasure.requests import waits_for
 
 
 def signed_bytes(document: dict[str, Any]) -> bytes:
@@ -37,7 +36,7 @@ def sign_waiting(database: Database, grace: float) -> list[str]:
 def _sign_if_gone(
     connection: Connection, request_id: str, streams: list[int], grace: float
 ) -> list[str]:
-    if waits := waits_for(connection, streams=streams, grace=grace):
+    if waits := sql.waits_for(connection, streams=streams, grace=grace):
         return waits
     if not sql.may_sign(connection):
         return ["a run of upkeep, which signs it"]

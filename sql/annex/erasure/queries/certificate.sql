@@ -52,3 +52,7 @@ ON CONFLICT (key_number) DO NOTHING
 -- name: sign -> none
 -- Record the certificate of a request.
 SELECT sign_erasure(:id, CAST(:certificate AS jsonb))
+
+-- name: waits_for -> many
+-- Return what still keeps files with erased events of some streams.
+SELECT * FROM erasure_waits(CAST(:streams AS bigint[]), :grace)

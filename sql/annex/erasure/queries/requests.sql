@@ -85,7 +85,3 @@ GROUP BY g.name ORDER BY g.name
 -- name: forget -> one
 -- Delete a request by which nothing was erased, and return whether that is so.
 SELECT forget_erasure(:request_id)
-
--- name: waits_for -> many
--- Return what still keeps files with erased events of some streams.
-SELECT * FROM erasure_waits(CAST(:streams AS bigint[]), :grace)

@@ -1,5 +1,6 @@
 """What the certificate of an erasure says, and the key that signs it. Made by `make queries` from sql/annex/erasure/queries/certificate.sql."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -115,3 +116,12 @@ def sign(connection: Connection, *, id: str, certificate: str) -> None:
     """Record the certificate of a request."""
     result = connection.execute(SIGN, {"id": id, "certificate": certificate})
     result.close()
+
+
+WAITS_FOR = text("""SELECT * FROM erasure_waits(CAST(:streams AS bigint[]), :grace)""")
+
+
+def waits_for(connection: Connection, *, streams: Sequence[int], grace: float) -> list[str]:
+    """Return what still keeps files with erased events of some streams."""
+    result = connection.execute(WAITS_FOR, {"streams": streams, "grace": grace})
+    return [row[0] for row in result]

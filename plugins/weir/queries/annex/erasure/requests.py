@@ -177,12 +177,3 @@ def forget(connection: Connection, *, request_id: str) -> bool:
     result = connection.execute(FORGET, {"request_id": request_id})
     value: bool = result.scalar_one()
     return value
-
-
-WAITS_FOR = text("""SELECT * FROM erasure_waits(CAST(:streams AS bigint[]), :grace)""")
-
-
-def waits_for(connection: Connection, *, streams: Sequence[int], grace: float) -> list[str]:
-    """Return what still keeps files with erased events of some streams."""
-    result = connection.execute(WAITS_FOR, {"streams": streams, "grace": grace})
-    return [row[0] for row in result]
