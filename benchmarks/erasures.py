@@ -9,13 +9,14 @@ from benchmarks.data_path import appender, opened, to_nothing
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.annex.erasure.find import places, with_keys
-from weir.annex.erasure.records import Asked, Erased, Offsets
+from weir.annex.erasure.records import Asked, Offsets
 from weir.annex.erasure.run import erase
 from weir.arrow.append import append_table
 from weir.controller.read_plan import Slices, plan_of_stream
 from weir.controller.streams import create_stream
 from weir.kernel.matching import in_columns
 from weir.model.names import StreamName, stream_name
+from weir.queries.annex.erasure.records import Erased
 from weir.spark.reads.frames import frame_of
 
 KEYS = 10_000

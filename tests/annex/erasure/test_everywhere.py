@@ -13,26 +13,20 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg2
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import weir
-from tests.chance import some
 from tests.conftest import TestDatabase
-from tests.crash.fault_points import kill_at, moments_of
 from tests.raises import raises
 from tests.world.streams import at_once, rows, run, unique
 from weir.annex.erasure import outputs
 from weir.annex.erasure.asked import masked
 from weir.annex.erasure.certificate import sign_waiting
 from weir.annex.erasure.everywhere import Everywhere, Wanted
-from weir.annex.erasure.find import where
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
-from weir.errors import InvalidInput
 from weir.history.job_runs import RunId
-from weir.kernel.schema import from_arrow
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.operations.action import Job
@@ -196,30 +190,6 @@ def test_a_snapshot_of_a_published_table_keeps_no_file(
     store.publish(streams=[name])
     done = store.erase(name, **ASKED)
     assert done["signed"], done["waits_for"]
-    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
-
-
-def test_killed_at_any_moment_it_is_done_once_when_it_runs_again(
-    store: StreamStore, settings: Settings, test_database: TestDatabase
-) -> None:
-    folder = Path(settings.warehouse)
-
-    def erasing(name: str, database: Database) -> Any:
-        wanted = Wanted(stream_name(name), (WHO,))
-        whole = Everywhere(database, settings, wanted)
-        return whole.erase(f"d/r/{name}", "me", "asked", lambda _line: None)
-
-    erasing(filled(store), store.database)  # the first one makes the key that signs
-    moments = moments_of(test_database.dsn, partial(erasing, filled(store)), folder)
-    for number, moment in some(enumerate(moments), *moments, least=2):
-        name = filled(store)
-        kill_at(test_database.dsn, partial(erasing, name), folder, number)
-        run(store.database, "UPDATE compaction SET lease_until = now() - interval '1 day'")
-        done = erasing(name, store.database)
-        assert (done["events"], done["signed"]) == (8, True), moment
-        assert [store.count(name), store.count(f"{name}-by-n")] == [6, 6], moment
-    run(store.database, "UPDATE garbage SET garbage_since = now() - interval '9 days'")
-    sweep(store.database, settings.warehouse, 0)
     assert where_it_is(WHO, settings, test_database.owner_dsn) == []
 
 
@@ -412,13 +382,3 @@ def test_erasures_at_once_bring_back_no_row_of_an_output(
 )
 def test_no_value_of_a_condition_is_recorded(condition: str, kept: str) -> None:
     assert masked(condition) == kept
-
-
-@pytest.mark.parametrize(
-    "condition", ["who = Ann", "who = Ann Lee", "who = Ann.Lee", "who = `Ann Lee`"]
-)
-def test_a_value_without_quotes_is_no_part_of_the_sentence(condition: str) -> None:
-    fields = from_arrow(pa.schema({"who": pa.string(), "n": pa.int64()}))
-    with pytest.raises(InvalidInput, match="condition") as error:
-        where(condition, fields)
-    assert not re.search("Ann|Lee", str(error.value))

@@ -17,6 +17,7 @@ import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO, filled
 from tests.annex.erasure.test_former_names import where_it_is_not_an_input
 from tests.annex.erasure.test_subject import copied
+from tests.chance import some
 from tests.conftest import TestDatabase
 from tests.crash.fault_points import kill_at, moments_of
 from tests.raises import raises
@@ -159,25 +160,26 @@ def test_the_same_request_by_hand_goes_on_before_the_sweep_and_answers_what_it_d
     assert len(rows(store.database, "SELECT FROM weir.certificates")) == 2
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
 def test_killed_at_any_moment_the_same_request_goes_on_without_waiting_for_a_lease(
-    store: StreamStore, settings: Settings, test_database: TestDatabase
+    store: StreamStore, settings: Settings, test_database: TestDatabase, by_hand: bool
 ) -> None:
+    """By hand, each try is a request of its own for the same."""
     folder = Path(settings.warehouse)
 
-    def erasing(name: str, by_hand: str, database: Database) -> Any:
-        wanted = Wanted(stream_name(name), (WHO,))
-        whole = Everywhere(database, settings, wanted)
-        run_id = f"by hand/{name}/{by_hand}"
-        return whole.erase(run_id, "me", "asked", lambda _line: None, by_hand=True)
+    def erasing(name: str, again: str, database: Database) -> Any:
+        whole = Everywhere(database, settings, Wanted(stream_name(name), (WHO,)))
+        run_id = f"by hand/{name}{again if by_hand else ''}"
+        return whole.erase(run_id, "me", "asked", lambda _line: None, by_hand=by_hand)
 
-    first = partial(erasing, filled(store), "1")
-    first(store.database)  # it makes the key that signs
-    moments = moments_of(test_database.dsn, partial(erasing, filled(store), "1"), folder)
-    for number in range(0, len(moments), max(1, len(moments) // 6)):
+    erasing(filled(store), "", store.database)  # it makes the key that signs
+    moments = moments_of(test_database.dsn, partial(erasing, filled(store), ""), folder)
+    for number, moment in some(enumerate(moments), *moments, least=3):
         name = filled(store)
-        kill_at(test_database.dsn, partial(erasing, name, "1"), folder, number)
-        done = erasing(name, "2", store.database)
-        assert (done["events"], done["signed"]) == (8, True), moments[number]
+        kill_at(test_database.dsn, partial(erasing, name, ""), folder, number)
+        done = erasing(name, "/again", store.database)
+        assert (done["events"], done["signed"]) == (8, True), moment
+        assert [store.count(name), store.count(f"{name}-by-n")] == [6, 6], moment
     assert where_it_is_not_an_input(settings, test_database) == []
 
 

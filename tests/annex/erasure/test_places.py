@@ -151,6 +151,10 @@ def test_a_run_without_spark_looks_through_very_many_events_itself(
         ("who = 'subject-0815' % 5", "expression_invalid", "the sign '%' can't be read"),
         (r"who = 'subject-0815\d'", "expression_invalid", "a backslash"),
         ("at > 'subject-0815'", "expression_not_computable", "at > ?"),
+        ("who = s0815", "expression_not_computable", "'who = ?' uses ?"),  # without its quotes
+        ("who = s0815 x0815", "expression_invalid", "? follows"),
+        ("who = s0815.x0815", "expression_not_computable", "'who = ?' uses ?"),
+        ("who = `s 0815`", "expression_not_computable", "'who = ?' uses ?"),
     ],
 )
 def test_no_value_of_a_condition_is_in_a_sentence_about_it(

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.compaction.world import World
-from weir.annex.erasure.records import Asked, Erased
+from weir.annex.erasure.records import Asked
 from weir.annex.erasure.run import erase
 from weir.annex.verification.new_files import checking
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.programs.opening import shared
+from weir.queries.annex.erasure.records import Erased
 
 ASKED = Asked("a test", "the right to be forgotten", {})
 

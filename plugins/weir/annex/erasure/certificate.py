@@ -5,40 +5,10 @@ import json
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.annex.erasure.requests import waits_for
 from weir.database.connection import Database
-
-_UTC = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
-_DOCUMENT = text(
-    f"""SELECT jsonb_build_object(
-        'certificate', 1,
-        'installation', (SELECT i.installation_id FROM installation i),
-        'request', r.request_id, 'stream', r.stream_name, 'requested_by', r.requested_by,
-        'reason', r.reason, 'asked', r.asked, 'asked_at', {_UTC.format("r.asked_at")},
-        'done_at', {_UTC.format("r.done_at")}, 'signed_at', {_UTC.format("clock_timestamp()")},
-        'searched', r.searched, 'stores', r.stores,
-        'outputs', (SELECT coalesce(jsonb_object_agg(o.key, (
-                SELECT sum(n.value::bigint) FROM jsonb_each_text(o.value) n)), '{{}}')
-            FROM jsonb_each(r.outputs) o), 'remains', r.remains,
-        'erased', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                'erasure', e.erasure_number, 'stream', e.stream_name,
-                'erased_at', {_UTC.format("e.erased_at")}, 'events', e.events,
-                'files', e.files, 'segments', e.segments,
-                'digest_before', e.digest_before::text, 'digest_after', e.digest_after::text)
-            ORDER BY e.erasure_number), '[]')
-            FROM erasure e WHERE e.asked ->> 'request' = r.request_id)) AS document
-    FROM erasure_request r WHERE r.request_id = :id"""  # noqa: S608 - constants
-)
-_WAITING = text(
-    """SELECT r.request_id, array(SELECT (o ->> 'stream_id')::bigint
-        FROM jsonb_array_elements(r.searched) o) AS streams
-    FROM erasure_request r
-    WHERE r.certificate IS NULL AND r.done_at IS NOT NULL ORDER BY r.done_at"""
-)
-_UNFOUNDED = text("SELECT erasure_is_unfounded(:id)")
-_MAY_SIGN = text("SELECT has_column_privilege('signing_key', 'private_key', 'SELECT')")
+from weir.queries.annex.erasure import certificate as sql
 
 
 def signed_bytes(document: dict[str, Any]) -> bytes:
@@ -56,58 +26,46 @@ def sign_if_gone(
 
 def sign_waiting(database: Database, grace: float) -> list[str]:
     """Sign the certificates of all requests of which no file is left by now. Returns which."""
-    waiting = database.transaction(lambda c: c.execute(_WAITING).all())
     return [
-        row.request_id
-        for row in waiting
-        if not sign_if_gone(database, row.request_id, list(row.streams), grace)
+        one.request_id
+        for one in database.transaction(sql.waiting)
+        if not sign_if_gone(database, one.request_id, one.streams, grace)
     ]
 
 
 def _sign_if_gone(
     connection: Connection, request_id: str, streams: list[int], grace: float
 ) -> list[str]:
-    if waits := waits_for(connection, streams, grace):
+    if waits := sql.waits_for(connection, streams=streams, grace=grace):
         return waits
-    if not connection.execute(_MAY_SIGN).scalar_one():
+    if not sql.may_sign(connection):
         return ["a run of upkeep, which signs it"]
-    if connection.execute(_UNFOUNDED, {"id": request_id}).scalar_one():
+    if sql.is_unfounded(connection, id=request_id):
         return ["a person: its record is not what the compactions and holes say; run weir audit"]
     number, key = _key(connection)
-    document = connection.execute(_DOCUMENT, {"id": request_id}).scalar_one()
+    document = sql.document(connection, id=request_id)
     certificate = {
         "document": document,
         "key_number": number,
         "public_key": _text(key.public_key().public_bytes_raw()),
         "signature": _text(key.sign(signed_bytes(document))),
     }
-    connection.execute(
-        text("SELECT sign_erasure(:id, CAST(:certificate AS jsonb))"),
-        {"id": request_id, "certificate": json.dumps(certificate)},
-    )
+    sql.sign(connection, id=request_id, certificate=json.dumps(certificate))
     return []
 
 
 def _key(connection: Connection) -> tuple[int, Ed25519PrivateKey]:
     """Return the newest key of the installation; make the first one."""
-    newest = text(
-        "SELECT key_number, private_key FROM signing_key ORDER BY key_number DESC LIMIT 1"
-    )
-    row = connection.execute(newest).one_or_none()
-    if row is None:
+    newest = sql.newest_key(connection)
+    if newest is None:
         made = Ed25519PrivateKey.generate()
-        connection.execute(
-            text(
-                """INSERT INTO signing_key (public_key, private_key) VALUES (:public, :private)
-                ON CONFLICT (key_number) DO NOTHING"""
-            ),
-            {
-                "public": made.public_key().public_bytes_raw(),
-                "private": made.private_bytes_raw(),
-            },
-        )
-        row = connection.execute(newest).one()
-    return row.key_number, Ed25519PrivateKey.from_private_bytes(bytes(row.private_key))
+        sql.add_key(
+            connection, public=made.public_key().public_bytes_raw(),
+            private=made.private_bytes_raw(),
+        )  # fmt: skip
+        newest = sql.newest_key(connection)
+        assert newest is not None
+    return newest.key_number, Ed25519PrivateKey.from_private_bytes(bytes(newest.private_key))
 
 
 def _text(data: bytes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.erasure.columns import Columns
 from weir.errors import counted
@@ -14,6 +14,7 @@ from weir.kernel.matching import has_texts
 from weir.kernel.schema import to_read
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
+from weir.queries.annex.erasure import copies as sql
 
 KEY, COLUMN, REJECTED, NOTHING = "routing key", "column", "rejected rows", "nothing"
 
@@ -64,53 +65,6 @@ class Remaining:
 
 
 _EXAMPLE = re.compile(r", such as .*;", re.DOTALL)
-# The streams that were made of one, each with the column that has the keys there as its group
-# declares it. By the writers: batches are pruned, and groups are deleted or read other streams;
-# where they were put, and the transactions of what can be read, are kept.
-_MADE = text(
-    """SELECT s.stream_id, s.stream_name, s.routing_key, NULL AS subject
-    FROM stream s JOIN stream o ON s.stream_name = o.stream_name || '.rejected'
-    WHERE o.stream_id = :s AND s.state <> 'deleted'
-    UNION
-    SELECT s.stream_id, s.stream_name, s.routing_key, nullif(g.subject, '')
-    FROM placement p LEFT JOIN reader_group g USING (group_id) CROSS JOIN stream s
-    WHERE p.stream_id = :s AND p.number = 1 AND s.state <> 'deleted' AND EXISTS (
-        SELECT FROM transaction t WHERE t.stream_name = s.stream_name
-        AND t.writer_id = 'group ' || p.group_name
-        AND starts_with(t.batch_id, p.group_id || '.') AND t.state = 'committed')"""
-)
-_OWN = text("SELECT stream_name, routing_key FROM stream WHERE stream_id = :s")
-_PINS = text(
-    """SELECT DISTINCT g.name FROM reader_group_pin p JOIN reader_group g USING (group_id)
-    JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) ORDER BY 1"""
-)
-# Those of adjunct stores write to these only.
-_DELETED = text(
-    """SELECT DISTINCT p.group_name FROM placement p
-    WHERE p.stream_id = ANY(:streams) AND p.number = 1 AND p.group_name NOT LIKE '%/%'
-        AND NOT EXISTS (SELECT FROM reader_group g WHERE g.group_id = p.group_id)
-        AND EXISTS (SELECT FROM delivered_range d
-            WHERE d.group_id = p.group_id AND d.stream_id = p.stream_id) ORDER BY 1"""
-)
-# Groups whose batches name nothing that was written: neither here, nor in a list of files.
-_UNSEEN = text(
-    """SELECT g.name FROM reader_group g
-    WHERE strpos(g.name, '/') = 0 AND EXISTS (
-            SELECT FROM placement p JOIN delivered_range d USING (group_id, stream_id)
-            WHERE p.group_id = g.group_id AND p.stream_id = ANY(:streams))
-        AND NOT EXISTS (SELECT FROM parquet_output o WHERE o.group_id = g.group_id)
-        AND NOT EXISTS (SELECT FROM transaction t WHERE t.writer_id = 'group ' || g.name
-            AND t.stream_name IN (SELECT s.stream_name FROM stream s WHERE s.state <> 'deleted'))
-        AND NOT EXISTS (SELECT FROM reader_batch b WHERE b.group_id = g.group_id
-            AND b.state = 'committed' AND jsonb_array_length(b.outputs) > 0)
-    ORDER BY 1"""
-)
-_GONE = text("SELECT count(*) FROM stream WHERE state = 'deleted'")
-_INPUTS = text(
-    """SELECT s.stream_name, count(*) AS files, min(i.path) AS first
-    FROM transaction_input i JOIN stream s USING (stream_id)
-    WHERE i.stream_id = ANY(:streams) GROUP BY 1 ORDER BY 1"""
-)
 
 
 class _Copy(NamedTuple):
@@ -130,7 +84,7 @@ def searched(
     by, and the copies that it leaves. `subject`: the column that has the keys in what was made of
     it, where the group that made it declares none; empty: the one of the same name, or of a name
     that it had before. A condition finds events of its own stream only."""
-    own = connection.execute(_OWN, {"s": stream_id}).one()
+    own = sql.own(connection, stream_id=stream_id)
     plain = plain_column(own.routing_key)
     columns_of = {stream_id: Columns.of(connection, stream_id)}
     keys = columns_of[stream_id].now(plain) if plain else []
@@ -170,7 +124,7 @@ def _copies(
     found, waiting = {own.stream_id: own}, [own.stream_id]
     while waiting:
         one = found[waiting.pop()]
-        for row in connection.execute(_MADE, {"s": one.stream_id}).all():
+        for row in sql.made(connection, stream_id=one.stream_id):
             given = row.subject or ("" if row.stream_name.endswith(".rejected") else subject)
             named = {given.lower()} if given else one.named
             if row.stream_id not in columns_of:
@@ -223,43 +177,39 @@ def _left_stream(name: str, why: str) -> Remaining:
 
 
 def _others(connection: Connection, streams: list[int]) -> list[Remaining]:
-    given = {"streams": streams}
     left = [
-        Remaining(
-            "pins of reader group", row.name, "they name routing keys", "until they are taken back"
-        )
-        for row in connection.execute(_PINS, given)
-    ]
-    left += [
-        Remaining(
-            "Parquet outputs and tables", f"of reader group {row.group_name}",
-            "it is deleted, and they are not listed any more", "until their owners delete the rows",
-        )
-        for row in connection.execute(_DELETED, given)
+        Remaining("pins of reader group", name, "they name routing keys",
+                  "until they are taken back")
+        for name in sql.pinned(connection, streams=streams)
     ]  # fmt: skip
     left += [
         Remaining(
-            "what reader group", row.name, "gave to a program or a query, which wrote where Weir "
+            "Parquet outputs and tables", f"of reader group {name}",
+            "it is deleted, and they are not listed any more", "until their owners delete the rows",
+        )
+        for name in sql.deleted_groups(connection, streams=streams)
+    ]  # fmt: skip
+    left += [
+        Remaining(
+            "what reader group", name, "gave to a program or a query, which wrote where Weir "
             "does not see it", "until its owner deletes it",
         )
-        for row in connection.execute(_UNSEEN, given)
+        for name in sql.unseen(connection, streams=streams)
     ]  # fmt: skip
     left += [
         Remaining(
             "input files", f"of {row.stream_name}", f"{counted(row.files, 'file')} below the input "
             f"roots, such as {row.first}; Weir only reads them", "until their owners delete them",
         )
-        for row in connection.execute(_INPUTS, given)
+        for row in sql.inputs(connection, streams=streams)
     ]  # fmt: skip
-    if deleted := connection.execute(_GONE).scalar_one():
+    if deleted := sql.deleted_streams(connection):
         left.append(Remaining(
             "what was made", f"of {counted(deleted, 'deleted stream')}",
             "Weir does not know any more who read them, and what these wrote",
             "until that is erased by itself",
         ))  # fmt: skip
-    if connection.execute(text("SELECT NOT sees_all(current_user)")).scalar_one():
-        left.append(HIDDEN)
-    return left + ALWAYS
+    return left + ([] if sql.sees_all(connection) else [HIDDEN]) + ALWAYS
 
 
 # What a team does not see.

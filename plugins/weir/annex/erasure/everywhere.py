@@ -1,6 +1,7 @@
 """Erase from a stream and from what was made of it: measure first, then stream after stream, then
 delete the files, then sign. Each step may be killed; the same request continues."""
 
+import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from weir.annex.erasure import requests
 from weir.annex.erasure.asked import as_recorded, is_asked
 from weir.annex.erasure.certificate import sign_if_gone
 from weir.annex.erasure.columns import Columns
@@ -49,6 +49,7 @@ from weir.annex.erasure.outputs import (
     searched_tables,
 )
 from weir.annex.erasure.records import Asked, Offsets, files_with
+from weir.annex.erasure.requests import end
 from weir.annex.erasure.run import erase
 from weir.annex.erasure.sentences import RECORDED, Recorded, forget_in
 from weir.annex.erasure.stores import Store, erase_rows, rows_with, searched_stores
@@ -61,6 +62,9 @@ from weir.front_ends import give
 from weir.kernel.matching import Matching, in_columns, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
 from weir.model.names import StreamName, unusable_key
+from weir.queries.annex.erasure import everywhere as sql
+from weir.queries.annex.erasure import requests as request_sql
+from weir.queries.annex.erasure.requests import Request
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -213,9 +217,7 @@ class Everywhere:
         return Measured(streams, of_stores, outputs, where, remains, all_of_it)
 
     def _is_all(self, one: Searched, found: Found) -> bool:
-        events = self._database.snapshot(
-            lambda c: c.execute(_EVENTS, {"s": one.stream_id}).scalar_one()
-        )
+        events = self._database.snapshot(lambda c: sql.events(c, stream_id=one.stream_id))
         return bool(events) and events_in(found) >= events
 
     def _checked(self, one: Searched) -> Found:
@@ -240,7 +242,7 @@ class Everywhere:
         database, wanted = self._database, self._wanted
         before = self._alike(reason, done=False) if by_hand else self.request(request_id)
         request_id = before.request_id if before else request_id
-        same: requests.Request | None = None
+        same: Request | None = None
         if before is None or before.searched is None:
             check_warehouse_ownership(database, self._settings.warehouse)
             copies = self._searched()
@@ -248,7 +250,14 @@ class Everywhere:
             if before is None:
                 asked = as_recorded(secrets.token_bytes(16), wanted.keys, wanted.condition)
                 database.transaction(
-                    lambda c: requests.begin(c, request_id, them[0].stream_id, by, reason, asked)
+                    lambda c: request_sql.begin(
+                        c,
+                        request_id=request_id,
+                        stream_id=them[0].stream_id,
+                        by=by,
+                        reason=reason,
+                        asked=json.dumps(asked),
+                    )
                 )
                 before = self.request(request_id)
                 assert before is not None
@@ -267,7 +276,7 @@ class Everywhere:
                 remains += self._erase_outputs(copies, request_id, say)
             except WeirError:
                 with suppress(WeirError):
-                    database.transaction(lambda c: requests.forget(c, request_id))
+                    database.transaction(lambda c: request_sql.forget(c, request_id=request_id))
                 raise
             listed = [
                 {
@@ -279,9 +288,7 @@ class Everywhere:
             for table in self._recorded:
                 database.transaction(partial(forget_in, one=table, keys=wanted.keys))
             same = self._alike(reason, done=True)
-            database.transaction(
-                lambda c: requests.end(c, request_id, listed, remains, wanted.keys, same)
-            )
+            database.transaction(lambda c: end(c, request_id, listed, remains, wanted.keys, same))
         if same is not None and self.request(request_id) is None:
             say(f"nothing is left to erase; request {same.request_id} has erased this")
             request_id = same.request_id
@@ -307,18 +314,18 @@ class Everywhere:
             left += [left_table(table.name, FORBIDDEN)] if rows is None else []
         return left
 
-    def request(self, request_id: str) -> requests.Request | None:
+    def request(self, request_id: str) -> Request | None:
         """Return a request as it is recorded, if it has begun."""
-        return self._database.transaction(lambda c: requests.find(c, request_id))
+        return self._database.transaction(lambda c: request_sql.find(c, request_id=request_id))
 
-    def _alike(self, reason: str, *, done: bool) -> requests.Request | None:
+    def _alike(self, reason: str, *, done: bool) -> Request | None:
         """Return the newest request for the same, with the same reason, that has come to its end,
         or that has not."""
         wanted = self._wanted
 
-        def known(connection: Connection) -> list[requests.Request]:
+        def known(connection: Connection) -> list[Request]:
             stream_id = read_stream(connection, wanted.stream).stream_id
-            return requests.alike(connection, stream_id, reason, done=done)
+            return request_sql.alike(connection, stream_id=stream_id, reason=reason, done=done)
 
         for one in self._database.snapshot(known):
             if is_asked(one.asked, wanted.keys, wanted.condition):
@@ -334,9 +341,9 @@ class Everywhere:
                 "signed": False, "waits_for": [],
             }  # fmt: skip
         grace, waits = self._settings.grace_period, list[str]()
-        if done.certificate is None:
+        if not done.signed:
             published = self._publish(done.streams)
-            if self._database.transaction(lambda c: c.execute(_MAY_SWEEP).scalar_one()):
+            if self._database.transaction(sql.may_sweep):
                 sweep_staging(self._database)
                 sweep(
                     self._database, self._settings.warehouse, grace,
@@ -358,20 +365,7 @@ class Everywhere:
 
     def _publish(self, streams: Sequence[int]) -> list[str]:
         """Publish streams again, so that no snapshot names the old files. Returns what failed."""
-        names = self._database.snapshot(
-            lambda c: c.execute(_PUBLISHED, {"streams": list(streams)}).all()
-        )
-        wanted = [StreamName(row.scope, row.name) for row in names]
+        names = self._database.snapshot(lambda c: sql.published(c, streams=streams))
+        wanted = [StreamName(*name) for name in names]
         reports = publish(self._database, self._settings, wanted) if wanted else []
         return [f"{one['stream']}: {one['error']}" for one in reports if "error" in one]
-
-
-_EVENTS = text("SELECT coalesce(sum(events - erased), 0) FROM data_file WHERE stream_id = :s")
-_MAY_SWEEP = text(
-    """SELECT has_column_privilege('installation', 'sweep_count', 'UPDATE')
-        AND sees_all(current_user)"""
-)
-_PUBLISHED = text(
-    """SELECT scope, name FROM stream
-    WHERE stream_id = ANY(:streams) AND publish <> 'none' AND state <> 'deleted'"""
-)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.erasure.copies import Remaining, Searched, several
 from weir.compaction.forms import Form, form_of, options
@@ -23,6 +23,7 @@ from weir.database.connection import Database
 from weir.errors import Unavailable
 from weir.kernel.bounds import bounded
 from weir.kernel.matching import has_texts, in_columns
+from weir.queries.annex.erasure import outputs as sql
 from weir.warehouse.file_deletion import delete_here, delete_if_empty
 from weir.warehouse.filesystem import filesystem, replaces
 
@@ -50,7 +51,7 @@ class Table(NamedTuple):
     """A table that groups have written to, and the columns that may have the keys."""
 
     name: str
-    columns: tuple[str, ...]
+    columns: list[str]
 
 
 def searched_outputs(
@@ -60,7 +61,7 @@ def searched_outputs(
     keys searches, and those that it leaves."""
     made = {one.stream_id: one.made for one in streams}
     found, left = list[Written](), list[Remaining]()
-    for row in connection.execute(_OUTPUTS, {"streams": list(made)}):
+    for row in sql.outputs(connection, streams=[*made]):
         known = frozenset(_columns(row, made))
         one = Written(row.group_name, row.output, row.root, tuple(row.folders), known)
         if by_keys and known:
@@ -79,18 +80,18 @@ def searched_tables(
     made = {one.stream_id: one.made for one in streams}
     found, left = list[Table](), list[Remaining]()
     of_table = dict[str, set[str]]()
-    for row in connection.execute(_TABLES, {"streams": list(made)}):
+    for row in sql.tables(connection, streams=[*made]):
         of_table.setdefault(row.name, set()).update(_columns(row, made))
     for name, known in of_table.items():
         if by_keys and known:
-            found.append(Table(name, tuple(sorted(known))))
+            found.append(Table(name, sorted(known)))
         else:
             why = "a condition is about one stream only" if known else "no column has the keys"
             left.append(left_table(name, why))
     return found, left
 
 
-def _columns(row: Any, made: Mapping[int, Sequence[str]]) -> set[str]:
+def _columns(row: sql.Output | sql.OutputTable, made: Mapping[int, Sequence[str]]) -> set[str]:
     """Return the columns that have the keys in what a group made of some streams."""
     given = [row.subject] if row.subject else [c for s in row.streams for c in made[s]]
     return {column.lower() for column in given}
@@ -105,7 +106,7 @@ def left_table(name: str, why: str) -> Remaining:
 
 def rows_in_table(connection: Connection, table: Table, keys: Sequence[str]) -> int | None:
     """Return how many rows of a table have some keys; None if that can't be seen."""
-    return _in_table(connection, table, keys, count_only=True)
+    return sql.erase_from_table(connection, **table._asdict(), keys=[*keys], only_count=True)
 
 
 def erase_rows_of_table(
@@ -113,27 +114,10 @@ def erase_rows_of_table(
 ) -> int | None:
     """Delete the rows of a table that have some keys. Returns how many; None if it has no column
     for them, or if weir_publisher may not delete there."""
-    rows = _in_table(connection, table, keys, count_only=False)
+    rows = sql.erase_from_table(connection, **table._asdict(), keys=[*keys], only_count=False)
     if rows:
-        given = {
-            "id": request_id, "name": f"table {table.name}", "part": None, "rows": rows,
-        }  # fmt: skip
-        connection.execute(_COUNTED, given)
-    return rows
-
-
-def _in_table(
-    connection: Connection, table: Table, keys: Sequence[str], *, count_only: bool
-) -> int | None:
-    given = {"t": table.name, "columns": list(table.columns), "keys": list(keys),
-             "only": count_only}  # fmt: skip
-    rows: int | None = connection.execute(
-        text(
-            """SELECT erase_from_table(:t, CAST(:columns AS text[]), CAST(:keys AS text[]),
-                :only)"""
-        ),
-        given,
-    ).scalar_one()
+        name = f"table {table.name}"
+        sql.count_erased(connection, request_id=request_id, name=name, part=None, rows=rows)
     return rows
 
 
@@ -191,9 +175,11 @@ def erase_output(database: Database, one: Written, keys: Sequence[str], request_
                 continue
             # First, and by the file: so a run that is killed and runs again counts it once.
             noted = hashlib.sha256(path.encode()).hexdigest()[:16]
-            given = {"id": request_id, "name": f"{one.name} of {one.group}",
-                     "part": noted, "rows": len(rows)}  # fmt: skip
-            database.transaction(lambda c, g=given: c.execute(_COUNTED, g))  # type: ignore[misc]  # the loop's own
+            count = partial(
+                sql.count_erased, request_id=request_id, name=f"{one.name} of {one.group}",
+                part=noted, rows=len(rows),
+            )  # fmt: skip
+            database.transaction(count)
             database.transaction(partial(_erase_file, one=one, folder=folder, path=path, keys=keys))
         for folder in one.folders:
             database.transaction(partial(_tidy, one=one, folder=folder, keys=keys))
@@ -221,8 +207,7 @@ def _erase_file(
 
 
 def _lock(connection: Connection, one: Written, folder: str) -> None:
-    given = {"group": one.group, "name": one.name, "root": one.root, "path": folder}
-    connection.execute(_LOCK, given)
+    sql.lock_folder(connection, group=one.group, name=one.name, root=one.root, path=folder)
 
 
 def _tidy(connection: Connection, one: Written, folder: str, keys: Sequence[str]) -> None:
@@ -331,24 +316,3 @@ def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> No
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _STARTED = re.compile(r"/\.[^/]*\.parquet\.[0-9a-f]{32}$")  # as `_replace` names them
-_OUTPUTS = text(
-    """SELECT p.group_name, p.output, p.root, array_agg(p.path ORDER BY p.number) AS folders,
-        g.subject, g.streams
-    FROM parquet_output p JOIN (
-        SELECT g.group_id, g.subject, array_agg(DISTINCT l.stream_id) AS streams
-        FROM placement l JOIN reader_group g USING (group_id)
-        WHERE l.stream_id = ANY(:streams) GROUP BY g.group_id) g USING (group_id)
-    GROUP BY p.group_id, p.group_name, p.output, p.root, g.subject, g.streams ORDER BY 1, 2, 3"""
-)
-_LOCK = text(
-    """SELECT FROM parquet_output WHERE group_name = :group AND output = :name AND root = :root
-        AND path = :path FOR NO KEY UPDATE"""
-)
-_TABLES = text(
-    """SELECT o ->> 'output' AS name, g.subject, array_agg(DISTINCT l.stream_id) AS streams
-    FROM placement l JOIN reader_batch b USING (group_id) LEFT JOIN reader_group g USING (group_id)
-    CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
-    WHERE l.stream_id = ANY(:streams) AND l.number = 1 AND o ->> 'kind' = 'table'
-    GROUP BY 1, 2 ORDER BY 1, 2"""
-)
-_COUNTED = text("SELECT count_erased(:id, NULL, :name, :part, :rows)")

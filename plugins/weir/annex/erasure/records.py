@@ -5,11 +5,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.erasure.sums import Sums, less, total
 from weir.compaction import records as compaction
@@ -19,6 +19,8 @@ from weir.controller.locks import no_such_stream, read_stream
 from weir.model.compaction import Small
 from weir.model.names import StreamName
 from weir.model.segment import segment_name
+from weir.queries.annex.erasure import records as sql
+from weir.queries.annex.erasure.records import Erased
 
 Offsets = npt.NDArray[np.int64]
 
@@ -32,19 +34,6 @@ class Asked:
     what: Mapping[str, Any]
 
 
-class Erased(NamedTuple):
-    """What an erasure did. `number`: None if there was nothing to erase. The digests are those of
-    the commits that had the events, None if one was not recorded (semantics 18.1)."""
-
-    number: int | None
-    stream_id: int
-    events: int
-    files: int
-    segments: dict[str, int]
-    digest_before: int | None
-    digest_after: int | None
-
-
 def stream_id_of(connection: Connection, name: StreamName) -> int:
     """Return the id of a stream. Raises NotFound."""
     return read_stream(connection, name).stream_id
@@ -55,23 +44,13 @@ def files_with(
 ) -> list[tuple[Small, Offsets]]:
     """Return the files that have events at some offsets of segments, each with those that it has,
     ascending."""
-    rows = connection.execute(_FILES, {"s": stream_id, "segments": [int(s) for s in found]})
     files: list[tuple[Small, Offsets]] = []
-    for row in rows:
-        file, offsets = Small(*row), found[row.segment_id]
+    for file in sql.files(connection, stream_id=stream_id, segments=[int(s) for s in found]):
+        offsets = found[file.segment_id]
         first, past = np.searchsorted(offsets, [file.start_offset, file.start_offset + file.events])
         if first < past:
             files.append((file, offsets[first:past]))
     return files
-
-
-_FILES = text(
-    """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
-        f.transaction_number, t.clock, f.path, f.erased
-    FROM data_file f LEFT JOIN transaction t USING (stream_id, transaction_number)
-    WHERE f.stream_id = :s AND f.segment_id = ANY (CAST(:segments AS bigint[]))
-    ORDER BY f.segment_id, f.start_offset"""
-)
 
 
 def end(
@@ -92,14 +71,10 @@ def end(
     Raises Fenced if the compaction was aborted meanwhile, NotFound if the stream was deleted."""
     if compaction.swap(connection, stream_id, number, written) is None:
         raise no_such_stream(name)
-    given = {"s": stream_id, "n": number}
-    if (done := connection.execute(_DONE, given).one_or_none()) is not None:
-        return Erased(*done)  # its answer was lost
+    if (done := sql.done(connection, stream_id=stream_id, number=number)) is not None:
+        return done  # its answer was lost
     if keys:
-        connection.execute(
-            text("SELECT note_erased_keys(:s, CAST(:keys AS text[]))"),
-            {"s": stream_id, "keys": list(keys)},
-        )
+        sql.note_keys(connection, stream_id=stream_id, keys=[*keys])
     gone = {one.old[0].path for one in written}
     erased = [(file, offsets) for file, offsets in files if file.path in gone]
     if not erased:
@@ -110,22 +85,12 @@ def end(
     segments: Counter[str] = Counter()
     for file, offsets in erased:
         segments[segment_name(file.segment_id)] += len(offsets)
-    connection.execute(
-        text("UPDATE garbage SET reason = 'erased' WHERE stream_id = :s AND reason <> 'swept'"),
-        {"s": stream_id},
-    )
-    recorded = connection.execute(
-        text(
-            """SELECT record_requested_erasure(:s, :number, :by, :reason,
-                CAST(:asked AS jsonb), :events, :files, :before, :after,
-                CAST(:segments AS jsonb))"""
-        ),
-        {
-            "s": stream_id, "number": number, "by": asked.requested_by, "reason": asked.reason,
-            "asked": json.dumps(dict(asked.what)), "events": events, "files": len(erased),
-            "before": before, "after": after, "segments": json.dumps(segments),
-        },
-    ).scalar_one()  # fmt: skip
+    sql.let_garbage_go(connection, stream_id=stream_id)
+    recorded = sql.record(
+        connection, stream_id=stream_id, number=number, by=asked.requested_by, reason=asked.reason,
+        asked=json.dumps(dict(asked.what)), events=events, files=len(erased), before=before,
+        after=after, segments=json.dumps(segments),
+    )  # fmt: skip
     return Erased(recorded, stream_id, events, len(erased), dict(segments), before, after)
 
 
@@ -137,22 +102,10 @@ def record_again(
     segments: Counter[str] = Counter()
     for one in written:
         segments[segment_name(one.old[0].segment_id)] += one.erased
-    connection.execute(
-        text(
-            """SELECT record_erasure(:s, :number, 'recovery', 'erased after the backup', :events,
-                :files, CAST(:segments AS jsonb))"""
-        ),
-        {
-            "s": stream_id, "number": number, "events": events, "files": len(written),
-            "segments": json.dumps(segments),
-        },
+    sql.record_again(
+        connection, stream_id=stream_id, number=number, events=events, files=len(written),
+        segments=json.dumps(segments),
     )  # fmt: skip
-
-
-_DONE = text(
-    """SELECT erasure_number, stream_id, events, files, segments, digest_before, digest_after
-    FROM erasure WHERE stream_id = :s AND compaction_number = :n"""
-)
 
 
 def _lower_digests(
@@ -161,47 +114,14 @@ def _lower_digests(
     """Take the digests of erased events out of those of their commits. Returns the digest of these
     commits before, and after."""
     gone = {(segment_id, clock): one for segment_id, clock, one in sums.digests()}
-    places = {
-        "s": stream_id, "segments": [segment for segment, _ in gone],
-        "clocks": [clock for _, clock in gone],
-    }  # fmt: skip
+    segments, clocks = [segment for segment, _ in gone], [clock for _, clock in gone]
     known = {
-        (row.segment_id, row.clock): row.digest for row in connection.execute(_DIGESTS, places)
+        (row.segment_id, row.clock): row.digest
+        for row in sql.digests(connection, stream_id=stream_id, segments=segments, clocks=clocks)
     }
-    left = {
-        place: None if (was := known.get(place)) is None else less(was, one)
-        for place, one in gone.items()
-    }
-    for statement in (_LOWER, _LOWER_PACKED):
-        connection.execute(statement, {**places, "digests": list(left.values())})
-    return total([known.get(place) for place in gone]), total(list(left.values()))
-
-
-_GIVEN = (
-    """unnest(CAST(:segments AS bigint[]), CAST(:clocks AS bigint[])) AS n (segment_id, clock)"""
-)
-_NEW = """unnest(CAST(:segments AS bigint[]), CAST(:clocks AS bigint[]),
-    CAST(:digests AS bigint[]))
-    AS n (segment_id, clock, digest)"""
-_DIGESTS = text(
-    f"""SELECT n.segment_id, n.clock, i.digest FROM {_GIVEN}
-    JOIN time_index i ON i.stream_id = :s AND i.segment_id = n.segment_id AND i.clock = n.clock
-    UNION ALL
-    SELECT n.segment_id, n.clock, p.digests[array_position(p.clocks, n.clock)] FROM {_GIVEN}
-    JOIN packed_commits p ON p.stream_id = :s AND p.segment_id = n.segment_id
-        AND n.clock BETWEEN p.first_clock AND p.last_clock"""  # noqa: S608 - constants
-)
-_LOWER = text(
-    f"""UPDATE time_index i SET digest = n.digest FROM {_NEW}
-    WHERE i.stream_id = :s AND i.segment_id = n.segment_id AND i.clock = n.clock
-        AND i.digest IS NOT NULL"""  # noqa: S608 - constants
-)
-_LOWER_PACKED = text(
-    f"""UPDATE packed_commits p SET digests = (
-        SELECT array_agg(coalesce(n.digest, d.digest) ORDER BY d.i)
-        FROM unnest(p.digests) WITH ORDINALITY AS d (digest, i)
-        LEFT JOIN {_NEW} ON n.segment_id = p.segment_id AND n.clock = p.clocks[d.i])
-    WHERE p.stream_id = :s AND p.digests IS NOT NULL AND EXISTS (
-        SELECT FROM {_GIVEN} WHERE n.segment_id = p.segment_id
-            AND n.clock BETWEEN p.first_clock AND p.last_clock)"""  # noqa: S608 - constants
-)
+    left = [
+        None if (was := known.get(place)) is None else less(was, one) for place, one in gone.items()
+    ]
+    for lower in (sql.lower, sql.lower_packed):
+        lower(connection, stream_id=stream_id, segments=segments, clocks=clocks, digests=left)
+    return total([known.get(place) for place in gone]), total(left)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.erasure.certificate import signed_bytes
 from weir.annex.recovery.substitutes import sparse_files
@@ -16,17 +16,11 @@ from weir.controller.ownership import check_owner, read_installation
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import called, do
+from weir.queries.annex.erasure import restored as sql
 from weir.retention.inventory import known_files, list_files, unknown_in
 from weir.warehouse.marker import read_marker
 
 _EXAMPLES = 20
-_KNOWN_UNTIL = text(
-    """SELECT to_char(max(m.moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') FROM (
-        SELECT clock_time(max(last_clock)) AS moment FROM stream
-        UNION ALL SELECT max(updated_at) FROM job_run WHERE job <> 'recover') m"""
-)
-_KEYS = text("SELECT key_number, public_key FROM signing_key")
-_REQUESTS = text("SELECT request_id FROM erasure_request WHERE request_id = ANY(:requests)")
 
 
 def _certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
@@ -69,10 +63,8 @@ def erased_since(database: Database, warehouse: str, given: Sequence[str]) -> di
     requests = [one["document"]["request"] for one in certificates]
 
     def look(connection: Connection) -> tuple[str | None, set[str], dict[int, bytes]]:
-        until = connection.execute(_KNOWN_UNTIL).scalar_one()
-        recorded = connection.execute(_REQUESTS, {"requests": requests}).scalars()
-        keys = {row.key_number: bytes(row.public_key) for row in connection.execute(_KEYS)}
-        return until, set(recorded), keys
+        keys = {one.key_number: bytes(one.public_key) for one in sql.keys(connection)}
+        return sql.known_until(connection), {*sql.requests(connection, requests=requests)}, keys
 
     until, recorded, keys = database.snapshot(look)
     said = [_said(one, recorded, keys) for one in certificates]

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from weir.annex.erasure import records
-from weir.annex.erasure.records import Asked, Erased, Offsets
+from weir.annex.erasure.records import Asked, Offsets
 from weir.annex.erasure.sums import Sums
-from weir.annex.verification.recorded import columns_of
+from weir.annex.verification.stored import columns_of
 from weir.compaction import records as compaction
 from weir.compaction.records import Written
 from weir.compaction.rewrite import Drop, Unreadable, without
@@ -21,6 +21,7 @@ from weir.database.connection import Database
 from weir.errors import Conflict, Truncated, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.names import StreamName
+from weir.queries.annex.erasure.records import Erased
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.marker import check_unused

@@ -1,18 +1,19 @@
 """Erase the rows of some keys from the files of adjunct stores, of all versions and histories."""
 
+import json
 import os
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.adjunct.lookup import key_text
 from weir.adjunct.stores import lock_store
@@ -27,6 +28,7 @@ from weir.kernel.schema import to_read
 from weir.model.key_space import routing_steps
 from weir.model.plain_column import plain_column
 from weir.model.schema import stored_name
+from weir.queries.annex.erasure import stores as sql
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.paths import adjunct_folder
@@ -64,7 +66,7 @@ def searched_stores(
     which neither the key nor a column of the values is the one that has the keys in the stream."""
     found, left = list[Store](), list[Remaining]()
     of_id = {one.stream_id: one for one in streams}
-    for row in connection.execute(_STORES, {"streams": list(of_id)}):
+    for row in sql.stores(connection, streams=[*of_id]):
         stream = of_id[row.stream_id]
         keys = [key or stream.routing_key for key in row.keys]
         store = Store(row.name, row.store_id, row.stream_id, None)
@@ -110,7 +112,7 @@ def erase_rows(
     until = time.monotonic() + WAIT
     while True:
         files, building = database.snapshot(
-            lambda c: (_files(c, store, keys), _is_building(c, store))
+            lambda c: (_files(c, store, keys), sql.is_building(c, store_id=store.store_id))
         )
         if not building:
             written = [_written(database, settings, store, path, keys) for path in files]
@@ -132,29 +134,7 @@ def erase_rows(
 def _files(connection: Connection, store: Store, keys: Sequence[str]) -> list[str]:
     """Return the files that may have some keys: the database knows the hashes of theirs."""
     hashes = [routing_steps(key.encode()) for key in keys] if store.column is None else None
-    return list(
-        connection.execute(
-            text(
-                """SELECT f.path FROM adjunct_file f
-                WHERE f.store_id = :a AND (CAST(:hashes AS bigint[]) IS NULL OR EXISTS (
-                    SELECT FROM unnest(CAST(:hashes AS bigint[])) h
-                    WHERE h BETWEEN f.low AND f.high)) ORDER BY f.path"""
-            ),
-            {"a": store.store_id, "hashes": hashes},
-        ).scalars()
-    )
-
-
-def _is_building(connection: Connection, store: Store) -> bool:
-    return bool(
-        connection.execute(
-            text(
-                """SELECT EXISTS (
-                    SELECT FROM adjunct_version WHERE store_id = :a AND state = 'building')"""
-            ),
-            {"a": store.store_id},
-        ).scalar_one()
-    )
+    return sql.files(connection, store_id=store.store_id, hashes=hashes)
 
 
 def _rows(
@@ -197,15 +177,7 @@ def _written(
         return _New(path, None, 0, 0, 0, 0, len(rows))
     new = f"{os.path.dirname(path)}/part-{uuid.uuid4().hex}.parquet"
     # Garbage until it has its place, so that nothing is left if this process is killed.
-    database.transaction(
-        lambda c: c.execute(
-            text(
-                """INSERT INTO garbage (root, path, reason) VALUES ('', :path, 'aborted')
-                ON CONFLICT (root, path) DO NOTHING"""
-            ),
-            {"path": new},
-        )
-    )
+    database.transaction(lambda c: sql.make_garbage(c, path=new))
     try:
         with system.open_output_stream(f"{base}/{new}") as sink:
             pq.write_table(
@@ -229,79 +201,26 @@ def _swap(
     """Put new files in the place of old ones. Returns False if a version is being built, or if
     other files may have the keys by now: then nothing is changed."""
     lock_store(connection, store.store_id)
-    if _is_building(connection, store) or _files(connection, store, keys) != files:
+    store_id, stream_id = store.store_id, store.stream_id
+    if sql.is_building(connection, store_id=store_id) or _files(connection, store, keys) != files:
         return False
     written = [one.path for one in new if one.path]
-    known = connection.execute(
-        text(
-            "DELETE FROM garbage WHERE root = '' AND path = ANY(CAST(:new AS text[])) RETURNING 1"
-        ),
-        {"new": written},
-    ).all()
-    if len(known) < len(written):  # this process slept, and a sweep has deleted them
+    if sql.take_from_garbage(connection, paths=written) < len(written):
+        # This process slept, and a sweep has deleted them.
         raise Conflict(
             "erasure_waits_for_store",
             f"files of adjunct store {store.name} were swept while they were written, so no row of "
             "the store was erased; run this again.",
         )
-    given: dict[str, Any] = {
-        "a": store.store_id,
-        "s": store.stream_id, "request": request_id, "folder": adjunct_folder(store.store_id),
-        "name": store.name,
-        "rows": sum(one.erased for one in new),
-        "old": [one.old for one in new], "new": [one.path for one in new],
-        "counts": [one.rows for one in new], "sizes": [one.bytes for one in new],
-        "lows": [one.low for one in new], "highs": [one.high for one in new],
-        "erased": [one.erased for one in new],
-    }  # fmt: skip
-    for statement in _SWAP:
-        connection.execute(statement, given)
+    old, folder = [one.old for one in new], adjunct_folder(store_id)
+    as_json = json.dumps([one._asdict() for one in new])
+    sql.add_files(connection, store_id=store_id, new=as_json)
+    sql.count_less(connection, store_id=store_id, new=as_json)
+    sql.add_to_versions(connection, store_id=store_id, new=as_json)
+    sql.discard_files(connection, store_id=store_id, stream_id=stream_id, new=as_json)
+    sql.let_garbage_go(connection, stream_id=stream_id, folder=folder)
+    sql.remove_from_versions(connection, store_id=store_id, old=old)
+    sql.remove_files(connection, store_id=store_id, old=old)
+    rows = sum(one.erased for one in new)
+    sql.count_erased(connection, request_id=request_id, name=store.name, rows=rows)
     return True
-
-
-_STORES = text(
-    """SELECT s.name, s.store_id, s.stream_id,
-        array(SELECT DISTINCT coalesce(d.key, '') FROM adjunct_definition d
-            WHERE d.store_id = s.store_id AND (d.definition = s.definition OR EXISTS (
-                SELECT FROM adjunct_version o WHERE o.store_id = s.store_id
-                    AND o.definition = d.definition AND o.state = 'published'))) AS keys,
-        (SELECT jsonb_agg(DISTINCT f) FROM adjunct_version o
-            CROSS JOIN LATERAL jsonb_array_elements(o.fields) f
-            WHERE o.store_id = s.store_id AND o.state = 'published') AS fields
-    FROM adjunct_store s
-    WHERE s.stream_id = ANY(:streams) ORDER BY s.name"""
-)
-_NEW = """unnest(CAST(:old AS text[]), CAST(:new AS text[]), CAST(:counts AS bigint[]),
-    CAST(:sizes AS bigint[]), CAST(:lows AS bigint[]), CAST(:highs AS bigint[]),
-    CAST(:erased AS bigint[])) AS n (old, path, row_count, bytes, low, high, erased)"""
-# An old file may be read by a batch that another stream's events are joined in: it is read again.
-_SWAP = [
-    text(sql)
-    for sql in (
-        f"""INSERT INTO adjunct_file (store_id, path, kind, version, low, high, row_count, bytes)
-        SELECT f.store_id, n.path, f.kind, f.version, n.low, n.high, n.row_count, n.bytes
-        FROM {_NEW} JOIN adjunct_file f ON f.store_id = :a AND f.path = n.old
-        WHERE n.path IS NOT NULL""",  # noqa: S608 - constants
-        f"""UPDATE adjunct_version v SET row_count = v.row_count - g.erased,
-            bytes = v.bytes - g.freed
-        FROM (SELECT o.version, sum(n.erased) AS erased, sum(f.bytes - n.bytes) AS freed
-              FROM {_NEW} JOIN adjunct_version_file o ON o.store_id = :a AND o.path = n.old
-              JOIN adjunct_file f ON f.store_id = :a AND f.path = n.old
-              GROUP BY o.version) g
-        WHERE v.store_id = :a AND v.version = g.version""",  # noqa: S608 - constants
-        f"""INSERT INTO adjunct_version_file (store_id, version, path)
-        SELECT o.store_id, o.version, n.path
-        FROM {_NEW} JOIN adjunct_version_file o ON o.store_id = :a AND o.path = n.old
-        WHERE n.path IS NOT NULL""",  # noqa: S608 - constants
-        f"""INSERT INTO garbage (root, path, stream_id, reason, bytes)
-        SELECT '', f.path, :s, 'erased', f.bytes
-        FROM {_NEW} JOIN adjunct_file f ON f.store_id = :a AND f.path = n.old
-        ON CONFLICT (root, path) DO NOTHING""",  # noqa: S608 - constants
-        # What has expired has the rows, too.
-        """UPDATE garbage SET reason = 'erased', stream_id = :s
-        WHERE root = '' AND starts_with(path, :folder) AND reason NOT IN ('swept', 'erased')""",
-        "DELETE FROM adjunct_version_file WHERE store_id = :a AND path = ANY(:old)",
-        "DELETE FROM adjunct_file WHERE store_id = :a AND path = ANY(:old)",
-        "SELECT count_erased(:request, :name, NULL, NULL, :rows)",
-    )
-]

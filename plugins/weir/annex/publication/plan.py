@@ -1,41 +1,26 @@
 """Which streams are to be published, and how each differs from what is published of it."""
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
 from weir.annex.publication import columns
-from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.queries.annex.publication import plan as sql
-from weir.queries.annex.publication.plan import Due, File
 
 
 @dataclass(frozen=True)
 class Plan:
     """A stream as it was at one moment, beside what is published of it."""
 
-    number: int  # of the last publication; 0: there was none
-    sequence: int
-    root: str | None
-    metadata: str | None
-    cut: dict[str, Any]
-    clock: int
-    head: dict[str, Any]
-    events: int
-    rows: int  # from head to tail
-    files: int  # that the newest snapshot has
-    compacted: int
-    schema_version: int
-    published_version: int | None
+    state: sql.State
     versions: list[list[Field]]  # of the columns, the newest last; none: there are no columns yet
-    added: list[File]
-    removed: dict[str, list[str]]  # by manifest
+    added: list[sql.File]
+    removed: Mapping[str, list[str]]  # by manifest
     masked: dict[str, int]  # rows to leave out at the beginning of files that straddle the head
-    published_masked: dict[str, int]
     truncates: bool  # some of what is removed was truncated, so older snapshots go at once
     expires: int  # snapshots below this sequence number name what must go, too
 
@@ -43,16 +28,10 @@ class Plan:
     def makes_snapshot(self) -> bool:
         """Whether the table is to change."""
         return bool(
-            self.metadata is None or self.added or self.removed
-            or self.masked != self.published_masked
-            or self.schema_version != self.published_version
+            self.state.metadata is None or self.added or self.removed
+            or self.masked != self.state.published_masked
+            or self.state.schema_version != self.state.published_version
         )  # fmt: skip
-
-
-def due(connection: Connection, names: Sequence[StreamName] | None) -> list[Due]:
-    """Return the streams to publish, and those whose publication is to end. `names`: of these;
-    None: of all."""
-    return sql.due(connection, names=None if names is None else [str(name) for name in names])
 
 
 def plan(connection: Connection, stream_id: int, graces: tuple[float, float]) -> Plan:
@@ -61,39 +40,34 @@ def plan(connection: Connection, stream_id: int, graces: tuple[float, float]) ->
     The cost grows with what is new, unless the head has moved or files were compacted: then all
     files are compared. `graces`: the settings `grace_period` and `compacted_grace`.
     """
-    row = sql.state(connection, stream_id=stream_id)
-    same = row.metadata and row.head == row.published_head
-    removed: dict[str, list[str]] = {}
-    if same and row.compacted == row.published_compacted:
-        since, until = json.dumps(row.published_cut), json.dumps(row.cut)
+    state = sql.state(connection, stream_id=stream_id)
+    removed = defaultdict[str, list[str]](list)
+    if (
+        state.metadata and state.head == state.published_head
+        and state.compacted == state.published_compacted
+    ):  # fmt: skip
+        since, until = json.dumps(state.published_cut), json.dumps(state.cut)
         added = sql.appended(connection, stream_id=stream_id, since=since, until=until)
     else:
         added = sql.unpublished(connection, stream_id=stream_id)
-        for file in sql.gone(connection, stream_id=stream_id):
-            removed.setdefault(file.manifest, []).append(file.path)
-    masked = {file.path: file.rows for file in sql.masked(connection, stream_id=stream_id)}
-    gone = [path for some in removed.values() for path in some]
-    return Plan(
-        row.number, row.sequence, row.root, row.metadata, row.cut, row.clock, row.head, row.events,
-        row.rows, row.files, row.compacted, row.schema_version, row.published_version,
-        _versions(connection, stream_id, row.stream_name), added, removed,
-        masked, row.published_masked, bool(gone) and sql.truncated(connection, paths=gone),
-        sql.expires(connection, stream_id=stream_id, grace=graces[0], compacted=graces[1]),
-    )  # fmt: skip
+        for row in sql.removed(connection, stream_id=stream_id):
+            removed[row.manifest].append(row.path)
+    versions = _versions(connection, stream_id, state.stream_name)
+    masked = {row.path: row.rows for row in sql.masked(connection, stream_id=stream_id)}
+    paths = [path for some in removed.values() for path in some]
+    truncates = bool(paths) and sql.truncated(connection, paths=paths)
+    grace, compacted = graces
+    expires = sql.expires(connection, stream_id=stream_id, grace=grace, compacted=compacted)
+    return Plan(state, versions, added, removed, masked, truncates, expires)
 
 
 def _versions(connection: Connection, stream_id: int, stream: str) -> list[list[Field]]:
     """Return the versions of the columns, the newest last. Raises InvalidInput if there are files
     of an older one that readers would take for something else."""
     versions = sql.versions(connection, stream_id=stream_id)
-    unlike = {
-        version: found
-        for version, *found in reversed(
-            columns.unlike([(row.version, row.fields) for row in versions])
-        )
-    }
+    unlike = {version: found for version, *found in reversed(columns.unlike(versions))}
     if unlike:
-        first = sql.oldest_used(connection, stream_id=stream_id, versions=list(unlike))
-        if first is not None:
-            raise columns.not_publishable(stream, *unlike[first])
-    return [row.fields for row in versions]
+        used = sql.used_versions(connection, stream_id=stream_id, versions=[*unlike])
+        if used:
+            raise columns.not_publishable(stream, *unlike[min(used)])
+    return [one.fields for one in versions]

@@ -40,7 +40,7 @@ def begin(
     `token`: of this try, which gets the same number with it when its connection was lost. Raises
     NotFound if the stream is gone."""
     lock_streams(connection, ids=[stream_id])
-    before = sql.publication(connection, stream_id=stream_id)
+    before = sql.before(connection, stream_id=stream_id)
     if before is not None and before.busy:
         return before.number if token and before.token == token else None
     if before is not None and before.lease_until is not None:
@@ -50,14 +50,15 @@ def begin(
 
 def discard(connection: Connection, stream_id: int, number: int) -> None:
     """Make garbage of what a publication wrote."""
-    sql.discard(connection, folder=publication_folder(stream_id, number), stream_id=stream_id)
+    folder = publication_folder(stream_id, number)
+    sql.discard(connection, stream_id=stream_id, folder=folder)
 
 
 def end(connection: Connection, stream_id: int, number: int, problem: str | None) -> None:
     """End a publication that has made nothing of the table, and make garbage of what it wrote.
     `problem`: why; None: nothing was to be done. If another one has followed it, it stays."""
     lock_streams(connection, ids=[stream_id])
-    if sql.end(connection, problem=problem, stream_id=stream_id, number=number):
+    if sql.end(connection, stream_id=stream_id, number=number, problem=problem):
         discard(connection, stream_id, number)
 
 
@@ -71,10 +72,10 @@ def commit(
     compacted that the new snapshot names, and NotFound if the stream was deleted.
     """
     lock_streams(connection, ids=[stream_id])
-    state = sql.publication(connection, stream_id=stream_id)
-    if state is not None and state.number == number and state.metadata == written.metadata:
+    held = sql.held(connection, stream_id=stream_id)
+    if held is not None and held.number == number and held.metadata == written.metadata:
         return  # the connection was lost while this was committed
-    if state is None or state.number != number or state.lease_until is None:
+    if held is None or held.number != number or not held.goes_on:
         raise Fenced(
             "publication_fenced",
             f"publication {number} of the stream with number {stream_id} is over, because its "
@@ -82,55 +83,38 @@ def commit(
             "publishes what is new.",
         )
     paths = [file.path for file in plan.added]
-    gone = sql.is_overtaken(
-        connection,
-        segments=[file.segment_id for file in plan.added],
-        starts=[file.start_offset for file in plan.added],
-        paths=paths,
-        stream_id=stream_id,
-    )
+    gone = sql.are_gone(
+        connection, stream_id=stream_id, segments=[file.segment_id for file in plan.added],
+        starts=[file.start_offset for file in plan.added], paths=paths,
+    )  # fmt: skip
     if gone:
         raise Fenced(
             "publication_overtaken",
             f"files of the stream with number {stream_id} were truncated or compacted while it "
             "was published; the next run publishes what is there.",
         )
-    removed = [path for some in plan.removed.values() for path in some]
-    sequence, lasting, only = written.sequence, [*paths, *written.new], written.only
-    ended = [*removed, *written.ended]
-    sql.drop_files(connection, sequence=sequence, stream_id=stream_id, ended=ended)
-    old, new = list(written.moved), list(written.moved.values())
-    sql.move_files(connection, old=old, new=new, stream_id=stream_id)
+    removed, sequence = [path for some in plan.removed.values() for path in some], written.sequence
+    sql.end_files(
+        connection, stream_id=stream_id, sequence=sequence, paths=[*removed, *written.ended]
+    )
+    sql.move_files(
+        connection, stream_id=stream_id, old=[*written.moved], new=[*written.moved.values()]
+    )
     sql.add_files(
-        connection,
-        stream_id=stream_id,
-        sequence=sequence,
-        paths=[*lasting, *only],
-        manifests=[written.manifest] * len(paths) + [None] * len([*written.new, *only]),
-        only=[False] * len(lasting) + [True] * len(only),
-    )
+        connection, stream_id=stream_id, sequence=sequence, paths=paths, manifest=written.manifest,
+        new=[*written.new], only=[*written.only],
+    )  # fmt: skip
     sql.expire(
-        connection,
-        stream_id=stream_id,
-        below=written.expires,
-        grace=graces[0],
+        connection, stream_id=stream_id, below=written.expires, grace=graces[0],
         compacted=graces[1],
-    )
-    sql.commit(
-        connection,
-        sequence=sequence,
-        root=root,
-        metadata=written.metadata,
-        cut=json.dumps(plan.cut),
-        clock=plan.clock,
-        head=json.dumps(plan.head),
-        events=plan.events,
-        files=written.files,
-        compacted=plan.compacted,
-        masked=json.dumps(plan.masked),
-        version=plan.schema_version,
-        stream_id=stream_id,
-    )
+    )  # fmt: skip
+    state = plan.state
+    sql.publish(
+        connection, stream_id=stream_id, sequence=sequence, root=root, metadata=written.metadata,
+        cut=json.dumps(state.cut), clock=state.clock, head=json.dumps(state.head),
+        events=state.events, files=written.files, compacted=state.compacted,
+        masked=json.dumps(plan.masked), version=state.schema_version,
+    )  # fmt: skip
 
 
 def end_all(connection: Connection, stream_id: int) -> None:

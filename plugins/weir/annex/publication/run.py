@@ -16,7 +16,7 @@ from weir.errors import InvalidInput, NotFound, Unavailable
 from weir.front_ends import do
 from weir.installation.extras import naming_extras
 from weir.model.names import StreamName
-from weir.queries.annex.publication.plan import Due
+from weir.queries.annex.publication.plan import Due, due
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, not_writable
 
@@ -42,7 +42,8 @@ def publish(
     check_warehouse_ownership(database, settings.warehouse)
     for name in names or ():
         _check(database, name)
-    found = database.snapshot(lambda c: planning.due(c, names))
+    wanted = None if names is None else [str(name) for name in names]
+    found = database.snapshot(lambda c: due(c, names=wanted))
     run = _Run(database, settings, dry_run)
     reports: list[dict[str, Any]] = []
     for one in found:
@@ -84,7 +85,7 @@ class _Run:
         except InvalidInput as error:
             self._failed(one, str(error))
             raise
-        if plan.metadata is not None and plan.root != self._root and not self._dry_run:
+        if plan.state.metadata is not None and plan.state.root != self._root and not self._dry_run:
             self._database.transaction(lambda c: records.end_all(c, one.stream_id))
             plan = self._plan(one.stream_id)
         if not plan.versions or not (plan.makes_snapshot or plan.expires):

@@ -120,17 +120,17 @@ def write(place: Place, stream_id: int, number: int, plan: Plan, keep: float) ->
     """Write the next state of the table of a stream, in a folder of its own. `keep`: for so many
     seconds a snapshot is kept. Raises InvalidInput for a column that the table can't have."""
     files, folder = Files(place), publication_folder(stream_id, number)
-    if plan.metadata is None:
+    if plan.state.metadata is None:
         table = _new_table(f"{place.root}/{table_folder(stream_id).rstrip('/')}")
     else:
-        with place.system.open_input_stream(f"{place.base}/{plan.metadata}") as source:
+        with place.system.open_input_stream(f"{place.base}/{plan.state.metadata}") as source:
             table = json.loads(source.read())
     make_folder(place.system, f"{place.base}/{folder}")
-    if table["current-schema-id"] != plan.schema_version:
+    if table["current-schema-id"] != plan.state.schema_version:
         _set_columns(table, plan)
     now = max(int(time.time() * 1000), table["last-updated-ms"])
     metadata = f"{folder}{number:05}.metadata.json"
-    only, snapshot, count = [metadata], None, plan.files
+    only, snapshot, count = [metadata], None, plan.state.files
     if plan.makes_snapshot:
         schema = Schema.model_validate(_schema_of(table))
         snapshot = _Snapshot(place, folder, number, uuid.uuid4().int >> 66, schema)
@@ -168,9 +168,9 @@ def _set_columns(table: dict[str, Any], plan: Plan) -> None:
         ids.learn(fields)
     columns = columns_of(plan.versions[-1])
     table["schemas"].append(
-        {"type": "struct", "schema-id": plan.schema_version, "fields": columns}
+        {"type": "struct", "schema-id": plan.state.schema_version, "fields": columns}
     )  # fmt: skip
-    table["current-schema-id"], table["last-column-id"] = plan.schema_version, ids.last
+    table["current-schema-id"], table["last-column-id"] = plan.state.schema_version, ids.last
     table["properties"][MAPPING] = json.dumps(ids.mapping)
 
 
@@ -191,7 +191,7 @@ def _write_manifests(
     that lists the new files of the stream."""
     before = _current(table)
     listed = read_manifest_list(files.new_input(before["manifest-list"])) if before else ()
-    masks_stay = plan.masked == plan.published_masked
+    masks_stay = plan.masked == plan.state.published_masked
     kept: list[ManifestFile] = []
     for one in listed:
         path = files.path(one.manifest_path)
@@ -321,7 +321,7 @@ def _add_snapshot(
     table["snapshots"].append({
         "snapshot-id": snapshot.id, "sequence-number": table["last-sequence-number"],
         "timestamp-ms": now, "manifest-list": output.location,
-        "schema-id": plan.schema_version, "summary": _summary(snapshot, plan, count),
+        "schema-id": plan.state.schema_version, "summary": _summary(snapshot, plan, count),
         **({} if parent is None else {"parent-snapshot-id": parent}),
     })  # fmt: skip
     table["snapshot-log"].append({"snapshot-id": snapshot.id, "timestamp-ms": now})
@@ -335,7 +335,7 @@ def _summary(snapshot: _Snapshot, plan: Plan, count: int) -> dict[str, str]:
     added, removed = sum(f.events for f in plan.added), snapshot.rows_removed
     if removed and added == removed and not plan.truncates:
         operation = "replace"
-    elif removed or plan.masked != plan.published_masked:
+    elif removed or plan.masked != plan.state.published_masked:
         operation = "overwrite" if added else "delete"
     else:
         operation = "append"
@@ -344,12 +344,12 @@ def _summary(snapshot: _Snapshot, plan: Plan, count: int) -> dict[str, str]:
         "added-data-files": len(plan.added), "added-records": added,
         "deleted-data-files": sum(map(len, plan.removed.values())), "deleted-records": removed,
         "total-data-files": count, "total-delete-files": int(masked > 0),
-        "total-position-deletes": masked, "total-records": plan.rows + masked,
-        "weir.clock": plan.clock, "weir.publication": snapshot.number,
+        "total-position-deletes": masked, "total-records": plan.state.rows + masked,
+        "weir.clock": plan.state.clock, "weir.publication": snapshot.number,
     }  # fmt: skip
     return {
         "operation": operation, **{name: str(value) for name, value in counts.items()},
-        "weir.cut": json.dumps(plan.cut),
+        "weir.cut": json.dumps(plan.state.cut),
     }  # fmt: skip
 
 

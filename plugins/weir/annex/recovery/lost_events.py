@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from weir.controller.absent_files import Lost, lost_events, named
 from weir.model.segment import Segment
 from weir.model.stream_cut import FUTURE, Offset, StreamCut
-from weir.queries.annex.recovery import recover as sql
+from weir.queries.annex.recovery import lost_events as sql
 from weir.warehouse.paths import ADJUNCT
 
 

@@ -201,15 +201,16 @@ def _skip(
     forgotten = sql.forget_appends(connection, stream_id=stream_id)
     sql.forget_compactions(connection, stream_id=stream_id)
     if unknown is None:
-        sql.forget_attempts(connection, stream_id=stream_id)
+        sql.keep_aborted(connection, stream_id=stream_id)
     else:
-        open_ones = [(row.transaction_number, row.attempt) for row in forgotten
-                     if row.state == "open"]  # fmt: skip
+        open_ones = [
+            (one.transaction_number, one.attempt) for one in forgotten if one.state == "open"
+        ]
         discard_attempts(connection, stream_id, open_ones)
         discard_unknown(connection, stream_id, unknown, found)
-    sql.skip_in_stream(
-        connection, transaction=found.transaction, skipped=RECOVERY_GAP, newest=found.newest,
-        stream_id=stream_id,
+    sql.skip(
+        connection, stream_id=stream_id, transaction=found.transaction, newest=found.newest,
+        skipped=RECOVERY_GAP,
     )  # fmt: skip
     created = []
     if stream.state == "active":
@@ -237,9 +238,9 @@ def _end(
     sql.lock_groups(connection)
     sql.lock_stores(connection)
     discard_unknown(connection, None, strangers, Found())  # the stores are locked: nobody publishes
-    sql.skip_ids(connection, highest=highest, skipped=RECOVERY_GAP)
-    sql.skip_in_groups(connection, skipped=RECOVERY_GAP)
-    sql.skip_in_stores(connection, skipped=RECOVERY_GAP)
+    sql.raise_ids(connection, highest=highest, skipped=RECOVERY_GAP)
+    sql.skip_groups(connection, skipped=RECOVERY_GAP)
+    sql.skip_stores(connection, skipped=RECOVERY_GAP)
     _count_sweeps(connection, swept, incarnation)
 
 

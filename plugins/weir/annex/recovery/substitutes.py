@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,6 @@ from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
 from weir.queries.annex.recovery import substitutes as sql
-from weir.queries.annex.recovery.substitutes import Commits
 from weir.retention.inventory import Found, Known, unknown_in
 from weir.seams import hung
 from weir.warehouse.filesystem import filesystem, not_writable
@@ -87,11 +85,6 @@ class Substitute(NamedTuple):
     old: list[Small]
     itself: Written | None
 
-    @property
-    def events(self) -> int:
-        """How many events they have."""
-        return sum(file.events for file in self.old)
-
 
 def find_substitutes(
     database: Database, warehouse: str, stream_id: int, missing: Sequence[str], found: Found,
@@ -100,38 +93,32 @@ def find_substitutes(
     """Return what can take the place of missing files of a stream, by what the footers and the
     clocks of rows say. No missing file is in two of them. `found`: what lies in the stream's
     folder; `known`: what the database knows of it."""
-    recorded = database.snapshot(partial(sql.recorded, stream_id=stream_id, paths=list(missing)))
-    # What was erased is in the files that were replaced: these do not come back.
-    recorded = [file for file in recorded if not file.erased]
+    recorded = database.snapshot(lambda c: sql.recorded(c, stream_id=stream_id, paths=[*missing]))
     segments = {file.segment_id for file in recorded}
-    seen = _look_at(warehouse, _others(found, known, segments))
-    unknown = set(unknown_in(found, known))
-    chosen: list[Substitute] = []
-    left = set(missing)
+    seen = {one.path: one for one in _look_at(warehouse, _others(found, known, segments))}
+    unknown, wanted, replaced = set(unknown_in(found, known)), set(missing), set[str]()
     commits = _Commits(database, warehouse, stream_id)
+    chosen: list[Substitute] = []
     # What a compaction wrote since, the file with the most events first.
-    described = [one for one in seen if one.described is not None and one.segment_id in segments]
+    described = (one for one in seen.values() if one.described is not None)
     for one in sorted(described, key=lambda one: -one.events):
         old = _within(one, recorded)
-        if not left & {file.path for file in old} or any(
-            {file.path for file in old} & {file.path for file in sub.old} for sub in chosen
-        ):
-            continue
-        events = sum(file.events for file in old)
+        paths, events = {file.path for file in old}, sum(file.events for file in old)
         whole = events == one.events and one.path in unknown
         if one.events > one.rows and not whole:
             continue  # it is not clear which of its rows are wanted
+        if not paths & wanted or paths & replaced:
+            continue
         files = [_small(one, old[0], old[0].start_offset, events)]
         if commits.are_those_of(files):
             chosen.append(Substitute(files, old, _itself(one, old) if whole else None))
-            left -= {file.path for file in old}
+            replaced |= paths
     # What one that is missing was made of.
     for file in recorded:
-        if file.path in left and (files := commits.chain(file, seen)):
-            alone = next((one for one in seen if one.path == files[0].path), None)
-            whole = len(files) == 1 and alone is not None and alone.rows == file.events
-            itself = _itself(alone, [file]) if whole and alone and alone.path in unknown else None
-            chosen.append(Substitute(files, [file], itself))
+        if file.path in wanted - replaced and (files := commits.chain(file, [*seen.values()])):
+            one = seen[files[0].path]
+            whole = len(files) == 1 and one.rows == file.events and one.path in unknown
+            chosen.append(Substitute(files, [file], _itself(one, [file]) if whole else None))
     return chosen
 
 
@@ -204,8 +191,7 @@ def _swap(
             annex.record(connection, stream_id, number, events, sparse)
         for forget in (sql.forget_digests, sql.forget_packed_digests):
             forget(
-                connection, stream_id=stream_id,
-                segments=[one.old[0].segment_id for one in sparse],
+                connection, stream_id=stream_id, segments=[one.old[0].segment_id for one in sparse],
                 firsts=[one.old[0].start_offset for one in sparse],
                 pasts=[one.old[-1].start_offset + one.old[-1].events for one in sparse],
             )  # fmt: skip
@@ -291,11 +277,12 @@ class _Commits:
         self._database, self._stream_id = database, stream_id
         self._system, self._base = filesystem(warehouse)
 
-    def _of(self, segment_id: int, first: int, past: int) -> list[Commits]:
-        asked = partial(
-            sql.commits, stream_id=self._stream_id, segment_id=segment_id, first=first, past=past
+    def _of(self, segment_id: int, first: int, past: int) -> list[sql.RecordedCommit]:
+        return self._database.snapshot(
+            lambda c: sql.commits(
+                c, stream_id=self._stream_id, segment=segment_id, first=first, past=past
+            )
         )
-        return self._database.snapshot(asked)
 
     def are_those_of(self, files: Sequence[Small]) -> bool:
         """Return whether each row of files with the clocks of their rows has that of the commit at
@@ -326,7 +313,7 @@ class _Commits:
         segment_id, at = missing.segment_id, missing.start_offset
         past = at + missing.events
         described: dict[int, list[_Seen]] = defaultdict(list)
-        attempts: dict[int | None, dict[int, list[_Seen]]] = defaultdict(lambda: defaultdict(list))
+        attempts: dict[int, dict[int, list[_Seen]]] = defaultdict(lambda: defaultdict(list))
         for one in seen:
             if one.segment_id == segment_id and one.described is not None:
                 described[one.described.start_offset].append(one)
@@ -352,7 +339,7 @@ class _Commits:
 
 
 def _of_commit(
-    missing: Small, commit: Commits, attempts: Mapping[int, Sequence[_Seen]]
+    missing: Small, commit: sql.RecordedCommit, attempts: Mapping[int, Sequence[_Seen]]
 ) -> list[Small]:
     """Return the files of the attempt at an append that has as many rows as were committed."""
     for _, files in sorted(attempts.items(), reverse=True):

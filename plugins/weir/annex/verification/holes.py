@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -10,13 +9,11 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from weir.annex.verification.damage import Damage
 from weir.annex.verification.files import DAMAGED
-from weir.annex.verification.recorded import File
+from weir.annex.verification.recorded import Damage, File
 from weir.installation.opened import Installation
 from weir.model.schema import OFFSET
-from weir.queries.annex.verification import damage as sql
-from weir.queries.annex.verification.damage import Declared
+from weir.queries.annex.verification import holes as sql
 from weir.warehouse.filesystem import filesystem
 
 _THREADS = 8  # that wait for files
@@ -29,8 +26,8 @@ def wrong_holes(app: Installation, stream_id: int, files: Sequence[File]) -> lis
     Only files are read of which a hole is declared or recorded, and only their offsets.
     """
     rows = app.database.transaction(
-        partial(
-            sql.declared, stream_id=stream_id, segments=[file.segment_id for file in files],
+        lambda c: sql.declared(
+            c, stream_id=stream_id, segments=[file.segment_id for file in files],
             firsts=[file.start_offset for file in files], ends=[file.end for file in files],
         )
     )  # fmt: skip
@@ -52,7 +49,7 @@ def wrong_holes(app: Installation, stream_id: int, files: Sequence[File]) -> lis
     ]
 
 
-def _wrong(system: fs.FileSystem, base: str, file: File, declared: Sequence[Declared]) -> str:
+def _wrong(system: fs.FileSystem, base: str, file: File, declared: Sequence[sql.Declared]) -> str:
     """Return in what the offsets of a file differ from the holes; empty if in nothing, or if it
     can't be read, which others say."""
     every = np.arange(file.start_offset, file.end)

@@ -5,10 +5,10 @@ from itertools import groupby
 
 from sqlalchemy import Connection
 
-from weir.annex.verification.damage import Damage, record
+from weir.annex.verification.damage import record
 from weir.annex.verification.footers import UNOPENED, look_here
 from weir.annex.verification.footers_in_tasks import looker
-from weir.annex.verification.recorded import Recorded
+from weir.annex.verification.recorded import Damage, Recorded
 from weir.database.connection import Database
 from weir.installation.opened import StartSpark
 from weir.queries.annex.verification import kept as sql

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from weir.annex.verification.files import Reader, Seen, look_at
-from weir.annex.verification.recorded import Commit, File, Unit, columns_of, commits_of
+from weir.annex.verification.recorded import Commit, File, Unit
+from weir.annex.verification.stored import columns_of, commits_of
 from weir.annex.verification.verify import wrong_digest
 from weir.compaction.records import Written
 from weir.compaction.run import THREADS, Check

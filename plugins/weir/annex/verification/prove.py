@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from weir.annex.verification import damage
 from weir.annex.verification.damage import OF_FILES
 from weir.annex.verification.footers import Look, Wrong, opened
-from weir.annex.verification.recorded import COLUMNS, ITS_SEGMENT, File
+from weir.annex.verification.recorded import File
 from weir.annex.verification.verify import Verified, by_pyarrow, damage_of, verify
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.installation.opened import Installation
-from weir.queries.annex.verification import damage as of_damage
 from weir.queries.annex.verification import prove as sql
 
 FILES = 20_000  # looked at in a run, and the rest of the last commit
@@ -101,26 +100,18 @@ def _taken(
     connection: Connection, most: int
 ) -> tuple[dict[int, int | None], list[tuple[Stream, File]]]:
     """Return up to which clock each stream can be looked at in this run, and its files."""
-    rows = sql.taken(connection, most=most)
+    rows = sql.commits(connection, most=most)
     names = [row.stream_name for row in rows for _ in row.numbers]
     numbers = [number for row in rows for number in row.numbers]
-    files = connection.execute(_FILES, {"names": names, "numbers": numbers}) if numbers else ()
+    files = sql.files(connection, names=names, numbers=numbers) if numbers else []
     until = {row.stream_id: row.until for row in rows}
-    return until, [((row[0], row[1]), File(*row[2:])) for row in files]
-
-
-_FILES = text(
-    f"""SELECT f.stream_id, f.stream_name, {COLUMNS}
-    FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS n (name, number)
-    JOIN data_file f ON f.stream_name = n.name AND f.transaction_number = n.number {ITS_SEGMENT}
-    ORDER BY f.stream_id, f.path"""  # noqa: S608 - constants
-)
+    return until, [((row.stream_id, row.stream_name), File(*row[2:])) for row in files]
 
 
 def _record(connection: Connection, seen: Iterable[tuple[tuple[Stream, File], Wrong]]) -> Verified:
     """Record the damage of files, and return what was looked at."""
     done = Verified()
-    known = set(of_damage.damaged(connection))
+    known = {*sql.damaged(connection)}
     for (stream_id, name), part in groupby(seen, lambda one: one[0][0]):
         of_stream = [(file, wrong) for (_, file), wrong in part]
         found = [damage_of(file, *one) for file, wrong in of_stream for one in wrong]
@@ -140,4 +131,4 @@ def _prove(connection: Connection, taken: dict[int, int | None]) -> list[tuple[s
     if moved := {stream_id: until for stream_id, until in taken.items() if until is not None}:
         sql.move(connection, ids=[*moved], clocks=[*moved.values()])
     sql.prove(connection)
-    return [(row.stream_name, row.since < row.until) for row in sql.left_over(connection)]
+    return [(row.stream_name, row.more) for row in sql.left_over(connection)]

@@ -7,11 +7,12 @@ from contextlib import suppress
 from pyarrow import fs
 from sqlalchemy import Connection
 
-from weir.annex.verification.damage import OF_LISTS, Damage, record
+from weir.annex.verification.damage import OF_LISTS, record
 from weir.annex.verification.files import DAMAGED
+from weir.annex.verification.recorded import Damage
 from weir.controller.locks import lock_streams
 from weir.installation.opened import Installation
-from weir.queries.annex.verification import damage as sql
+from weir.queries.annex.verification import strangers as sql
 from weir.retention.inventory import (
     Found,
     Known,
@@ -69,7 +70,7 @@ def look_for_strangers(
 
 def _with_strangers(connection: Connection) -> set[int | None]:
     """Return the streams in whose folders strangers were found before."""
-    return set(sql.with_strangers(connection, kinds=list(OF_LISTS)))
+    return {*sql.with_strangers(connection, kinds=[*OF_LISTS])}
 
 
 def _both(before: Known, after: Known) -> Known:

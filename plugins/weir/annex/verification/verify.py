@@ -14,20 +14,13 @@ from itertools import pairwise
 from typing import Any
 
 from weir.annex.verification import damage
-from weir.annex.verification.damage import OF_CONTENTS, OF_FILES, OF_OFFSETS, Damage
+from weir.annex.verification.damage import OF_CONTENTS, OF_FILES, OF_OFFSETS
 from weir.annex.verification.files import Reader, Seen, look_at
 from weir.annex.verification.footers import look_here, opened
 from weir.annex.verification.holes import wrong_holes
 from weir.annex.verification.kept import let_go
-from weir.annex.verification.recorded import (
-    BEGIN,
-    Columns,
-    File,
-    Unit,
-    columns_of,
-    next_units,
-    wrong_offsets,
-)
+from weir.annex.verification.recorded import Columns, Damage, File, Unit
+from weir.annex.verification.stored import BEGIN, columns_of, next_units
 from weir.annex.verification.strangers import look_for_strangers
 from weir.controller.locks import read_stream
 from weir.controller.ownership import check_warehouse_ownership
@@ -37,6 +30,8 @@ from weir.installation.opened import Installation
 from weir.model.clock import to_clock
 from weir.model.digest import digest, signed
 from weir.model.names import stream_name
+from weir.queries.annex.verification import damage as damage_sql
+from weir.queries.annex.verification import stored
 from weir.warehouse.filesystem import filesystem
 
 FILES = 5_000  # looked at between two statements
@@ -121,7 +116,7 @@ def verify(
         row = app.database.transaction(lambda c: read_stream(c, stream_name(stream)))
         ids = [row.stream_id]
     else:
-        ids = app.database.transaction(partial(damage.in_turn, again_after=again_after))
+        ids = app.database.transaction(partial(damage_sql.in_turn, again_after=again_after))
     done = Verified()
     if repair:
         done.repaired += app.database.transaction(lambda c: let_go(c, ids[0] if stream else None))
@@ -163,8 +158,7 @@ def _verify_stream(
     if most_bytes is not None:
         after = app.database.transaction(lambda c: damage.position(c, stream_id))
     if after == BEGIN and span is None:
-        wrong = app.database.snapshot(lambda c: wrong_offsets(c, stream_id))
-        found = [damage_of(file, "offsets", what) for file, what in wrong]
+        found = app.database.snapshot(lambda c: stored.wrong_offsets(c, stream_id=stream_id))
         _record(app, stream_id, found, None, OF_OFFSETS, done)
     begun, moves = done.bytes, contents is not None and span is None
     while True:

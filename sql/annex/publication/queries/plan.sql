@@ -1,27 +1,34 @@
--- How streams differ from what is published of them.
+-- Which streams are to be published, and how each differs from what is published of it.
 
 -- name: due -> many Due
--- Return the streams to publish, and those whose publication is to end (not `wanted`), of these.
+-- Return the streams to publish, and those whose publication is to end. `names`: of these; null: of
+-- all.
+-- row: A stream that is to be published, or whose publication is to be ended.
 -- null: :names
-SELECT s.stream_id, s.stream_name AS stream, s.publish <> 'none' AS wanted
+SELECT s.stream_id, s.stream_name AS stream, true AS wanted
 FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
 UNION ALL
 SELECT s.stream_id, s.stream_name, false
 FROM publication p JOIN stream s USING (stream_id) WHERE s.publish = 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
 ORDER BY 2
 
--- name: state -> one
--- Return a stream as it is, beside the newest snapshot.
+-- name: state -> one State
+-- Return a stream as it is, beside what is published of it.
+-- row: A stream at one moment. `number`: of the last publication; 0: there was none. `rows`: from
+-- row: head to tail. `files`: that the newest snapshot has. `published_masked`: rows that it leaves
+-- row: out at the beginning of files.
 -- null: root, metadata, published_cut, published_head, published_version
--- type: cut = dict[str, int | str]
--- type: head = dict[str, int | str]
+-- type: cut = dict[str, Any]
+-- type: head = dict[str, Any]
+-- type: published_cut = dict[str, Any]
+-- type: published_head = dict[str, Any]
 -- type: published_masked = dict[str, int]
 SELECT coalesce(p.number, 0) AS number, coalesce(p.sequence, 0) AS sequence, p.root,
     p.metadata, tail_cut(s.stream_id) AS cut, s.last_clock AS clock, s.head,
-    p.cut AS published_cut, p.head AS published_head, coalesce(p.files, 0)::integer AS files,
-    t.events::bigint, (t.events - h.events)::bigint AS rows,
+    p.cut AS published_cut, p.head AS published_head, coalesce(p.files, 0) AS files,
+    t.events, t.events - h.events AS rows,
     coalesce(p.compacted, 0) AS published_compacted,
     coalesce((SELECT max(c.number) FROM compaction c
               WHERE c.stream_id = s.stream_id AND c.state = 'done'), 0) AS compacted,
@@ -32,7 +39,8 @@ CROSS JOIN LATERAL size_till(s.stream_id, tail_cut(s.stream_id)) t
 CROSS JOIN LATERAL size_till(s.stream_id, s.head) h WHERE s.stream_id = :stream_id
 
 -- name: appended -> many File
--- Return the files of a stream between two cuts.
+-- Return the files between two cuts.
+-- row: A data file of a stream.
 SELECT f.segment_id, f.start_offset, f.path, f.events - f.erased AS events, f.bytes
 FROM segments_between(CAST(:stream_id AS bigint), CAST(:since AS jsonb), CAST(:until AS jsonb)) b
 CROSS JOIN LATERAL (
@@ -47,8 +55,8 @@ FROM data_file f
 LEFT JOIN published_file p ON p.stream_id = f.stream_id AND p.path = f.path
 WHERE f.stream_id = :stream_id AND p.path IS NULL ORDER BY f.segment_id, f.start_offset
 
--- name: gone -> many
--- Return the files that are published and not the stream's any more.
+-- name: removed -> many
+-- Return the files that are published and not the stream's any more, by manifest.
 SELECT p.manifest, p.path FROM published_file p
 LEFT JOIN data_file f ON f.stream_id = p.stream_id AND f.path = p.path
 WHERE p.stream_id = :stream_id AND p.manifest IS NOT NULL AND p.until IS NULL
@@ -65,20 +73,19 @@ CROSS JOIN LATERAL (
 WHERE s.stream_id = :stream_id AND f.start_offset + f.events > h.event_offset
 
 -- name: versions -> many
--- Return the versions of a stream's columns, the newest last.
--- type: fields = list[Any]
+-- Return the versions of the columns, the newest last.
+-- type: fields = list[dict[str, Any]]
 SELECT version, fields FROM stream_schema WHERE stream_id = :stream_id ORDER BY version
 
--- name: oldest_used -> one
--- Return the oldest of some versions of columns that files have.
--- null: oldest
-SELECT min(schema_version) AS oldest FROM data_file
+-- name: used_versions -> many
+-- Return those of some versions of which files are.
+SELECT DISTINCT schema_version FROM data_file
 WHERE stream_id = :stream_id AND schema_version = ANY (:versions)
 
 -- name: expires -> one
--- Return the sequence number below which snapshots name what a sweep is to delete; 0: there is
--- none.
-SELECT coalesce(max(p.until), 0) AS expires FROM published_file p
+-- Return the sequence number below which snapshots must go, because they name files that a sweep is
+-- to delete: what was truncated at once, what was compacted before its time is over.
+SELECT coalesce(max(p.until), 0) FROM published_file p
 LEFT JOIN garbage g ON g.root = '' AND g.path = p.path
 WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NULL
     AND (g.reason IS DISTINCT FROM 'compacted' OR g.garbage_since < clock_timestamp()
@@ -88,4 +95,4 @@ WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NUL
 -- Return whether one of some files that are not the stream's any more was not compacted.
 SELECT EXISTS (SELECT FROM unnest(CAST(:paths AS text[])) AS r (path)
 LEFT JOIN garbage g ON g.root = '' AND g.path = r.path
-WHERE g.reason IS DISTINCT FROM 'compacted') AS truncated
+WHERE g.reason IS DISTINCT FROM 'compacted')

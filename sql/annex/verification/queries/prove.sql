@@ -1,16 +1,18 @@
--- Which cuts are not proven, and which files are to be looked at for that.
+-- Cuts that are to be proven, and the files before them.
+-- fragments: stored.sql
 
 -- fragment: unproven
+-- Streams with cuts that are not proven, and up to which clock their cuts reach.
 SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-    coalesce(min(v.proven_clock), -1) AS since
-FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-WHERE c.proven_at IS NULL GROUP BY c.stream_id
+        coalesce(min(v.proven_clock), -1) AS since
+    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
+    WHERE c.proven_at IS NULL GROUP BY c.stream_id
 
--- name: taken -> many
--- Return the streams with cuts that are not proven, up to which clock each can be looked at in a run
--- that looks at so many files, and the transactions that wrote these. clock_time: of that there is
--- an index. No join of what was found: Postgres can't know how many.
+-- name: commits -> many Taken
+-- Return up to which clock each stream can be looked at in this run, and the appends with files.
+-- row: Up to which clock a stream can be looked at, None if not at all.
 -- null: until
+-- clock_time: of that there is an index. No join of what was found: Postgres can't know how many.
 WITH behind AS MATERIALIZED (
     SELECT * FROM ({unproven}) u WHERE u.since < u.until
 ), commits AS (
@@ -33,8 +35,21 @@ SELECT stream_id, coalesce(
             ELSE max(clock) FILTER (WHERE taken) END AS until
 FROM judged GROUP BY stream_id, stream_name, judged.until ORDER BY stream_id
 
+-- name: files -> many NewFile
+-- Return the files of some appends, by the names of their streams.
+-- null: end_hash, file_hash
+SELECT f.stream_id, f.stream_name, {file}
+FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS n (name, number)
+JOIN data_file f ON f.stream_name = n.name AND f.transaction_number = n.number {its_segment}
+ORDER BY f.stream_id, f.path
+
+-- name: damaged -> many
+-- Return the streams of which damage is recorded; null: what is of none.
+-- null: stream_id
+SELECT DISTINCT stream_id FROM found_damage
+
 -- name: move -> none
--- Record up to which clock of streams all files were looked at.
+-- Record up to which clocks the files of streams were looked at.
 INSERT INTO verification (stream_id, begun_at, segment_id, start_offset, proven_clock)
 SELECT stream_id, clock_timestamp(), -1, -1, clock
 FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[])) AS m (stream_id, clock)
@@ -43,8 +58,8 @@ ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
     proven_clock = greatest(verification.proven_clock, excluded.proven_clock)
 
 -- name: prove -> none
--- Record which cuts are proven. What was truncated or compacted since it was found is no damage any
--- more, as in weir.damage.
+-- Call the cuts proven before which all was looked at, and no damage is. What was truncated or
+-- compacted since it was found is no damage any more, as in weir.damage.
 UPDATE stream_cut c SET proven_at = clock_timestamp() FROM verification v
 WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.clock
   AND NOT EXISTS (
@@ -52,5 +67,5 @@ WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.
       WHERE d.stream_id = c.stream_id AND f.path = d.path)
 
 -- name: left_over -> many
--- Return the streams with cuts that are not proven.
-SELECT u.* FROM ({unproven}) u ORDER BY u.stream_name
+-- Return the streams with cuts that are not proven, and whether there is more to look at.
+SELECT u.stream_name, u.since < u.until AS more FROM ({unproven}) u ORDER BY u.stream_name

@@ -1,4 +1,4 @@
-"""What the audit asks of streams: that commits, files and segments have every offset once.  It sums a number for the end of each range, less one for its beginning. If the ranges have each offset between two once, that is the number of the last end less that of the first beginning, and else hardly ever: as many ranges have an offset as begin up to it less those that end up to it. So no row must be sorted. Made by `make queries` from sql/annex/audit/queries/streams.sql."""
+"""What the audit asks of streams: that commits, files and segments have every offset once. A sum over ranges, a number for each end less one for each beginning, is that of the last end less that of the first beginning if they have all between without gap or overlap, and otherwise only by a collision of hashes. Ends and beginnings cancel at inner offsets, so nothing is sorted. Made by `make queries` from sql/annex/audit/queries/streams.sql."""
 
 from sqlalchemy import Connection, text
 

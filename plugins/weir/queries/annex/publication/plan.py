@@ -1,4 +1,4 @@
-"""How streams differ from what is published of them. Made by `make queries` from sql/annex/publication/queries/plan.sql."""
+"""Which streams are to be published, and how each differs from what is published of it. Made by `make queries` from sql/annex/publication/queries/plan.sql."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 DUE = text(
-    """SELECT s.stream_id, s.stream_name AS stream, s.publish <> 'none' AS wanted
+    """SELECT s.stream_id, s.stream_name AS stream, true AS wanted
 FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
 UNION ALL
 SELECT s.stream_id, s.stream_name, false
 FROM publication p JOIN stream s USING (stream_id) WHERE s.publish = 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
+    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
 ORDER BY 2"""
 )
 
 
 class Due(NamedTuple):
-    """A row of `due`."""
+    """A stream that is to be published, or whose publication is to be ended."""
 
     stream_id: int
     stream: str
@@ -26,7 +26,7 @@ class Due(NamedTuple):
 
 
 def due(connection: Connection, *, names: Sequence[str] | None) -> list[Due]:
-    """Return the streams to publish, and those whose publication is to end (not `wanted`), of these."""
+    """Return the streams to publish, and those whose publication is to end. `names`: of these; null: of all."""
     result = connection.execute(DUE, {"names": names})
     return [Due._make(row) for row in result]
 
@@ -34,8 +34,8 @@ def due(connection: Connection, *, names: Sequence[str] | None) -> list[Due]:
 STATE = text(
     """SELECT coalesce(p.number, 0) AS number, coalesce(p.sequence, 0) AS sequence, p.root,
     p.metadata, tail_cut(s.stream_id) AS cut, s.last_clock AS clock, s.head,
-    p.cut AS published_cut, p.head AS published_head, coalesce(p.files, 0)::integer AS files,
-    t.events::bigint, (t.events - h.events)::bigint AS rows,
+    p.cut AS published_cut, p.head AS published_head, coalesce(p.files, 0) AS files,
+    t.events, t.events - h.events AS rows,
     coalesce(p.compacted, 0) AS published_compacted,
     coalesce((SELECT max(c.number) FROM compaction c
               WHERE c.stream_id = s.stream_id AND c.state = 'done'), 0) AS compacted,
@@ -48,17 +48,17 @@ CROSS JOIN LATERAL size_till(s.stream_id, s.head) h WHERE s.stream_id = :stream_
 
 
 class State(NamedTuple):
-    """A row of `state`."""
+    """A stream at one moment. `number`: of the last publication; 0: there was none. `rows`: from head to tail. `files`: that the newest snapshot has. `published_masked`: rows that it leaves out at the beginning of files."""
 
     number: int
     sequence: int
     root: str | None
     metadata: str | None
-    cut: dict[str, int | str]
+    cut: dict[str, Any]
     clock: int
-    head: dict[str, int | str]
-    published_cut: Any | None
-    published_head: Any | None
+    head: dict[str, Any]
+    published_cut: dict[str, Any] | None
+    published_head: dict[str, Any] | None
     files: int
     events: int
     rows: int
@@ -71,7 +71,7 @@ class State(NamedTuple):
 
 
 def state(connection: Connection, *, stream_id: int) -> State:
-    """Return a stream as it is, beside the newest snapshot."""
+    """Return a stream as it is, beside what is published of it."""
     result = connection.execute(STATE, {"stream_id": stream_id})
     row = result.one()
     return State._make(row)
@@ -88,7 +88,7 @@ ORDER BY f.segment_id, f.start_offset"""
 
 
 class File(NamedTuple):
-    """A row of `appended`."""
+    """A data file of a stream."""
 
     segment_id: int
     start_offset: int
@@ -98,7 +98,7 @@ class File(NamedTuple):
 
 
 def appended(connection: Connection, *, stream_id: int, since: str, until: str) -> list[File]:
-    """Return the files of a stream between two cuts."""
+    """Return the files between two cuts."""
     result = connection.execute(APPENDED, {"stream_id": stream_id, "since": since, "until": until})
     return [File._make(row) for row in result]
 
@@ -117,7 +117,7 @@ def unpublished(connection: Connection, *, stream_id: int) -> list[File]:
     return [File._make(row) for row in result]
 
 
-GONE = text(
+REMOVED = text(
     """SELECT p.manifest, p.path FROM published_file p
 LEFT JOIN data_file f ON f.stream_id = p.stream_id AND f.path = p.path
 WHERE p.stream_id = :stream_id AND p.manifest IS NOT NULL AND p.until IS NULL
@@ -125,17 +125,17 @@ WHERE p.stream_id = :stream_id AND p.manifest IS NOT NULL AND p.until IS NULL
 )
 
 
-class Gone(NamedTuple):
-    """A row of `gone`."""
+class Removed(NamedTuple):
+    """A row of `removed`."""
 
     manifest: str
     path: str
 
 
-def gone(connection: Connection, *, stream_id: int) -> list[Gone]:
-    """Return the files that are published and not the stream's any more."""
-    result = connection.execute(GONE, {"stream_id": stream_id})
-    return [Gone._make(row) for row in result]
+def removed(connection: Connection, *, stream_id: int) -> list[Removed]:
+    """Return the files that are published and not the stream's any more, by manifest."""
+    result = connection.execute(REMOVED, {"stream_id": stream_id})
+    return [Removed._make(row) for row in result]
 
 
 MASKED = text(
@@ -171,30 +171,29 @@ class Versions(NamedTuple):
     """A row of `versions`."""
 
     version: int
-    fields: list[Any]
+    fields: list[dict[str, Any]]
 
 
 def versions(connection: Connection, *, stream_id: int) -> list[Versions]:
-    """Return the versions of a stream's columns, the newest last."""
+    """Return the versions of the columns, the newest last."""
     result = connection.execute(VERSIONS, {"stream_id": stream_id})
     return [Versions._make(row) for row in result]
 
 
-OLDEST_USED = text(
-    """SELECT min(schema_version) AS oldest FROM data_file
+USED_VERSIONS = text(
+    """SELECT DISTINCT schema_version FROM data_file
 WHERE stream_id = :stream_id AND schema_version = ANY (:versions)"""
 )
 
 
-def oldest_used(connection: Connection, *, stream_id: int, versions: Sequence[int]) -> int | None:
-    """Return the oldest of some versions of columns that files have."""
-    result = connection.execute(OLDEST_USED, {"stream_id": stream_id, "versions": versions})
-    value: int | None = result.scalar_one()
-    return value
+def used_versions(connection: Connection, *, stream_id: int, versions: Sequence[int]) -> list[int]:
+    """Return those of some versions of which files are."""
+    result = connection.execute(USED_VERSIONS, {"stream_id": stream_id, "versions": versions})
+    return [row[0] for row in result]
 
 
 EXPIRES = text(
-    """SELECT coalesce(max(p.until), 0) AS expires FROM published_file p
+    """SELECT coalesce(max(p.until), 0) FROM published_file p
 LEFT JOIN garbage g ON g.root = '' AND g.path = p.path
 WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NULL
     AND (g.reason IS DISTINCT FROM 'compacted' OR g.garbage_since < clock_timestamp()
@@ -203,7 +202,7 @@ WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NUL
 
 
 def expires(connection: Connection, *, stream_id: int, compacted: float, grace: float) -> int:
-    """Return the sequence number below which snapshots name what a sweep is to delete; 0: there is none."""
+    """Return the sequence number below which snapshots must go, because they name files that a sweep is to delete: what was truncated at once, what was compacted before its time is over."""
     result = connection.execute(
         EXPIRES, {"stream_id": stream_id, "compacted": compacted, "grace": grace}
     )
@@ -214,7 +213,7 @@ def expires(connection: Connection, *, stream_id: int, compacted: float, grace: 
 TRUNCATED = text(
     """SELECT EXISTS (SELECT FROM unnest(CAST(:paths AS text[])) AS r (path)
 LEFT JOIN garbage g ON g.root = '' AND g.path = r.path
-WHERE g.reason IS DISTINCT FROM 'compacted') AS truncated"""
+WHERE g.reason IS DISTINCT FROM 'compacted')"""
 )
 
 

@@ -1,4 +1,4 @@
-"""Who publishes a stream, and the transaction that makes a new snapshot the table. Made by `make queries` from sql/annex/publication/queries/records.sql."""
+"""What the database keeps of publications. Made by `make queries` from sql/annex/publication/queries/records.sql."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,28 +6,27 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-PUBLICATION = text(
-    """SELECT number, lease_until, token, metadata,
+BEFORE = text(
+    """SELECT number, lease_until, token,
     greatest(lease_until, pg_postmaster_start_time()) > clock_timestamp() AS busy
 FROM publication WHERE stream_id = :stream_id"""
 )
 
 
-class Publication(NamedTuple):
-    """A row of `publication`."""
+class Before(NamedTuple):
+    """A row of `before`."""
 
     number: int
     lease_until: datetime | None
     token: str | None
-    metadata: str | None
-    busy: bool | None
+    busy: bool
 
 
-def publication(connection: Connection, *, stream_id: int) -> Publication | None:
-    """Return the publication of a stream."""
-    result = connection.execute(PUBLICATION, {"stream_id": stream_id})
+def before(connection: Connection, *, stream_id: int) -> Before | None:
+    """Return the last publication of a stream, and whether it is at work."""
+    result = connection.execute(BEFORE, {"stream_id": stream_id})
     row = result.one_or_none()
-    return None if row is None else Publication._make(row)
+    return None if row is None else Before._make(row)
 
 
 BEGIN = text(
@@ -36,7 +35,7 @@ BEGIN = text(
     WHERE stream_id = :stream_id RETURNING next_transaction_number - 1 AS number
 )
 INSERT INTO publication (stream_id, number, lease_until, token)
-SELECT :stream_id, number, clock_timestamp() + CAST(:lease AS double precision) * interval '1 second', :token
+SELECT :stream_id, number, clock_timestamp() + :lease * interval '1 second', :token
 FROM given
 ON CONFLICT (stream_id) DO UPDATE SET number = excluded.number,
     lease_until = excluded.lease_until, token = excluded.token
@@ -45,7 +44,7 @@ RETURNING number"""
 
 
 def begin(connection: Connection, *, stream_id: int, lease: float, token: str | None) -> int:
-    """Begin a publication of a stream, and return its number."""
+    """Begin a publication, and return its number."""
     result = connection.execute(BEGIN, {"stream_id": stream_id, "lease": lease, "token": token})
     value: int = result.scalar_one()
     return value
@@ -58,7 +57,7 @@ VALUES ('', :folder, :stream_id, 'aborted') ON CONFLICT (root, path) DO NOTHING"
 
 
 def discard(connection: Connection, *, folder: str, stream_id: int) -> None:
-    """Make garbage of what a publication wrote."""
+    """Make garbage of a folder that a publication wrote."""
     result = connection.execute(DISCARD, {"folder": folder, "stream_id": stream_id})
     result.close()
 
@@ -70,20 +69,41 @@ WHERE stream_id = :stream_id AND number = :number AND lease_until IS NOT NULL"""
 
 
 def end(connection: Connection, *, problem: str | None, stream_id: int, number: int) -> int:
-    """End a publication that is at work."""
+    """End a publication that has made nothing of the table."""
     result = connection.execute(END, {"problem": problem, "stream_id": stream_id, "number": number})
     return result.rowcount
 
 
-IS_OVERTAKEN = text(
-    """SELECT EXISTS (SELECT FROM unnest(CAST(:segments AS bigint[]),
-    CAST(:starts AS bigint[]), CAST(:paths AS text[])) AS n (segment, start, path)
-LEFT JOIN data_file f ON f.stream_id = :stream_id AND f.segment_id = n.segment
-    AND f.start_offset = n.start AND f.path = n.path WHERE f.path IS NULL) AS is_overtaken"""
+HELD = text(
+    """SELECT number, lease_until IS NOT NULL AS goes_on, metadata
+FROM publication WHERE stream_id = :stream_id"""
 )
 
 
-def is_overtaken(
+class Held(NamedTuple):
+    """A row of `held`."""
+
+    number: int
+    goes_on: bool
+    metadata: str | None
+
+
+def held(connection: Connection, *, stream_id: int) -> Held | None:
+    """Return the last publication of a stream, whether it goes on, and what it made the table."""
+    result = connection.execute(HELD, {"stream_id": stream_id})
+    row = result.one_or_none()
+    return None if row is None else Held._make(row)
+
+
+ARE_GONE = text(
+    """SELECT EXISTS (SELECT FROM unnest(CAST(:segments AS bigint[]),
+    CAST(:starts AS bigint[]), CAST(:paths AS text[])) AS n (segment, start, path)
+LEFT JOIN data_file f ON f.stream_id = :stream_id AND f.segment_id = n.segment
+    AND f.start_offset = n.start AND f.path = n.path WHERE f.path IS NULL)"""
+)
+
+
+def are_gone(
     connection: Connection,
     *,
     segments: Sequence[int],
@@ -91,27 +111,26 @@ def is_overtaken(
     paths: Sequence[str],
     stream_id: int,
 ) -> bool:
-    """Return whether one of some files is not the stream's any more."""
+    """Return whether one of some files is no file of the stream any more."""
     result = connection.execute(
-        IS_OVERTAKEN,
-        {"segments": segments, "starts": starts, "paths": paths, "stream_id": stream_id},
+        ARE_GONE, {"segments": segments, "starts": starts, "paths": paths, "stream_id": stream_id}
     )
     value: bool = result.scalar_one()
     return value
 
 
-DROP_FILES = text(
+END_FILES = text(
     """UPDATE published_file SET until = :sequence
-WHERE stream_id = :stream_id AND until IS NULL AND path = ANY (CAST(:ended AS text[]))"""
+WHERE stream_id = :stream_id AND until IS NULL AND path = ANY (CAST(:paths AS text[]))"""
 )
 
 
-def drop_files(
-    connection: Connection, *, sequence: int, stream_id: int, ended: Sequence[str]
+def end_files(
+    connection: Connection, *, sequence: int, stream_id: int, paths: Sequence[str]
 ) -> None:
-    """Record that the new snapshot names some files no more."""
+    """Record that files are not in this snapshot any more."""
     result = connection.execute(
-        DROP_FILES, {"sequence": sequence, "stream_id": stream_id, "ended": ended}
+        END_FILES, {"sequence": sequence, "stream_id": stream_id, "paths": paths}
     )
     result.close()
 
@@ -126,17 +145,20 @@ WHERE p.stream_id = :stream_id AND p.manifest = m.old AND p.until IS NULL"""
 def move_files(
     connection: Connection, *, old: Sequence[str], new: Sequence[str], stream_id: int
 ) -> None:
-    """Record the manifests that list files now, by those that did."""
+    """Record that manifests have the other entries of others."""
     result = connection.execute(MOVE_FILES, {"old": old, "new": new, "stream_id": stream_id})
     result.close()
 
 
 ADD_FILES = text(
     """INSERT INTO published_file (stream_id, path, manifest, since, until)
-SELECT :stream_id, n.path, n.manifest, :sequence,
-    CASE WHEN n.once THEN CAST(:sequence AS bigint) + 1 END
-FROM unnest(CAST(:paths AS text[]), CAST(:manifests AS text[]),
-            CAST(:only AS boolean[])) AS n (path, manifest, once)"""
+SELECT :stream_id, n.path, n.manifest, :sequence, n.until FROM (
+    SELECT unnest(CAST(:paths AS text[])) AS path, CAST(:manifest AS text) AS manifest,
+           NULL::bigint AS until
+    UNION ALL
+    SELECT unnest(CAST(:new AS text[])), NULL, NULL
+    UNION ALL
+    SELECT unnest(CAST(:only AS text[])), NULL, :sequence + 1) n"""
 )
 
 
@@ -146,38 +168,39 @@ def add_files(
     stream_id: int,
     sequence: int,
     paths: Sequence[str],
-    manifests: Sequence[str | None],
-    only: Sequence[bool],
+    manifest: str | None,
+    new: Sequence[str],
+    only: Sequence[str],
 ) -> None:
-    """Record files that the new snapshot names, or names alone (`only`)."""
+    """Record the files of a snapshot: data files, with their manifest, and metadata; of that some is of this snapshot `only`."""
     result = connection.execute(
         ADD_FILES,
         {
             "stream_id": stream_id,
             "sequence": sequence,
             "paths": paths,
-            "manifests": manifests,
+            "manifest": manifest,
+            "new": new,
             "only": only,
         },
     )
     result.close()
 
 
-EXPIRE = text("""SELECT expire_published(:stream_id, :below, :grace, :compacted) AS files""")
+EXPIRE = text("""SELECT expire_published(:stream_id, :below, :grace, :compacted)""")
 
 
 def expire(
     connection: Connection, *, stream_id: int, below: int, grace: float, compacted: float
-) -> int:
-    """Forget what only snapshots below a sequence number named, and return how many files that were."""
+) -> None:
+    """Let what only snapshots below a sequence number name go."""
     result = connection.execute(
         EXPIRE, {"stream_id": stream_id, "below": below, "grace": grace, "compacted": compacted}
     )
-    value: int = result.scalar_one()
-    return value
+    result.close()
 
 
-COMMIT = text(
+PUBLISH = text(
     """UPDATE publication SET lease_until = NULL, sequence = :sequence, root = :root,
     previous_metadata = metadata, metadata = :metadata, cut = CAST(:cut AS jsonb),
     clock = :clock, head = CAST(:head AS jsonb), events = :events, files = :files,
@@ -187,7 +210,7 @@ WHERE stream_id = :stream_id"""
 )
 
 
-def commit(
+def publish(
     connection: Connection,
     *,
     sequence: int,
@@ -205,7 +228,7 @@ def commit(
 ) -> None:
     """Make what was written the table."""
     result = connection.execute(
-        COMMIT,
+        PUBLISH,
         {
             "sequence": sequence,
             "root": root,
@@ -224,11 +247,10 @@ def commit(
     result.close()
 
 
-FORGET = text("""SELECT forget_publication(:stream_id) AS ended""")
+FORGET = text("""SELECT forget_publication(:stream_id)""")
 
 
-def forget(connection: Connection, *, stream_id: int) -> bool:
+def forget(connection: Connection, *, stream_id: int) -> None:
     """End the publication of a locked stream, if there is one."""
     result = connection.execute(FORGET, {"stream_id": stream_id})
-    value: bool = result.scalar_one()
-    return value
+    result.close()

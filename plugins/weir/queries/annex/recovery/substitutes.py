@@ -1,4 +1,4 @@
-"""What is recorded of files that others are to take the place of. Made by `make queries` from sql/annex/recovery/queries/substitutes.sql."""
+"""What can take the place of missing files, and what is said of it then. Made by `make queries` from sql/annex/recovery/queries/substitutes.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,50 @@ from sqlalchemy import Connection, text
 
 from weir.model.compaction import Small
 
+RECORDED = text(
+    """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
+    f.transaction_number, t.clock, f.path, f.erased
+FROM data_file f LEFT JOIN transaction t USING (stream_id, transaction_number)
+WHERE f.stream_id = :stream_id AND f.erased = 0 AND f.segment_id IN (
+    SELECT m.segment_id FROM data_file m WHERE m.stream_id = :stream_id AND m.path = ANY (:paths))
+ORDER BY f.segment_id, f.start_offset"""
+)
+
+
+def recorded(connection: Connection, *, stream_id: int, paths: Sequence[str]) -> list[Small]:
+    """Return the files of the segments of missing ones, without those of which events were erased: what was erased is in the files that were replaced, and these do not come back."""
+    result = connection.execute(RECORDED, {"stream_id": stream_id, "paths": paths})
+    return [Small._make(row) for row in result]
+
+
+COMMITS = text(
+    """SELECT c.start_offset, c.start_offset + c.events AS past, c.clock, c.transaction_number
+FROM commits_in(:stream_id, :segment, :first, :past) c ORDER BY c.start_offset"""
+)
+
+
+class RecordedCommit(NamedTuple):
+    """A row of `commits`."""
+
+    start_offset: int
+    past: int
+    clock: int
+    transaction_number: int
+
+
+def commits(
+    connection: Connection, *, stream_id: int, segment: int, first: int, past: int
+) -> list[RecordedCommit]:
+    """Return the commits of a segment between two offsets."""
+    result = connection.execute(
+        COMMITS, {"stream_id": stream_id, "segment": segment, "first": first, "past": past}
+    )
+    return [RecordedCommit._make(row) for row in result]
+
+
 FORGET_DIGESTS = text(
-    """UPDATE time_index i SET digest = NULL FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
-    CAST(:pasts AS bigint[])) AS w (segment_id, first, past)
+    """UPDATE time_index i SET digest = NULL FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]), CAST(:pasts AS bigint[]))
+        AS w (segment_id, first, past)
 WHERE i.stream_id = :stream_id AND i.segment_id = w.segment_id
     AND i.start_offset < w.past AND i.start_offset + i.events > w.first"""
 )
@@ -23,7 +64,7 @@ def forget_digests(
     pasts: Sequence[int],
     stream_id: int,
 ) -> None:
-    """Forget the digests of commits with events in some ranges of offsets."""
+    """Forget the digests of commits between some offsets."""
     result = connection.execute(
         FORGET_DIGESTS,
         {"segments": segments, "firsts": firsts, "pasts": pasts, "stream_id": stream_id},
@@ -34,13 +75,13 @@ def forget_digests(
 FORGET_PACKED_DIGESTS = text(
     """UPDATE packed_commits p SET digests = (
     SELECT array_agg(CASE WHEN NOT EXISTS (
-        SELECT FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
-    CAST(:pasts AS bigint[])) AS w (segment_id, first, past) WHERE w.segment_id = p.segment_id AND p.offsets[d.i] < w.past
+        SELECT FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]), CAST(:pasts AS bigint[]))
+        AS w (segment_id, first, past) WHERE w.segment_id = p.segment_id AND p.offsets[d.i] < w.past
             AND coalesce(p.offsets[d.i + 1], p.past) > w.first) THEN d.digest END ORDER BY d.i)
     FROM unnest(p.digests) WITH ORDINALITY AS d (digest, i))
 WHERE p.stream_id = :stream_id AND EXISTS (
-    SELECT FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]),
-    CAST(:pasts AS bigint[])) AS w (segment_id, first, past) WHERE w.segment_id = p.segment_id
+    SELECT FROM unnest(CAST(:segments AS bigint[]), CAST(:firsts AS bigint[]), CAST(:pasts AS bigint[]))
+        AS w (segment_id, first, past) WHERE w.segment_id = p.segment_id
         AND p.start_offset < w.past AND p.past > w.first)"""
 )
 
@@ -53,50 +94,9 @@ def forget_packed_digests(
     pasts: Sequence[int],
     stream_id: int,
 ) -> None:
-    """Forget them of commits that share a row."""
+    """Forget the digests of commits between some offsets, of commits that are packed."""
     result = connection.execute(
         FORGET_PACKED_DIGESTS,
         {"segments": segments, "firsts": firsts, "pasts": pasts, "stream_id": stream_id},
     )
     result.close()
-
-
-RECORDED = text(
-    """SELECT f.segment_id, f.start_offset, f.events, f.bytes, f.schema_version,
-    f.transaction_number, t.clock, f.path, f.erased
-FROM data_file f LEFT JOIN transaction t USING (stream_id, transaction_number)
-WHERE f.stream_id = :stream_id AND f.segment_id IN (
-    SELECT m.segment_id FROM data_file m WHERE m.stream_id = :stream_id AND m.path = ANY (CAST(:paths AS text[])))
-ORDER BY f.segment_id, f.start_offset"""
-)
-
-
-def recorded(connection: Connection, *, stream_id: int, paths: Sequence[str]) -> list[Small]:
-    """Return the files of the segments that have some files."""
-    result = connection.execute(RECORDED, {"stream_id": stream_id, "paths": paths})
-    return [Small._make(row) for row in result]
-
-
-COMMITS = text(
-    """SELECT c.start_offset, c.start_offset + c.events AS past, c.clock, c.transaction_number
-FROM commits_in(CAST(:stream_id AS bigint), CAST(:segment_id AS bigint), CAST(:first AS bigint), CAST(:past AS bigint)) c ORDER BY c.start_offset"""
-)
-
-
-class Commits(NamedTuple):
-    """A row of `commits`."""
-
-    start_offset: int
-    past: int
-    clock: int
-    transaction_number: int | None
-
-
-def commits(
-    connection: Connection, *, stream_id: int, segment_id: int, first: int, past: int
-) -> list[Commits]:
-    """Return the commits of a range of offsets."""
-    result = connection.execute(
-        COMMITS, {"stream_id": stream_id, "segment_id": segment_id, "first": first, "past": past}
-    )
-    return [Commits._make(row) for row in result]

@@ -1,16 +1,16 @@
-"""Which cuts are not proven, and which files are to be looked at for that. Made by `make queries` from sql/annex/verification/queries/prove.sql."""
+"""Cuts that are to be proven, and the files before them. Made by `make queries` from sql/annex/verification/queries/prove.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-TAKEN = text(
+COMMITS = text(
     """WITH behind AS MATERIALIZED (
     SELECT * FROM (SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-    coalesce(min(v.proven_clock), -1) AS since
-FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-WHERE c.proven_at IS NULL GROUP BY c.stream_id) u WHERE u.since < u.until
+        coalesce(min(v.proven_clock), -1) AS since
+    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
+    WHERE c.proven_at IS NULL GROUP BY c.stream_id) u WHERE u.since < u.until
 ), commits AS (
     SELECT b.*, t.transaction_number, t.clock, t.files,
            sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
@@ -34,7 +34,7 @@ FROM judged GROUP BY stream_id, stream_name, judged.until ORDER BY stream_id"""
 
 
 class Taken(NamedTuple):
-    """A row of `taken`."""
+    """Up to which clock a stream can be looked at, None if not at all."""
 
     stream_id: int
     numbers: list[int]
@@ -42,10 +42,58 @@ class Taken(NamedTuple):
     until: int | None
 
 
-def taken(connection: Connection, *, most: int) -> list[Taken]:
-    """Return the streams with cuts that are not proven, up to which clock each can be looked at in a run that looks at so many files, and the transactions that wrote these. clock_time: of that there is an index. No join of what was found: Postgres can't know how many."""
-    result = connection.execute(TAKEN, {"most": most})
+def commits(connection: Connection, *, most: int) -> list[Taken]:
+    """Return up to which clock each stream can be looked at in this run, and the appends with files. clock_time: of that there is an index. No join of what was found: Postgres can't know how many."""
+    result = connection.execute(COMMITS, {"most": most})
     return [Taken._make(row) for row in result]
+
+
+FILES = text(
+    """SELECT f.stream_id, f.stream_name, f.segment_id, f.start_offset, f.events, f.bytes, f.first_seq, f.last_seq, f.schema_version, f.path,
+    f.end_hash, f.file_hash, f.transaction_number IS NULL AS compacted, s.key_low, s.key_high,
+    f.erased
+FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS n (name, number)
+JOIN data_file f ON f.stream_name = n.name AND f.transaction_number = n.number CROSS JOIN LATERAL (
+    SELECT o.key_low, o.key_high FROM segment o
+    WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
+ORDER BY f.stream_id, f.path"""
+)
+
+
+class NewFile(NamedTuple):
+    """A row of `files`."""
+
+    stream_id: int
+    stream_name: str
+    segment_id: int
+    start_offset: int
+    events: int
+    bytes: int
+    first_seq: int
+    last_seq: int
+    schema_version: int
+    path: str
+    end_hash: int | None
+    file_hash: int | None
+    compacted: bool
+    key_low: float
+    key_high: float
+    erased: int
+
+
+def files(connection: Connection, *, names: Sequence[str], numbers: Sequence[int]) -> list[NewFile]:
+    """Return the files of some appends, by the names of their streams."""
+    result = connection.execute(FILES, {"names": names, "numbers": numbers})
+    return [NewFile._make(row) for row in result]
+
+
+DAMAGED = text("""SELECT DISTINCT stream_id FROM found_damage""")
+
+
+def damaged(connection: Connection) -> list[int | None]:
+    """Return the streams of which damage is recorded; null: what is of none."""
+    result = connection.execute(DAMAGED)
+    return [row[0] for row in result]
 
 
 MOVE = text(
@@ -59,7 +107,7 @@ ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
 
 
 def move(connection: Connection, *, ids: Sequence[int], clocks: Sequence[int]) -> None:
-    """Record up to which clock of streams all files were looked at."""
+    """Record up to which clocks the files of streams were looked at."""
     result = connection.execute(MOVE, {"ids": ids, "clocks": clocks})
     result.close()
 
@@ -74,29 +122,27 @@ WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.
 
 
 def prove(connection: Connection) -> None:
-    """Record which cuts are proven. What was truncated or compacted since it was found is no damage any more, as in weir.damage."""
+    """Call the cuts proven before which all was looked at, and no damage is. What was truncated or compacted since it was found is no damage any more, as in weir.damage."""
     result = connection.execute(PROVE)
     result.close()
 
 
 LEFT_OVER = text(
-    """SELECT u.* FROM (SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-    coalesce(min(v.proven_clock), -1) AS since
-FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-WHERE c.proven_at IS NULL GROUP BY c.stream_id) u ORDER BY u.stream_name"""
+    """SELECT u.stream_name, u.since < u.until AS more FROM (SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
+        coalesce(min(v.proven_clock), -1) AS since
+    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
+    WHERE c.proven_at IS NULL GROUP BY c.stream_id) u ORDER BY u.stream_name"""
 )
 
 
 class LeftOver(NamedTuple):
     """A row of `left_over`."""
 
-    stream_id: int
     stream_name: str
-    until: int
-    since: int
+    more: bool
 
 
 def left_over(connection: Connection) -> list[LeftOver]:
-    """Return the streams with cuts that are not proven."""
+    """Return the streams with cuts that are not proven, and whether there is more to look at."""
     result = connection.execute(LEFT_OVER)
     return [LeftOver._make(row) for row in result]
