@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import psycopg2
 import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.sql.history import scaled_again_and_again
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run, unique
@@ -71,10 +71,7 @@ def long_and_short(test_database: TestDatabase) -> tuple[Lane, Lane]:
 
 
 def analyze(test_database: TestDatabase, how: str = "ANALYZE") -> None:
-    connection = psycopg2.connect(test_database.owner_dsn)
-    connection.autocommit = True
-    connection.cursor().execute(how)
-    connection.close()
+    execute(test_database.owner_dsn, how)
 
 
 QUESTIONS = """
