@@ -193,14 +193,12 @@ AGAIN_IS_MORE = (begin, split_what_is_hot, merge_what_is_cold, retain_what_is_co
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(
     made: Callable[[Lane], Scene], database: Database, tmp_path: Path
 ) -> None:
-    moments = kill_everywhere(
+    kill_everywhere(
         database,
         tmp_path,
         lambda: made(Lane.made(database, retention="consumed")),
         again_is_more=made in AGAIN_IS_MORE,
     )
-    assert any(moment.endswith("COMMIT") or moment.startswith("after") for moment in moments)
-    assert any(moment.startswith("before") and not moment.endswith("COMMIT") for moment in moments)
 
 
 def test_what_is_done_twice_is_noticed(database: Database, tmp_path: Path) -> None:

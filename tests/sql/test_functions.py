@@ -9,6 +9,7 @@ from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
 from tests.raises import raises
+from tests.sql.history import live
 from tests.world.streams import Lane, database_of_file
 from weir.database.connection import Database
 from weir.model.segment import Segment, parse_segment_name, segment_name
@@ -18,17 +19,8 @@ database = database_of_file
 
 
 def history(database: Database, case: int) -> tuple[Driver, Random]:
-    """A stream after some appends, scales and rolls."""
-    driver, random = Driver(database, segments=2), random_for(case)
-    for _ in range(12):
-        if random.random() < 0.3:
-            driver.open.append(driver.begin())
-        if random.random() < 0.4:
-            driver.scale(random)
-        if driver.open and random.random() < 0.3:
-            driver.commit_some(random, 1)
-        driver.append(random)
-    return driver, random
+    """A stream to which all kinds of things have happened, and random numbers."""
+    return live(database, case), random_for("functions", case)
 
 
 def some_cuts(driver: Driver, random: Random, count: int) -> list[Cut]:
