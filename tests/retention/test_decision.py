@@ -31,20 +31,29 @@ def put_anywhere(driver: Driver, groups: list[Group], random: Random) -> None:
             tails.append((age, as_json(cuts[-1]), model.size_till(cuts[-1])[1]))
     record(driver.lane, tails)
     for group in groups:
-        released = model.frontier(random, random.choice([cuts[0], *cuts]))
+        released = random.choice([cuts[0], *cuts])
+        if random.random() < 0.7:
+            released = model.frontier(random, released)
         let_release(group, as_json(released), random.random() < 0.6)
-    limit(driver.lane, any_policy(random, model.size_till(model.tail())[1]))
+    tail = model.size_till(model.tail())[1]
+    kept = [tail - model.size_till(cut)[1] for cut in cuts]
+    limit(driver.lane, any_policy(random, [size for size in kept if size]))
 
 
-def any_policy(random: Random, tail: int) -> Policy:
-    def pair(most: int, step: int, half: int) -> tuple[int | None, int | None]:
+def any_policy(random: Random, kept: list[int]) -> Policy:
+    """Return any policy, also one whose sizes are just what is left behind a record."""
+
+    def pair(known: list[int]) -> tuple[int | None, int | None]:
         """A minimum and a maximum that may be the same, or close."""
-        low = random.choice([None, random.randint(1, most)])
-        highs = [None, random.randint(low or 1, most + 1), *([low, low + 1] if low else [])]
-        high = random.choice(highs)
-        return (low and step * low + half, high and step * high + half)
+        low = random.choice([None, *known])
+        highs = [
+            None,
+            *(one for one in known if one >= (low or 0)),
+            *([low, low + 1] if low else []),
+        ]
+        return low, random.choice(highs)
 
-    (min_age, max_age), (min_bytes, max_bytes) = pair(7, 100, 50), pair(max(1, tail // 10), 10, 0)
+    (min_age, max_age), (min_bytes, max_bytes) = pair([*range(150, 751, 100)]), pair(kept)
     if random.random() < 0.2:
         min_age = max_age = min_bytes = max_bytes = None
         if random.random() < 0.3:
