@@ -85,17 +85,6 @@ def test_a_subscriber_in_the_middle_of_a_merge_releases_what_lies_before_it(lane
     assert [f.events for f in lane.files()] == [4, 5]
 
 
-def test_a_group_behind_the_head_does_not_hold_it_back_any_further(lane: Lane) -> None:
-    lane.append({"0.0": 10})
-    slow, fast = Group.made(lane), Group.made(lane)
-    consume(fast)
-    lane.truncate("0.0=4, 1.0=0")  # by hand, past what the slow one has released
-    report = decide(lane)
-    assert (report["rule"], report["cut"]) == ("nothing_consumed", None)
-    assert slow.name in str(report["reason"])
-    assert lane.head() == {"0.0": 4, "1.0": 0}
-
-
 def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(
     lane: Lane, caplog: pytest.LogCaptureFixture
 ) -> None:
