@@ -123,25 +123,21 @@ def test_a_job_finds_the_database_by_its_name_alone(migrated: Deployment) -> Non
     assert "('weir_app', 0)" in done.stdout, done.stderr
 
 
-def test_jobs_may_change_rows_and_no_tables(migrated: Deployment) -> None:
-    with connect(migrated, "weir_app") as connection, connection.cursor() as cursor:
-        cursor.execute("DELETE FROM weir_internal.stream")
+@pytest.mark.parametrize(
+    ("login", "may", "may_not"),
+    [
+        ("weir_app", "DELETE FROM weir_internal.stream", "DROP TABLE weir_internal.stream"),
+        ("weir_view", "SELECT * FROM weir.streams", "SELECT * FROM weir_internal.stream"),
+        ("weir_view", "SELECT 1", "SELECT lo_create(0)"),
+    ],
+)
+def test_a_login_does_what_it_is_for_and_no_more(
+    migrated: Deployment, login: str, may: str, may_not: str
+) -> None:
+    with connect(migrated, login) as connection, connection.cursor() as cursor:
+        cursor.execute(may)
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            cursor.execute("DROP TABLE weir_internal.stream")
-
-
-def test_readers_see_views_and_no_tables(migrated: Deployment) -> None:
-    with connect(migrated, "weir_view") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM weir.streams")
-        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            cursor.execute("SELECT * FROM weir_internal.stream")
-
-
-def test_readers_store_no_large_objects(migrated: Deployment) -> None:
-    connection = connect(migrated, "weir_view")
-    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-        connection.cursor().execute("SELECT lo_create(0)")
-    connection.close()
+            cursor.execute(may_not)
 
 
 @pytest.mark.parametrize(

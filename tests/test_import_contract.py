@@ -7,6 +7,8 @@ Checked on every import statement and every SQL text, wherever it stands.
 import ast
 import re
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -64,12 +66,13 @@ DOORS = {"weir/database/connection.py", "weir/database/migrate.py"}
 READING = {"weir/database/connection_string.py", "weir/database/session.py"}
 
 
+@pytest.mark.parametrize("upward", [upward_imports, upward_writes, upward_reads])
 @pytest.mark.parametrize("room", ORDER)
-def test_no_room_imports_from_one_above_it(room: str) -> None:
+def test_no_room_imports_from_one_above_it_or_reads_or_writes_its_tables(
+    room: str, upward: Callable[[str, str], Any]
+) -> None:
     assert files_of(room)
-    wrong = {
-        shown(p): found for p in files_of(room) if (found := upward_imports(room, p.read_text()))
-    }
+    wrong = {shown(p): found for p in files_of(room) if (found := upward(room, p.read_text()))}
     assert wrong == {}
 
 
@@ -127,14 +130,6 @@ def test_what_lies_below_all_rooms_imports_from_none() -> None:
         assert set(found) <= {"weir.errors", "weir.source_tree"}, name
 
 
-@pytest.mark.parametrize("room", ORDER)
-def test_no_room_writes_to_the_tables_of_one_above_it(room: str) -> None:
-    wrong = {
-        shown(p): found for p in files_of(room) if (found := upward_writes(room, p.read_text()))
-    }
-    assert wrong == {}
-
-
 @pytest.mark.parametrize(
     ("room", "source", "table"),
     [
@@ -160,14 +155,6 @@ def test_no_room_writes_to_the_tables_of_one_above_it(room: str) -> None:
 )
 def test_an_upward_write_is_found(room: str, source: str, table: str) -> None:
     assert table in upward_writes(room, source)
-
-
-@pytest.mark.parametrize("room", ORDER)
-def test_no_room_reads_the_tables_of_one_above_it(room: str) -> None:
-    wrong = {
-        shown(p): found for p in files_of(room) if (found := upward_reads(room, p.read_text()))
-    }
-    assert wrong == {}
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,16 @@ def postgres() -> Iterator[EmbeddedPostgres]:
         yield server
 
 
+def made(postgres: EmbeddedPostgres, name: str) -> str:
+    """Return how to reach a new database of Weir, an installation of its own."""
+    postgres.psql(f"CREATE DATABASE {name} TEMPLATE template_of_weir OWNER weir_owner")
+    postgres.psql(
+        "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()",
+        database=name,
+    )
+    return postgres.dsn(name, "weir_app")
+
+
 def installed(wheel: Path, folder: Path, *wanted: str) -> Path:
     """Return the Python of a new environment with the wheel and these packages."""
     uv, python = Path(sys.executable).parent / "uv", folder / "venv" / "bin" / "python"
@@ -75,14 +85,9 @@ def says(python: Path, *command: str | Path, **variables: str) -> dict[str, obje
 def test_weir_works_with_the_first_and_the_last_pyspark(
     version: str, wheel: Path, postgres: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    name = f"weir_{version.replace('.', '_')}"
-    postgres.psql(f"CREATE DATABASE {name} TEMPLATE template_of_weir OWNER weir_owner")
-    postgres.psql(
-        "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()",
-        database=name,
-    )
+    database = made(postgres, f"weir_{version.replace('.', '_')}")
     python = installed(wheel, tmp_path, "spark", f"pyspark=={version}", "pandas<3")
-    found = says(python, PROGRAMS / "with_spark.py", WEIR_DATABASE=postgres.dsn(name, "weir_app"))
+    found = says(python, PROGRAMS / "with_spark.py", WEIR_DATABASE=database)
     assert found == {
         "version": version,
         "read": [["ann", 1], ["ann", 3], ["bob", 2], ["bob", 4]],
@@ -93,14 +98,9 @@ def test_weir_works_with_the_first_and_the_last_pyspark(
 def test_without_extras_a_command_works_or_names_the_extra(
     wheel: Path, postgres: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    name = "weir_alone"
-    postgres.psql(f"CREATE DATABASE {name} TEMPLATE template_of_weir OWNER weir_owner")
-    postgres.psql(
-        "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()",
-        database=name,
-    )
+    database = made(postgres, "weir_alone")
     weir = installed(wheel, tmp_path).with_name("weir")
-    found = types(weir, tmp_path, WEIR_DATABASE=postgres.dsn(name, "weir_app"))
+    found = types(weir, tmp_path, WEIR_DATABASE=database)
     assert found == COMMANDS
 
 

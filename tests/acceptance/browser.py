@@ -1,5 +1,6 @@
 """Airflow's UI as a person uses it: in Debian's Chromium, by what is to be seen on the page."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from urllib.parse import quote
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from weir.local.airflow_api import AirflowApi
+from weir.local.installation import Installation
 
 CHROMIUM = Path("/usr/bin/chromium")
 # Chromium runs as root, has no display, and asks nobody on the Internet for anything.
@@ -159,6 +161,17 @@ class Browser:
         badge.first.wait_for()
         return run_id, badge.first.inner_text().strip()
 
+    def succeed(
+        self,
+        dag: str,
+        fields: Mapping[str, str],
+        sections: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> str:
+        """Fill in a form and trigger it as `run` does. Return the id of the run, which succeeds."""
+        run_id, state = self.run(dag, fields, sections)
+        assert state == "Success", self.api.failure(dag, run_id)
+        return run_id
+
     def expect_in_log(self, dag: str, run_id: str, task: str, *said: str) -> None:
         """Check that the page of a task's log shows these texts."""
         self.page.goto(f"{self.api.url}/dags/{dag}/runs/{quote(run_id)}/tasks/{task}")
@@ -170,13 +183,19 @@ class Browser:
         return runs
 
 
+def log_in(page: Page, installation: Installation, username: str) -> Browser:
+    """Return a browser in which a user of an installation is logged in."""
+    passwords = json.loads(installation.airflow.passwords_file.read_text())
+    return Browser(page, installation.airflow.api(), username, passwords[username])
+
+
 @contextmanager
-def browser(api: AirflowApi, username: str, password: str) -> Iterator[Browser]:
+def browser(installation: Installation, username: str) -> Iterator[Browser]:
     """Yield a browser of our own, of which nothing is left afterwards."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         try:
             page = started.new_page(viewport={"width": 1400, "height": 1400})
-            yield Browser(page, api, username, password)
+            yield log_in(page, installation, username)
         finally:
             started.close()

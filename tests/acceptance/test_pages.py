@@ -1,6 +1,5 @@
 """The pages of Weir inside Airflow's UI: found in its navigation, behind its login, in its mode."""
 
-import json
 import os
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -9,7 +8,7 @@ import pytest
 from playwright.sync_api import ConsoleMessage, FrameLocator, expect
 
 import weir
-from tests.acceptance.browser import Browser, browser
+from tests.acceptance.browser import Browser, browser, log_in
 from tests.acceptance.conftest import settings_of
 from weir.local.installation import Installation
 
@@ -19,12 +18,11 @@ RUN = 240_000  # milliseconds in which a run ends
 
 @pytest.fixture(scope="module")
 def ui(installation: Installation) -> Iterator[Browser]:
-    passwords = json.loads(installation.airflow.passwords_file.read_text())
     with weir.open(settings=settings_of(installation)) as store:
         store.create_stream("pages/orders", "customer", segments=2)
         store.append("pages/orders", [{"customer": "ann"}, {"customer": "<b>bob</b>"}])
         store.create_reader_group("pages-totals", ["pages/orders"])
-    with browser(installation.airflow.api(), "viewer", passwords["viewer"]) as opened:
+    with browser(installation, "viewer") as opened:
         yield opened
 
 
@@ -103,11 +101,10 @@ def test_who_may_trigger_acts_from_a_page_and_sees_what_came_of_it(
     ui: Browser, installation: Installation
 ) -> None:
     """In Airflow's own frame, which lets a page open nothing else."""
-    password = json.loads(installation.airflow.passwords_file.read_text())["admin"]
     started = ui.page.context.browser
     assert started is not None
     with started.new_context(viewport={"width": 1400, "height": 1400}) as context:
-        admin = Browser(context.new_page(), installation.airflow.api(), "admin", password)
+        admin = log_in(context.new_page(), installation, "admin")
         admin.page.goto(f"{admin.api.url}/plugin/weir")
         page = framed(admin)
         page.get_by_role("link", name="pages/orders").click()

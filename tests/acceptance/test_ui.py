@@ -1,6 +1,5 @@
 """Airflow's forms in a browser, as people use them; and the steps of README.md as written."""
 
-import json
 import re
 import textwrap
 import time
@@ -14,6 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 import weir
+from tests.acceptance.asking import until
 from tests.acceptance.browser import Browser, browser
 from tests.acceptance.conftest import settings_of
 from weir.local.installation import Installation
@@ -48,11 +48,9 @@ def steps() -> list[tuple[str, dict[str, str]]]:
 @pytest.fixture(scope="module")
 def ui(installation: Installation) -> Iterator[Browser]:
     api = installation.airflow.api()
-    end = time.monotonic() + 60  # the DAGs' files are read some seconds after the start
-    while api.get("/dags?limit=1")["total_entries"] < len(FORMS) and time.monotonic() < end:
-        time.sleep(0.5)
-    passwords = json.loads(installation.airflow.passwords_file.read_text())
-    with browser(api, "admin", passwords["admin"]) as opened:
+    # Their files are read some seconds after the start.
+    until("all DAGs", lambda: api.get("/dags?limit=1")["total_entries"] >= len(FORMS))
+    with browser(installation, "admin") as opened:
         yield opened
 
 
@@ -100,8 +98,7 @@ def test_a_form_suggests_the_names_that_there_are_and_takes_others(
     assert {f"suggest/stream-{number}" for number in range(2)} <= set(options)
     form.close()
 
-    _, state = ui.run("weir_seal_stream", {"Stream": "suggest/stream-1"})
-    assert state == "Success"
+    ui.succeed("weir_seal_stream", {"Stream": "suggest/stream-1"})
     other, state = ui.run("weir_seal_stream", {"Stream": "suggest/nowhere"})
     assert state == "Failed", "a name that nobody suggests is taken, and then there is no stream"
     ui.expect_in_log("weir_seal_stream", other, "seal_stream", "suggest/nowhere")
@@ -114,13 +111,12 @@ def test_a_form_suggests_the_names_that_there_are_and_takes_others(
 
 def wait_for_suggestion(ui: Browser, dag: str, name: str) -> None:
     """Wait until Airflow has parsed the DAGs again."""
-    end = time.monotonic() + 180
-    while True:
+
+    def suggested() -> bool:
         params = ui.api.get(f"/dags/{dag}/details")["params"]
-        if name in params["stream"]["schema"].get("examples", []):
-            return
-        assert time.monotonic() < end, params
-        time.sleep(0.5)
+        return name in params["stream"]["schema"].get("examples", [])
+
+    until("the suggestion", suggested)
 
 
 def test_the_steps_of_the_readme_work_as_they_are_written(
@@ -140,16 +136,9 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     shop.mkdir(parents=True)
     (shop / "__init__.py").write_text(function)
 
-    create, ingest, group, process = made
     begun, in_runs = time.monotonic(), ui.in_runs
-    _, state = ui.run(*create)
-    assert state == "Success"
-    _, state = ui.run(*ingest)
-    assert state == "Success"
-    _, state = ui.run(*group)
-    assert state == "Success"
-    _, state = ui.run(*process)
-    assert state == "Success"
+    for step in made:
+        ui.succeed(*step)
     counted = {row["customer"]: row["orders"]
                for row in pq.read_table(output / "totals").to_pylist()}  # fmt: skip
     assert counted == {"ann": 2, "bob": 1}
@@ -158,8 +147,7 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     assert hour < 180
 
     # The same file again, and then as somebody types it who has read other manuals.
-    again, state = ui.run(*ingest)
-    assert state == "Success"
+    again = ui.succeed(*made[1])
     ui.expect_in_log("weir_ingest", again, "ingest", '"repeated": true')
     wrong, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": '["orders.csv"]'})
     assert state == "Failed"
@@ -167,8 +155,7 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
 
     # Whoever wants to delete it all is first told what that would be.
     everything = {"Stream": "shop/orders", "Truncate before": "tail"}
-    asked, state = ui.run("weir_truncate_stream", everything)
-    assert state == "Success"
+    asked = ui.succeed("weir_truncate_stream", everything)
     ui.expect_in_log(
         "weir_truncate_stream", asked, "truncate_stream",
         "would truncate 3 events of stream shop/orders", "nothing was truncated",
@@ -180,17 +167,11 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     assert spent < 180, f"beside the runs themselves, seven forms took {spent:.0f} s"
 
     (installation.state.parent / "dags/shop_totals.py").write_text(dag)
-    end = time.monotonic() + 60
-    while not ui.api.get("/dags?dag_id_pattern=shop_totals")["dags"]:
-        assert time.monotonic() < end, "Airflow has not found the DAG"
-        time.sleep(0.5)
+    until("the DAG", lambda: ui.api.get("/dags?dag_id_pattern=shop_totals")["dags"])
     more = {"customer": ["cy"], "amount": pa.array([4], pa.int32())}
     pq.write_table(pa.table(more), files / "more.csv.parquet")
-    _, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": "more.csv.parquet\n"})
-    assert state == "Success"
-    while not (runs := ui.api.get("/dags/shop_totals/dagRuns")["dag_runs"]):
-        assert time.monotonic() < end + 60, "the append did not start the DAG"
-        time.sleep(0.5)
+    ui.succeed("weir_ingest", {"Stream": "shop/orders", "Files": "more.csv.parquet\n"})
+    runs = until("its run", lambda: ui.api.get("/dags/shop_totals/dagRuns")["dag_runs"])
     assert ui.api.wait("shop_totals", runs[0]["dag_run_id"]) == "success"
     counted |= {row["customer"]: row["orders"]
                 for row in pq.read_table(output / "totals").to_pylist()}  # fmt: skip
@@ -228,28 +209,22 @@ def test_a_consumer_is_declared_run_with_other_sizes_and_what_it_rejected_put_ba
     functions.mkdir(exist_ok=True)
     (functions / "mending.py").write_text(MENDING)
 
-    asked, state = ui.run("weir_apply", {}, {"More": {"Declarations": DECLARED}})
-    assert state == "Success"
+    asked = ui.succeed("weir_apply", {}, {"More": {"Declarations": DECLARED}})
     ui.expect_in_log("weir_apply", asked, "apply", "3 of 3 declared things differ")
     really = {"Dry run": "no"}  # it is on at first
-    _, state = ui.run("weir_apply", really, {"More": {"Declarations": DECLARED}})
-    assert state == "Success"
-    again, state = ui.run("weir_apply", really, {"More": {"Declarations": DECLARED}})
-    assert state == "Success"
+    ui.succeed("weir_apply", really, {"More": {"Declarations": DECLARED}})
+    again = ui.succeed("weir_apply", really, {"More": {"Declarations": DECLARED}})
     ui.expect_in_log("weir_apply", again, "apply", "0 of 3 declared things changed")
 
-    _, state = ui.run("weir_ingest", {"Stream": "mend/orders", "Files": "mend.csv"})
-    assert state == "Success"
+    ui.succeed("weir_ingest", {"Stream": "mend/orders", "Files": "mend.csv"})
     small = {"Readers, order and errors": {"Retries of a batch": "1"},
              "Size of a batch": {"Bytes in a batch": "1 MB", "Files in a batch": "3"}}  # fmt: skip
-    done, state = ui.run("weir_process", {"Reader group": "mend"}, small)
-    assert state == "Success"
+    done = ui.succeed("weir_process", {"Reader group": "mend"}, small)
     ui.expect_in_log("weir_process", done, "process/mapped/0", "batch 5 of mend committed")
     found = pq.read_table(output / "mend", partitioning="hive")
     assert sorted(found["amount"].to_pylist()) == [1, 2]
 
-    _, state = ui.run("weir_put_back", {"Reader group": "mend", "Parameters": '{"limit": 9}'})
-    assert state == "Success"
+    ui.succeed("weir_put_back", {"Reader group": "mend", "Parameters": '{"limit": 9}'})
     found = pq.read_table(output / "mend", partitioning="hive")
     rows = sorted((row["customer"], row["amount"]) for row in found.to_pylist())
     assert rows == [("ann", 1), ("ann", 2), ("bob", 5)]

@@ -1,6 +1,5 @@
 """The scenarios of checkpoints: what they say, for whom they wait. The answer as data."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,10 +19,9 @@ from tests.conformance.groups import (
 from tests.conformance.world import theirs
 from tests.raises import raises
 from tests.world.groups import Group
-from tests.world.streams import Lane, database_for_many, unique
+from tests.world.streams import Lane, database_of_file, unique
 from weir.database.connection import Database
 from weir.errors import Conflict
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
 from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
@@ -43,11 +41,7 @@ DIFFERENT: Different = {
 }
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """One database for all cases."""
-    with database_for_many(postgres_server, "checkpoint_cases") as opened:
-        yield opened
+database = database_of_file
 
 
 @pytest.mark.parametrize(

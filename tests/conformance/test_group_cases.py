@@ -1,7 +1,7 @@
 """The scenarios of reader groups: who reads what. One test per case, the answer as data."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,10 +18,9 @@ from tests.conformance.groups import (
 )
 from tests.conformance.world import ours
 from tests.world.groups import Group, Reader
-from tests.world.streams import Lane, database_for_many, run, unique
+from tests.world.streams import Lane, database_of_file, run, unique
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.reader_groups.groups.readers import reader_offline
@@ -44,11 +43,7 @@ DIFFERENT: Different = {
 }
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """One database for all cases."""
-    with database_for_many(postgres_server, "group_cases") as opened:
-        yield opened
+database = database_of_file
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from tests.conformance.cases import BY_AN_OPERATION, CASES, NEVER, Answers, list
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.raises import raises
 from tests.world import questions as queries
-from tests.world.streams import Lane, database_for_many, staged, unique
+from tests.world.streams import Lane, database_of_file, staged, unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.expiry import expire
@@ -24,7 +23,6 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.kernel.attempt import Attempt
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.clock import clock_time
 from weir.model.event_time import DONE
 from weir.model.key_space import KeyRange
@@ -32,11 +30,7 @@ from weir.model.key_space import KeyRange
 case = ANSWERS = Answers()
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """One database for all cases."""
-    with database_for_many(postgres_server, "operation_cases") as opened:
-        yield opened
+database = database_of_file
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The scenarios that queries about a stream answer: one test per case, the answer as data."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,9 +8,8 @@ from tests.conformance.cases import BY_A_QUERY, CASES, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.raises import raises
 from tests.world import questions as queries
-from tests.world.streams import database_for_many, run
+from tests.world.streams import database_of_file, run
 from weir.database.connection import Database
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
 from weir.model.segment import parse_segment_name
 
@@ -19,11 +17,7 @@ case = ANSWERS = Answers()
 SHARD = 1000  # how many epochs share a chunk or a shard
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """One database for all cases."""
-    with database_for_many(postgres_server, "query_cases") as opened:
-        yield opened
+database = database_of_file
 
 
 @pytest.mark.parametrize("case_id", [i for i in CASES if listed(i, BY_A_QUERY)])

@@ -2,7 +2,7 @@
 byte as an event of ten.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,11 +10,10 @@ import pytest
 
 from tests.conformance.cases import CASES, FILE, IN_RETENTION, listed
 from tests.conformance.world import World, cut_of, ours, theirs
-from tests.world.streams import BYTES_PER_EVENT, Lane, database_for_many, run, unique
+from tests.world.streams import BYTES_PER_EVENT, Lane, database_of_file, run, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.retention.capture import capture
 from weir.retention.release import release
@@ -27,11 +26,7 @@ DIFFERENT: dict[str, tuple[str, list[Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """One database for all cases."""
-    with database_for_many(postgres_server, "conformance_retention") as opened:
-        yield opened
+database = database_of_file
 
 
 def let_be_old(lane: Lane, ages: list[int], unit: str = "second") -> None:

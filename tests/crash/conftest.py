@@ -1,5 +1,6 @@
 """An installation that this process and others work on."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,23 @@ from pyspark.sql import SparkSession
 
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
+from tests.world.servers import weir_server
 from weir.database.connection import Database
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    """Yield a server that only the tests of a file use, stop and kill."""
+    with weir_server(keeps=True) as postgres:
+        yield postgres
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the one warehouse of that server's database."""
+    return tmp_path_factory.mktemp("warehouse")
 
 
 @pytest.fixture

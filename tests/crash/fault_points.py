@@ -124,15 +124,17 @@ class Undisturbed:
 
 def kill_everywhere(
     database: Database, folder: Path, scene: Callable[[], Scene], *, again_is_more: bool = False
-) -> list[str]:
+) -> None:
     """Kill an operation at each of its moments, ask for it again, and check that it was done once.
 
     The run's seed chooses the moments. `again_is_more`: to ask twice is to do more (another
-    attempt, another token). Returns all moments.
+    attempt, another token).
     """
     never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
     assert (once.state == twice.state) != again_is_more
     moments = moments_of(database._dsn, scene().operation, folder)
+    assert any(moment.endswith("COMMIT") or moment.startswith("after") for moment in moments)
+    assert any(moment.startswith("before") and not moment.endswith("COMMIT") for moment in moments)
     for number, moment in some(enumerate(moments), *moments, least=3):
         killed = scene()
         kill_at(database._dsn, killed.operation, folder, number)
@@ -141,7 +143,6 @@ def kill_everywhere(
             assert killed.state(database) == left.state, f"half done, {moment}"
         mended = Undisturbed.of(killed, database, 1)
         assert mended in (once, twice), f"killed {moment}"
-    return moments
 
 
 def moments_of(dsn: str, operation: Operation, folder: Path) -> list[str]:

@@ -7,8 +7,19 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 COMMIT = rb"COMMIT\x00"
+
+
+@dataclass
+class Link:
+    """The two ends of a connection, and whether it is lost, and the server has answered."""
+
+    client: socket.socket
+    server: socket.socket
+    lost: threading.Event = field(default_factory=threading.Event)
+    answered: threading.Event = field(default_factory=threading.Event)
 
 
 class Proxy:
@@ -40,51 +51,37 @@ class Proxy:
             except OSError:
                 return
             server = socket.create_connection(self._target)
-            lost, answered = threading.Event(), threading.Event()
+            link = Link(client, server)
             for work in (self._to_server, self._to_client):
-                threading.Thread(
-                    target=work, args=(client, server, lost, answered), daemon=True
-                ).start()
+                threading.Thread(target=work, args=(link,), daemon=True).start()
 
-    def _to_server(
-        self,
-        client: socket.socket,
-        server: socket.socket,
-        lost: threading.Event,
-        answered: threading.Event,
-    ) -> None:
+    def _to_server(self, link: Link) -> None:
         with contextlib.suppress(OSError):
-            while data := client.recv(1 << 16):
+            while data := link.client.recv(1 << 16):
                 fate = ""
                 if self._at.search(data):
                     self.seen += 1
                     fate = next(self._fates)
                 if fate in ("before", "after"):
                     self.cuts.append(fate)
-                    lost.set()
+                    link.lost.set()
                     if fate == "after":
-                        server.sendall(data)
-                        answered.wait(10)  # until the server has committed
+                        link.server.sendall(data)
+                        link.answered.wait(10)  # until the server has committed
                     break
-                server.sendall(data)
-        _end(client)
-        _end(server)
+                link.server.sendall(data)
+        _end(link.client)
+        _end(link.server)
 
-    def _to_client(
-        self,
-        client: socket.socket,
-        server: socket.socket,
-        lost: threading.Event,
-        answered: threading.Event,
-    ) -> None:
+    def _to_client(self, link: Link) -> None:
         with contextlib.suppress(OSError):
-            while data := server.recv(1 << 16):
-                if lost.is_set():
+            while data := link.server.recv(1 << 16):
+                if link.lost.is_set():
                     break
-                client.sendall(data)
-        answered.set()
-        if not lost.is_set():
-            _end(client)
+                link.client.sendall(data)
+        link.answered.set()
+        if not link.lost.is_set():
+            _end(link.client)
 
 
 def _end(one: socket.socket) -> None:

@@ -10,7 +10,7 @@ from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import BAD, FOLDER, LATEST, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, parquet_rows
 from tests.world.jobs import run_job
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
@@ -93,14 +93,12 @@ def assert_exactly_once(weir: Installation, group: str) -> None:
     latest = dict(map(tuple, weir.query(f"SELECT k, n FROM {LATEST}")))
     assert latest == {f"key {n % 11}": n for n in range(ROWS)}
     root = Path(weir.settings.output_roots[0])
-    folders = committed_folders(weir.database, group, FOLDER)
-    rows = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
-    assert sorted(row.n for row in rows) == list(range(ROWS))
-    manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())
-    assert manifest["folders"] == folders
+    assert parquet_rows(weir, group, FOLDER) == list(range(ROWS))
     sweep(weir.database, weir.settings.warehouse, 0.0)
     written = {str(p.parent.relative_to(root)) + "/" for p in root.rglob("*.parquet")}
-    assert written == set(folders), "what a killed attempt wrote is recorded as garbage"
+    assert written == {*committed_folders(weir.database, group, FOLDER)}, (
+        "what a killed attempt wrote is recorded as garbage"
+    )
     sweep_staging(weir.database)
     assert staging_tables(weir) == []
     assert weir.value("SELECT unread_events FROM lag") == 0

@@ -1,6 +1,6 @@
 """Each operation on a reader group is killed at every moment, and asked for again: done once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,8 @@ import pytest
 from tests.crash.fault_points import Scene, kill_everywhere
 from tests.world.groups import LEASE, Group, open_batch
 from tests.world.groups import budget as events
-from tests.world.streams import Lane, database_for_many, run, staged, unique
+from tests.world.streams import Lane, database_of_file, run, staged, unique
 from weir.database.connection import Database
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.batches.splits import split_batch
 from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
@@ -26,12 +25,7 @@ from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.groups.update import update_reader_group
 from weir.reader_groups.outputs.records import record_output
 
-
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """A database with the groups of all these tests."""
-    with database_for_many(postgres_server, "group_fault_points") as opened:
-        yield opened
+database = database_of_file
 
 
 def scene(group: Group, operation: Callable[[Database], Any], *more: str, out: Any = ()) -> Scene:
@@ -304,8 +298,6 @@ AGAIN_IS_MORE = (join_first, open_new, open_over_a_gap, take_over)
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(
     scene: Callable[[Database], Scene], database: Database, tmp_path: Path
 ) -> None:
-    moments = kill_everywhere(
+    kill_everywhere(
         database, tmp_path, lambda: scene(database), again_is_more=scene in AGAIN_IS_MORE
     )
-    assert any(moment.endswith("COMMIT") or moment.startswith("after") for moment in moments)
-    assert any(moment.startswith("before") and not moment.endswith("COMMIT") for moment in moments)

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.crash.jobs import wait_for
-from tests.raises import raises
 from tests.spark.installation import Installation
-from tests.world.servers import weir_server
 from weir.controller.expiry import expire as expire_transactions
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.reader_groups.groups.readers import expire as expire_readers
 from weir.settings import Settings
-from weir.spark import Reader
 
 pytestmark = pytest.mark.release
 
 LEASE = 3.0
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    """A server that only these tests use, and stop."""
-    with weir_server(keeps=True) as postgres:
-        yield postgres
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one warehouse of that server's database."""
-    return tmp_path_factory.mktemp("warehouse")
 
 
 @pytest.fixture
@@ -126,29 +109,3 @@ def test_batch_during_which_postgres_crashed_commits_after_it_is_back(
     assert copies == stream_name("s/copies")
     (folder,) = weir.query("SELECT path FROM parquet_outputs")
     assert weir.spark.read.parquet(folder.path).count() == 100
-
-
-def test_rows_staged_for_a_table_that_postgres_lost_in_its_crash_are_written_again(
-    weir: Installation, server: EmbeddedPostgres
-) -> None:
-    server.psql(
-        "CREATE TABLE public.crashed (k text, n bigint);"
-        "GRANT SELECT, INSERT ON public.crashed TO weir_jobs, weir_publisher",
-        "weir",
-    )
-    stream = weir.create("s/crashed")
-    weir.append(stream, rows(weir.spark, 50))
-    group = weir.group(stream, name="crashed")
-    for crash in (True, False):
-        with (
-            raises("staged_rows_lost 0 of 50") if crash else nullcontext(),
-            Reader(weir.spark, group, installation=weir.opened) as reader,
-        ):
-            batch = next(reader)
-            batch.write("table:public.crashed", batch.events.select("k", "n"))
-            if crash:
-                server.kill()
-                server.start()
-            batch.commit()
-    found = weir.query("SELECT n FROM public.crashed ORDER BY n")
-    assert [n for (n,) in found] == list(range(50))

@@ -2,7 +2,7 @@
 done: each operation is refused at every statement and COMMIT in turn, and asked for again."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ from tests.chance import some
 from tests.conftest import TestDatabase
 from tests.crash.fault_points import Scene, Undisturbed
 from tests.crash.test_fault_points import AGAIN_IS_MORE, SCENES
-from tests.world.streams import Lane, database_for_many
+from tests.world.streams import Lane, database_of_file
 from weir.database.connection import Database
 from weir.errors import WeirError
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.programs.opening import shared
 from weir.settings import Settings
 
@@ -73,11 +72,7 @@ class Refusals:
         self._commit(connection)
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """A database with the streams of all these tests."""
-    with database_for_many(postgres_server, "refusals") as opened:
-        yield opened
+database = database_of_file
 
 
 def again(database: Database) -> Database:

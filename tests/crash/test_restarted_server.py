@@ -14,25 +14,12 @@ import pytest
 import weir
 from tests.crash.jobs import execute, wait_for
 from tests.raises import raises
-from tests.world.servers import weir_server
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.settings import Settings
 
 pytestmark = pytest.mark.server
 OUTPUTS = ("stream:s/out", "table:public.results")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    with weir_server(keeps=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one warehouse of that server's database."""
-    return tmp_path_factory.mktemp("warehouse")
 
 
 @pytest.fixture

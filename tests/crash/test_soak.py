@@ -12,11 +12,10 @@ import pyarrow.csv
 import pytest
 
 from tests.chance import random_for
-from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, parquet_rows
 from tests.world.jobs import run_job
 from weir.model.names import stream_name
 from weir.retention.garbage import sweep
@@ -118,13 +117,7 @@ def check_exactly_once(weir: Installation, arguments: dict[str, Any], total: int
     wait_for("all to be read by the last", all_is_read)
     assert sorted(weir.check(stream_name(STREAM))["n"]) == list(range(total))
     assert [n for (n,) in weir.query(f"SELECT n FROM {TABLE} ORDER BY n")] == list(range(total))
-    root = Path(weir.settings.output_roots[0])
-    group = arguments["reader_group"]
-    folders = committed_folders(weir.database, group, FOLDER)
-    read = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
-    assert sorted(row.n for row in read) == list(range(total))
-    manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())
-    assert manifest["folders"] == folders
+    assert parquet_rows(weir, arguments["reader_group"], FOLDER) == list(range(total))
 
 
 @pytest.mark.soak

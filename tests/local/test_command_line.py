@@ -52,75 +52,75 @@ def weir_local(
         signal.signal(number, handler)
 
 
-@pytest.mark.server
-def test_psql_starts_the_database_for_a_moment(weir_local: Typed, tmp_path: Path) -> None:
-    installation = Installation(tmp_path / "state", durable=False)
-    try:
-        done = weir_local(installation.state, "psql", "-Atc", "SELECT current_user, 'it''s'")
-        assert done.stdout == "weir_view|it's\n"
-        address = f"host=127.0.0.1 port={installation.postgres.port} dbname=weir user=weir_view"
-        assert address in done.stderr
-        assert str(installation.state / "pgpass") in done.stderr
-        assert "make psql ROLE=owner" in done.stderr
-        assert installation.postgres.state.secret("weir_view") not in done.stdout + done.stderr
-        assert not installation.postgres.running()
-
-        assert weir_local(installation.state, "status").returncode == 1
-        refused = weir_local(installation.state, "clean")
-        assert "YES=1" in refused.stderr
-        assert "[confirmation_missing]" in refused.stderr
-        assert installation.postgres.home.exists()
-        cleaned = weir_local(installation.state, "clean", "--yes")
-        assert str(installation.state) in cleaned.stdout
-    finally:
-        home = installation.postgres.home
-        installation.remove()
-    assert not installation.state.exists()
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    """An installation that is not started yet, of which nothing is left."""
+    made = Installation(tmp_path / "state", durable=False)
+    yield made
+    home = made.postgres.home
+    made.remove()
+    assert not made.state.exists()
     assert not home.exists()
 
 
 @pytest.mark.server
-def test_psql_may_change_nothing_unless_it_is_asked_to(weir_local: Typed, tmp_path: Path) -> None:
-    installation = Installation(tmp_path / "state", durable=False)
-    try:
-        installation.start_postgres()
-        read = weir_local(installation.state, "psql", "-Atc", "SELECT count(*) FROM lag")
-        assert read.stdout == "0\n"
-        dropped = weir_local(installation.state, "psql", "-c", "DROP VIEW lag")
-        assert "must be owner" in dropped.stderr
-        for role, login in (("owner", "weir_owner"), ("jobs", "weir_app")):
-            asked = ["psql", "--role", role, "-Atc", "SELECT current_user"]
-            assert weir_local(installation.state, *asked).stdout == f"{login}\n"
-        unknown = weir_local(installation.state, "psql", "--role", "postgres")
-        assert "invalid choice: 'postgres'" in unknown.stderr
-    finally:
-        installation.remove()
+def test_psql_starts_the_database_for_a_moment(
+    weir_local: Typed, installation: Installation
+) -> None:
+    done = weir_local(installation.state, "psql", "-Atc", "SELECT current_user, 'it''s'")
+    assert done.stdout == "weir_view|it's\n"
+    address = f"host=127.0.0.1 port={installation.postgres.port} dbname=weir user=weir_view"
+    assert address in done.stderr
+    assert str(installation.state / "pgpass") in done.stderr
+    assert "make psql ROLE=owner" in done.stderr
+    assert installation.postgres.state.secret("weir_view") not in done.stdout + done.stderr
+    assert not installation.postgres.running()
+
+    assert weir_local(installation.state, "status").returncode == 1
+    refused = weir_local(installation.state, "clean")
+    assert "YES=1" in refused.stderr
+    assert "[confirmation_missing]" in refused.stderr
+    assert installation.postgres.home.exists()
+    cleaned = weir_local(installation.state, "clean", "--yes")
+    assert str(installation.state) in cleaned.stdout
+
+
+@pytest.mark.server
+def test_psql_may_change_nothing_unless_it_is_asked_to(
+    weir_local: Typed, installation: Installation
+) -> None:
+    installation.start_postgres()
+    read = weir_local(installation.state, "psql", "-Atc", "SELECT count(*) FROM lag")
+    assert read.stdout == "0\n"
+    dropped = weir_local(installation.state, "psql", "-c", "DROP VIEW lag")
+    assert "must be owner" in dropped.stderr
+    for role, login in (("owner", "weir_owner"), ("jobs", "weir_app")):
+        asked = ["psql", "--role", role, "-Atc", "SELECT current_user"]
+        assert weir_local(installation.state, *asked).stdout == f"{login}\n"
+    unknown = weir_local(installation.state, "psql", "--role", "postgres")
+    assert "invalid choice: 'postgres'" in unknown.stderr
 
 
 @pytest.mark.server
 def test_login_prints_what_a_person_and_an_sql_client_need(
-    weir_local: Typed, tmp_path: Path
+    weir_local: Typed, installation: Installation
 ) -> None:
-    installation = Installation(tmp_path / "state", durable=False)
-    try:
-        nothing = weir_local(installation.state, "login")
-        assert f"create it with `make up STATE={installation.state}`" in nothing.stderr
-        assert "[not_started]" in nothing.stderr
-        installation.start_postgres()
-        installation.airflow._write_logins()
-        said = weir_local(installation.state, "login").stdout
-        users = json.loads(installation.airflow.passwords_file.read_text())
-        for name, password in users.items():
-            assert f"{name} / {password}" in said
-        assert installation.airflow.url in said
-        (url,) = re.findall(r"postgresql://\S+", said)
-        connection = psycopg2.connect(url)
-        cursor = connection.cursor()
-        cursor.execute("SELECT count(*) FROM weir.streams")
-        assert cursor.fetchone() == (0,)
-        connection.close()
-    finally:
-        installation.remove()
+    nothing = weir_local(installation.state, "login")
+    assert f"create it with `make up STATE={installation.state}`" in nothing.stderr
+    assert "[not_started]" in nothing.stderr
+    installation.start_postgres()
+    installation.airflow._write_logins()
+    said = weir_local(installation.state, "login").stdout
+    users = json.loads(installation.airflow.passwords_file.read_text())
+    for name, password in users.items():
+        assert f"{name} / {password}" in said
+    assert installation.airflow.url in said
+    (url,) = re.findall(r"postgresql://\S+", said)
+    connection = psycopg2.connect(url)
+    cursor = connection.cursor()
+    cursor.execute("SELECT count(*) FROM weir.streams")
+    assert cursor.fetchone() == (0,)
+    connection.close()
 
 
 def test_only_a_state_folder_is_removed(weir_local: Typed, tmp_path: Path) -> None:

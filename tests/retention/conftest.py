@@ -1,12 +1,17 @@
-"""A database for all tests that only look at streams of their own."""
+"""A database for all tests that only look at streams of their own; and one that jobs find."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.crash.jobs import write_config
 from tests.world.streams import Lane, database_for_many
+from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.settings import Settings
 
 
 @pytest.fixture(scope="package")
@@ -26,3 +31,13 @@ def lane(shared_database: Database) -> Lane:
 def alone(database: Database) -> Lane:
     """Return a stream in a database of its own."""
     return Lane.made(database, retention="consumed")
+
+
+@pytest.fixture
+def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the warehouse of an installation that jobs find, where garbage and expired appends are
+    deleted at once."""
+    given = replace(settings, transaction_lease=0.01)
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(given, verify_bytes=0)))
+    check_warehouse_ownership(database, settings.warehouse)
+    return Path(settings.warehouse)

@@ -2,6 +2,7 @@
 group what it was given, what it has released and since when nobody has seen it.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from weir.model.segment import parse_segment_name
 from weir.reader_groups.batch import Batch
 
 Event = tuple[int, int]
+Left = frozenset[Event]
 DAY = 86400
 
 
@@ -39,8 +41,8 @@ class Events:
     def all(self) -> set[Event]:
         return set(self.since)
 
-    def before(self, cut: dict[str, Any]) -> set[Event]:
-        """Return the events that a cut has passed, key range by key range."""
+    def passed(self, cut: dict[str, Any]) -> dict[int, float]:
+        """Return how many events of each segment a cut has passed; infinity: and its end."""
         entries = {parse_segment_name(name): offset for name, offset in cut.items()}
         ends: dict[int, float] = {}
         for segment, (low, high) in self.segments.items():
@@ -50,7 +52,23 @@ class Events:
             )
             own = entries.get(segment, float("inf"))
             ends[segment] = 0 if older or own == "future" else own
+        return ends
+
+    def before(self, cut: dict[str, Any]) -> set[Event]:
+        """Return the events that a cut has passed, key range by key range."""
+        ends = self.passed(cut)
         return {(segment, i) for segment, i in self.since if i < ends[segment]}
+
+    def left(self, cut: dict[str, Any]) -> Left:
+        """Return the events that a cut has not passed, and the ends of their segments: so each cut
+        has a set of its own, also where segments are empty."""
+        sizes = Counter(segment for segment, _ in self.since)
+        return frozenset(
+            (segment, i)
+            for segment, end in self.passed(cut).items()
+            for i in range(sizes[segment] + 1)
+            if i >= end
+        )
 
 
 @dataclass

@@ -1,22 +1,16 @@
 """The first day of a user who leaves all settings as they are, with all periodic jobs run."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from spark_jobs import checkpoints, retention, upkeep
-from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.retention.test_retention_job import submitted
 from tests.world.groups import Group
-from tests.world.retention import DAY, consume, decide, pass_time
+from tests.world.retention import DAY, consume, decide, pass_time, write_files
 from tests.world.streams import Lane, rows, unique, while_held
 from weir.controller.locks import lock_streams
-from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
-from weir.errors import Truncated
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import stream_name
 from weir.operations.form import parse
@@ -26,17 +20,8 @@ from weir.reader_groups.groups.lifecycle import create_in, create_reader_group
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.starting_points import find_cuts
 from weir.retention.capture import capture
-from weir.settings import Settings
 
 HOUR = 3_600
-
-
-@pytest.fixture
-def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    given = replace(settings, grace_period=0.0)
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(given, verify_bytes=0)))
-    check_warehouse_ownership(database, settings.warehouse)
-    return Path(settings.warehouse)
 
 
 def ordered(database: Database, warehouse: Path) -> Lane:
@@ -50,9 +35,7 @@ def ordered(database: Database, warehouse: Path) -> Lane:
     lane = Lane(database, stream_name(form.stream), made["stream_id"])
     for _ in range(3):
         lane.append({"0.0": 200})
-    for file in lane.files():
-        (warehouse / file.path).parent.mkdir(parents=True, exist_ok=True)
-        (warehouse / file.path).write_text("rows")
+    write_files(lane, warehouse)
     return lane
 
 
@@ -110,9 +93,7 @@ def test_what_is_consumed_stays_for_a_week_if_its_owner_says_no_more(
         **{k: v for k, v in form.configuration.__dict__.items() if k != "routing_key"},
     )  # fmt: skip
     lane.append({"0.0": 5, "1.0": 1})
-    for file in lane.files():
-        (warehouse / file.path).parent.mkdir(parents=True, exist_ok=True)
-        (warehouse / file.path).write_text("rows")
+    write_files(lane, warehouse)
     consume(group(lane))
     run_all_jobs(database)
     for passed, left in ((6 * DAY, 6), (2 * DAY, 0)):
@@ -146,15 +127,3 @@ def test_a_subscriber_that_waited_for_another_one_counts_what_that_one_holds(
     said = while_held(lane.database, first, lambda: second("tail"))
     assert "that releases nothing more" in str(said)
     assert decide(lane)["events"] == 0
-
-
-def test_a_subscriber_that_waited_for_a_truncation_begins_behind_it(
-    shared_database: Database,
-) -> None:
-    lane = Lane.made(shared_database, retention="consumed")
-    lane.append({"0.0": 4, "1.0": 1})
-    consume(Group.made(lane))
-    assert decide(lane)["events"] == 5
-    assert Group.made(lane).cut() == {"0.0": 4, "1.0": 1}
-    with pytest.raises(Truncated):
-        Group.made(lane, start="0.0=0, 1.0=0")

@@ -91,20 +91,37 @@ def test_who_has_read_up_to_its_end_can_become_a_subscriber_and_be_forked(lane: 
         )
 
 
-def test_what_several_have_released_up_to_their_ends_goes_as_far_as_one_got(lane: Lane) -> None:
-    lane.append({"0.0": [5, 5, 5]})
-    finish(Group.made(lane, end=END), Group.made(lane, end="0.0=10, 1.0=0"))
-    assert decide(lane)["cut"] == {"0.0": 10, "1.0": 0}
+# Of the stream with ten events in 0.0 and four in 1.0: where each subscriber ends ("": nowhere) and
+# what it has released; what goes, and who of them holds the rest.
+TO_FIVE = ("0.0=5, 1.0=0", "0.0=5, 1.0=0")
 
 
-def test_what_one_of_those_that_have_finished_has_released_goes(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 5})
-    one, other = (Group.made(lane, end="0.0=0, 1.0=0", release="manual") for _ in range(2))
-    for group, cut in ((one, "0.0=3, 1.0=0"), (other, "0.0=1, 1.0=4")):
-        release(lane.database, group.name, cut, request_id=unique("release"))
+@pytest.mark.parametrize(
+    ("subscribers", "cut", "holding"),
+    [
+        # Who has released all up to its end leaves the rest to the others; who has not does not.
+        ([TO_FIVE, ("", "0.0=10, 1.0=2")], {"0.0": 10, "1.0": 2}, [1]),
+        ([("0.0=5, 1.0=0", "0.0=4, 1.0=0"), ("", "0.0=10, 1.0=4")], {"0.0": 4, "1.0": 0}, [0]),
+        # If all have, what any of them has released goes.
+        ([TO_FIVE], {"0.0": 5, "1.0": 0}, [0]),
+        ([TO_FIVE, ("0.0=8, 1.0=0", "0.0=8, 1.0=0")], {"0.0": 8, "1.0": 0}, [0, 1]),
+        (
+            [("0.0=0, 1.0=0", "0.0=3, 1.0=0"), ("0.0=0, 1.0=0", "0.0=1, 1.0=4")],
+            {"0.0": 3, "1.0": 4}, [0, 1],
+        ),
+    ],
+)  # fmt: skip
+def test_who_has_released_all_up_to_its_end_has_a_say_only_where_nobody_else_has(
+    lane: Lane, subscribers: list[tuple[str, str]], cut: dict[str, int], holding: list[int]
+) -> None:
+    lane.append({"0.0": 10, "1.0": 4})
+    groups = []
+    for end, released in subscribers:
+        groups.append(Group.made(lane, release="manual", **({"end": end} if end else {})))
+        release(lane.database, groups[-1].name, released, request_id=unique("release"))
     report = decide(lane)
-    assert report["cut"] == {"0.0": 3, "1.0": 4}
-    assert report["held_by"] == sorted([one.name, other.name])
+    assert report["cut"] == cut
+    assert report["held_by"] == sorted(groups[i].name for i in holding)
 
 
 def test_who_has_only_segments_without_events_before_its_end_has_finished(lane: Lane) -> None:
@@ -133,29 +150,6 @@ def test_a_truncation_by_hand_makes_retention_look_again(alone: Lane) -> None:
     assert alone.head() == {"0.0": 10, "1.0": 0}
 
 
-def test_who_has_released_all_up_to_its_end_leaves_the_rest_to_the_others(lane: Lane) -> None:
-    group = bounded(lane)
-    other = Group.made(lane)
-    lane.append({"0.0": 5})
-    for one in (group, other):
-        one.reader().read_all()
-    other.checkpoint()
-    assert decide(lane)["held_by"] == [group.name]
-    group.checkpoint()
-    report = decide(lane)
-    assert (report["cut"], report["held_by"]) == ({"0.0": 10, "1.0": 0}, [other.name])
-
-
-def test_who_has_released_all_up_to_its_end_still_releases_that_when_it_is_the_only_one(
-    lane: Lane,
-) -> None:
-    group = bounded(lane)
-    lane.append({"0.0": 5})
-    consume(group)
-    assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
-    assert decide(lane)["rule"] == "nothing_consumed"
-
-
 def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: Lane) -> None:
     group = bounded(lane, time_out=DAY)
     lane.append({"0.0": 5})
@@ -168,11 +162,3 @@ def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: La
     report = decide(lane)
     assert (report["rule"], report["lost"]) == ("max_bytes", {})
     assert report["cut"] == {"0.0": 10, "1.0": 0}
-
-
-def test_who_was_overtaken_at_its_end_holds_nothing(alone: Lane) -> None:
-    group = bounded(alone, time_out=DAY)
-    Group.made(alone).reader().read_all()
-    alone.append({"0.0": 5})
-    alone.truncate("0.0=7, 1.0=0")
-    assert group.name not in decide(alone)["held_by"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
+from tests.retention.placing import let_release
 from tests.world.groups import Group
 from tests.world.retention import DAY, consume, pass_time
 from tests.world.streams import Lane, rows, run, unique
@@ -54,12 +55,7 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
     }
     slow, fast = Group.made(lane, release="manual"), Group.made(lane)
     consume(fast)
-    run(
-        lane.database,
-        """UPDATE reader_group_stream SET released_cut = '{"0.0": 2, "1.0": 3}'
-        WHERE group_id = :g""",
-        g=slow.group_id,
-    )
+    let_release(slow, {"0.0": 2, "1.0": 3})
     held = f"subscriber {slow.name} has not released it"
     assert why(lane) == {
         ("0.0", 0): "the next run of retention truncates it",
@@ -96,12 +92,7 @@ def test_what_is_garbage_says_what_it_waits_for(lane: Lane) -> None:
 def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
     lane.append({"0.0": 3})
     slow = Group.made(lane, release="manual")
-    run(
-        lane.database,
-        """UPDATE reader_group_stream SET released_cut = '{"0.0": 0, "1.0": 0}'
-        WHERE group_id = :g""",
-        g=slow.group_id,
-    )
+    let_release(slow, {"0.0": 0, "1.0": 0})
     held = f"subscriber {slow.name} has not released it"
     limit(lane, max_age=HOUR)
     capture(lane.database)
@@ -181,14 +172,6 @@ def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
     assert (row.stream, row.rule, row.held_by) == (str(lane.name), "nothing_consumed", [group.name])
     assert row.due_at is None
     assert row.checked_at is not None
-
-
-def test_without_a_maximum_nobody_is_overtaken(lane: Lane) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    assert subscriber(group).loses_after is None
-    limit(lane, max_age=HOUR)
-    assert subscriber(group).loses_after is not None
 
 
 def test_a_group_that_stands_still_is_overtaken_when_its_first_event_is_too_old(lane: Lane) -> None:
@@ -327,23 +310,6 @@ def moment(lane: Lane) -> datetime:
 def loses(lane: Lane, group: Group) -> bool:
     [report] = retain(lane.database, [lane.name], dry_run=True)
     return group.name in report["lost"]
-
-
-def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_what_a_maximum_takes_is(
-    lane: Lane,
-) -> None:
-    group = Group.made(lane)
-    limit(lane, min_age=100 * DAY, max_bytes=20)
-    lane.append({"0.0": 5})
-    capture(lane.database)
-    assert alerts(lane) == []
-    changes = {"retention": "age", "retain_max_bytes": None, "retain_max_age": 100 * DAY}
-    update_stream(lane.database, lane.name, changes, request_id=unique("off"))
-    pass_time(lane, 79 * DAY)
-    assert alerts(lane) == [], "a fifth of the maximum before it"
-    pass_time(lane, 2 * DAY)
-    said = f"at the present rates retention will truncate events of stream {lane.name} that"
-    assert [a for a in alerts(lane) if a.startswith(f"{said} subscriber {group.name} has not")]
 
 
 def test_alerts_name_the_timed_out_and_what_was_lost(lane: Lane) -> None:

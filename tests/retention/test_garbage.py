@@ -15,6 +15,7 @@ from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.small_disk import fill
 from tests.world.groups import Group
+from tests.world.retention import write, write_files
 from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
@@ -37,11 +38,19 @@ def lane(database: Database) -> Lane:
     return Lane.made(database, retention="consumed")
 
 
-def write(warehouse: Path, path: str) -> Path:
-    file = warehouse / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("rows")
-    return file
+def record_garbage(lane: Lane, path: str, root: Path | str = "", ago: float = 0.0) -> None:
+    run(
+        lane.database,
+        """INSERT INTO garbage (root, path, stream_id, reason, garbage_since)
+        VALUES (:root, :path, :s, 'truncated', clock_timestamp() - :ago * interval '1 second')""",
+        root=str(root), path=path, s=lane.stream_id, ago=ago,
+    )  # fmt: skip
+
+
+def garbage_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
+    path = f"{lane.stream_id}/_weir_tx=1/{unique('file')}"
+    record_garbage(lane, path, ago=ago)
+    return write(warehouse, path)
 
 
 def left(lane: Lane) -> list[str]:
@@ -105,7 +114,7 @@ def test_of_two_sweeps_at_once_none_takes_the_other_for_the_second_one_of_a_fold
 
 def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_path: Path) -> None:
     lane.append({"0.0": [3, 4], "1.0": [5]})
-    written = [write(tmp_path, file.path) for file in lane.files()]
+    written = write_files(lane, tmp_path)
     lane.truncate("0.0=3, 1.0=1")
     mark_as_own(lane, tmp_path)
     report = sweep(lane.database, str(tmp_path), 0.0)
@@ -140,11 +149,7 @@ def test_much_garbage_is_swept_in_portions(
     files = []
     for i in range(10):
         files.append(write(tmp_path, f"{lane.stream_id}/_weir_tx={i}/file"))
-        run(
-            lane.database,
-            "INSERT INTO garbage (root, path, reason) VALUES ('', :path, 'truncated')",
-            path=f"{lane.stream_id}/_weir_tx={i}/file",
-        )
+        record_garbage(lane, f"{lane.stream_id}/_weir_tx={i}/file")
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 10
     assert not [file for file in files if file.exists()]
     assert left(lane) == []
@@ -154,11 +159,7 @@ def test_outputs_lie_below_their_own_root(lane: Lane, tmp_path: Path) -> None:
     warehouse, output = tmp_path / "warehouse", tmp_path / "output"
     kept = write(warehouse, "delays/attempt=1/part")
     garbage = write(output, "delays/attempt=1/part")
-    run(
-        lane.database,
-        "INSERT INTO garbage (root, path, reason) VALUES (:root, 'delays/attempt=1/', 'fenced')",
-        root=str(output),
-    )
+    record_garbage(lane, "delays/attempt=1/", output)
     sweep(lane.database, str(warehouse), 0.0)
     assert (kept.exists(), garbage.exists()) == (True, False)
 
@@ -233,11 +234,7 @@ def test_no_empty_folders_and_checksums_stay_where_something_was_swept(
     mark_as_own(lane, tmp_path)
     file = write(tmp_path, path if path.endswith("parquet") else f"{path}part.parquet")
     write(file.parent, f".{file.name}.crc")
-    run(
-        lane.database,
-        "INSERT INTO garbage (root, path, reason) VALUES (:root, :path, 'aborted')",
-        root=str(tmp_path), path=path,
-    )  # fmt: skip
+    record_garbage(lane, path, tmp_path)
     sweep(lane.database, str(tmp_path), 0.0)
     made = {name for name in path.split("/") if "=" in name} - {"group=g", "_weir_adjunct=7"}
     assert not {found.name for found in tmp_path.rglob("*")} & {*made, f".{file.name}.crc"}
@@ -257,10 +254,7 @@ def test_a_root_that_can_not_be_opened_is_told_and_keeps_nothing_else(
     lane: Lane, tmp_path: Path
 ) -> None:
     garbage_file(lane, tmp_path)
-    run(
-        lane.database,
-        "INSERT INTO garbage (root, path, reason) VALUES ('wasbs://box@account', 'x', 'fenced')",
-    )
+    record_garbage(lane, "x", "wasbs://box@account")
     report = sweep(lane.database, str(tmp_path), 0.0)
     assert report["deleted"] == 1
     [said] = report["failed"]
@@ -290,19 +284,6 @@ def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
 
 
-def garbage_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
-    path = warehouse / str(lane.stream_id) / "_weir_tx=1" / unique("file")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("garbage")
-    run(
-        lane.database,
-        """INSERT INTO garbage (root, path, stream_id, reason, garbage_since)
-        VALUES ('', :path, :s, 'truncated', clock_timestamp() - :ago * interval '1 second')""",
-        path=str(path.relative_to(warehouse)), s=lane.stream_id, ago=ago,
-    )  # fmt: skip
-    return path
-
-
 def test_garbage_goes_after_the_grace_period_with_the_folders_it_leaves_empty(
     lane: Lane, tmp_path: Path
 ) -> None:
@@ -315,28 +296,13 @@ def test_garbage_goes_after_the_grace_period_with_the_folders_it_leaves_empty(
     assert rows(lane.database, "SELECT * FROM garbage") == []
 
 
-def test_a_file_stays_while_a_batch_that_was_opened_before_it_died_is_open(
-    lane: Lane, tmp_path: Path
-) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    reader = group.reader()
-    batch = reader.must_open()
-    mark_as_own(lane, tmp_path)
-    path = garbage_file(lane, tmp_path, ago=0.0)
-    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
-    reader.commit(batch)
-    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
-    assert not path.exists()
-
-
 def test_a_batch_whose_reader_has_been_gone_for_the_grace_period_keeps_nothing(
     lane: Lane, tmp_path: Path
 ) -> None:
     group = Group.made(lane, on_gap="skip")
     lane.append({"0.0": [3, 3]})
     mark_as_own(lane, tmp_path)
-    written = [write(tmp_path, file.path) for file in lane.files()]
+    written = write_files(lane, tmp_path)
     assert group.reader("dead").must_open().events == 6
     lane.truncate("0.0=3, 1.0=0")
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
@@ -379,8 +345,7 @@ def test_the_folder_of_a_deleted_stream_goes_though_what_lies_in_it_is_garbage_t
     mark_as_own(lane, tmp_path)
     for _ in range(40):
         lane.append({"0.0": [1] * 10, "1.0": [1] * 10})
-    for file in lane.files():
-        write(tmp_path, file.path)
+    write_files(lane, tmp_path)
     # Rows of their own: for files of the stream, or for what was open when it was sealed.
     if truncated:
         lane.truncate("0.0=100, 1.0=100")
@@ -420,11 +385,7 @@ def test_where_an_output_root_is_not_mounted_nothing_is_forgotten(
     garbage_file(lane, tmp_path)
     root = tmp_path / "mount"
     for path in ("d/group=g/batch=1.1/attempt=1/", "d/file"):
-        run(
-            lane.database,
-            "INSERT INTO garbage (root, path, reason) VALUES (:root, :path, 'fenced')",
-            root=str(root), path=path,
-        )  # fmt: skip
+        record_garbage(lane, path, root)
     report = sweep(lane.database, str(tmp_path), 0.0)
     assert (report["deleted"], len(report["failed"])) == (1, 2)
     assert report["failed"][0].endswith(

@@ -121,32 +121,6 @@ def test_a_decision_that_lost_events_stays_and_its_stream_is_not_looked_at_for_i
     assert [row.lost for row in found] == [{group.name: 3}]
 
 
-def test_history_is_kept_as_long_as_the_setting_says(lane: Lane) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    lane.scale("0.0")
-    consume(group)
-    retain(lane.database)
-    assert prune(lane.database, 3600.0) == []
-    assert prune(lane.database, 0.0) != []
-
-
-def test_nothing_that_a_group_behind_the_head_needs_goes(lane: Lane) -> None:
-    slow = Group.made(lane, subscriber=False)
-    lane.append({"0.0": 3})
-    lane.scale("0.0")
-    lane.append({lane.active()[0]: 4})
-    tail = ", ".join(f"{name}={offset}" for name, offset in lane.tail().items())
-    lane.truncate(tail)
-    before = answers(lane, slow)
-    assert prune(lane.database, 0.0) == []
-    assert answers(lane, slow) == before
-    run(lane.database, "UPDATE reader_group SET on_gap = 'skip'")
-    assert slow.reader().open() is None
-    assert slow.lost() == 7
-    assert prune(lane.database, 0.0) != []
-
-
 def test_never_an_epoch_in_which_an_open_transaction_began(lane: Lane) -> None:
     late = lane.opened("late")
     group = Group.made(lane)

@@ -16,10 +16,10 @@ from spark_jobs import checkpoints, retention, upkeep
 from tests.crash.jobs import write_config
 from tests.world.groups import Group
 from tests.world.jobs import main
-from tests.world.retention import DAY, consume, pass_time
+from tests.world.retention import DAY, consume, pass_time, write_files
 from tests.world.streams import Lane, rows, run, unique
 from weir.annex.recovery.recover import recover
-from weir.controller.ownership import check_warehouse_ownership, read_installation
+from weir.controller.ownership import read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
@@ -30,23 +30,11 @@ from weir.settings import Settings, load
 from weir.warehouse.marker import MARKER
 
 
-@pytest.fixture
-def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the warehouse of an installation that jobs find, where garbage and expired appends are
-    deleted at once."""
-    given = replace(settings, transaction_lease=0.01)
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(given, verify_bytes=0)))
-    check_warehouse_ownership(database, settings.warehouse)
-    return Path(settings.warehouse)
-
-
 def filled(database: Database, warehouse: Path) -> Lane:
     """A stream with a file in each of two segments, on disk too."""
     lane = Lane.made(database, retention="consumed")
     lane.append({"0.0": 3, "1.0": 4})
-    for file in lane.files():
-        (warehouse / file.path).parent.mkdir(parents=True)
-        (warehouse / file.path).write_text("rows")
+    write_files(lane, warehouse)
     return lane
 
 

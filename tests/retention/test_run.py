@@ -70,15 +70,6 @@ def test_a_truncation_is_recorded_with_what_it_freed(lane: Lane) -> None:
     assert decide(lane)["rule"] == "nothing_consumed"
 
 
-def test_what_is_released_is_what_was_checkpointed_not_what_was_read(lane: Lane) -> None:
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    group.reader().read_all()
-    assert decide(lane)["rule"] == "nothing_consumed"
-    group.checkpoint()
-    assert decide(lane)["rule"] == "consumed"
-
-
 def test_a_subscriber_in_the_middle_of_a_merge_releases_what_lies_before_it(lane: Lane) -> None:
     lane.append({"0.0": 4, "1.0": 4})
     group = Group.made(lane)
@@ -92,31 +83,6 @@ def test_a_subscriber_in_the_middle_of_a_merge_releases_what_lies_before_it(lane
     assert decide(lane)["cut"] == {"1.0": 0, merged: "future"}
     assert lane.head() == {"1.0": 0, merged: "future"}
     assert [f.events for f in lane.files()] == [4, 5]
-
-
-def test_a_group_behind_the_head_does_not_hold_it_back_any_further(lane: Lane) -> None:
-    lane.append({"0.0": 10})
-    slow, fast = Group.made(lane), Group.made(lane)
-    consume(fast)
-    lane.truncate("0.0=4, 1.0=0")  # by hand, past what the slow one has released
-    report = decide(lane)
-    assert (report["rule"], report["cut"]) == ("nothing_consumed", None)
-    assert slow.name in str(report["reason"])
-    assert lane.head() == {"0.0": 4, "1.0": 0}
-
-
-def test_what_the_slowest_subscriber_has_not_released_stays(lane: Lane) -> None:
-    fast, slow = Group.made(lane), Group.made(lane)
-    lane.append({"0.0": 3, "1.0": 4})
-    consume(fast)
-    (report,) = retain(lane.database)
-    assert report["rule"] == "nothing_consumed"
-    assert slow.name in report["reason"]
-    assert fast.name not in report["reason"]
-    consume(slow)
-    (report,) = retain(lane.database)
-    assert (report["rule"], report["events"], report["files"]) == ("consumed", 7, 2)
-    assert lane.head() == {"0.0": 3, "1.0": 4}
 
 
 def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(

@@ -3,30 +3,11 @@
 import pytest
 
 from tests.world.groups import Group
-from tests.world.retention import consume, decide, pass_time
+from tests.world.retention import decide, pass_time
 from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.retention.capture import capture
 from weir.retention.prune import prune
-from weir.retention.run import retain
-
-
-def test_a_maximum_age_takes_nothing_that_is_younger_though_little_is_recorded(
-    database: Database,
-) -> None:
-    lane = Lane.made(database, retain_max_age=10 * 86400, retention="consumed")
-    slow = Group.made(lane)
-    for days in (7, 3):
-        lane.append({"0.0": 1})
-        capture(database)
-        pass_time(lane, days * 86400 + 60)
-    # The first is over ten days old, the second three; nothing was recorded in between.
-    report = decide(lane)
-    assert (report["rule"], report["cut"]) == ("max_age", {"0.0": 1, "1.0": 0})
-    assert report["lost"] == {slow.name: 1}
-    assert decide(lane)["rule"] == "nothing_consumed"
-    pass_time(lane, 7 * 86400)
-    assert decide(lane)["cut"] == {"0.0": 2, "1.0": 0}
 
 
 def test_a_maximum_age_takes_nothing_that_is_younger_though_nothing_was_captured_for_a_while(
@@ -61,29 +42,6 @@ def test_a_stream_as_large_as_its_maximum_keeps_all_of_it(database: Database) ->
     lane.append({"0.0": 1})
     capture(lane.database)
     assert decide(lane)["cut"] == {"0.0": 4, "1.0": 0}
-
-
-def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
-    database: Database,
-) -> None:
-    lane = Lane.made(database, retain_max_bytes=50, retention="consumed")
-    slow, fast, other = Group.made(lane), Group.made(lane), Group.made(lane, subscriber=False)
-    lane.append({"0.0": [1, 1, 1, 1], "1.0": [1, 1]})
-    reader = slow.reader()
-    reader.commit(reader.must_open(budget=2))
-    read = sum(slow.cut().values())
-    assert 0 < read < 6
-    capture(database)
-    consume(fast)
-    lane.append({"1.0": 5})
-    capture(database)
-    [report] = retain(database)
-    assert (report["rule"], report["cut"]) == ("max_bytes", {"0.0": 4, "1.0": 2})
-    assert report["lost"] == {slow.name: 6 - read}
-    [row] = lane.rows("SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
-    assert (row.truncated_past, row.lost) == ([slow.name], {slow.name: 6 - read})
-    assert row.events == 6
-    assert other.name not in row.lost, "it is no subscriber"
 
 
 @pytest.mark.parametrize("most", [100, 110, 120])

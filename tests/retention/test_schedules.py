@@ -5,20 +5,19 @@ deleting. Beside a model (model.py) that
 knows which event each group was given.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chance import cases, random_for
-from tests.retention.decision import Decision, decide, situation
 from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import LIMITS, Schedule
-from tests.world.streams import Lane, database_for_many
+from tests.retention.tables import check_decision
+from tests.world.streams import Lane, database_of_file
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.garbage import sweep
 from weir.retention.run import retain
 from weir.warehouse.marker import Marker, write_marker
@@ -26,10 +25,7 @@ from weir.warehouse.marker import Marker, write_marker
 ROUNDS = 8
 
 
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    with database_for_many(postgres_server, "schedules") as opened:
-        yield opened
+database = database_of_file
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +44,7 @@ class Judged(Schedule):
         recorded as such."""
         [dry] = self.lane.rows("SELECT * FROM retention_dry_run(:n)", n=str(self.lane.name))
         [decided] = self.lane.rows("SELECT * FROM decide_retention(:s)")
-        self.check_decision(decided, decide(situation(self.database, self.lane.name)))
+        check_decision(self.events, decided)
         names = [self.lane.name] if self.random.random() < 0.2 else None
         foreseen = {r.stream: r for r in self.lane.rows("SELECT * FROM next_retention")}
         reports = retain(self.database, names)
@@ -89,15 +85,6 @@ class Judged(Schedule):
             assert row.head == report["cut"]
             for said in ("rule", "reason", "events", "bytes", "held_by", "timed_out", "lost"):
                 assert getattr(row, said) == report[said], said
-
-    def check_decision(self, decided: Any, expected: Decision) -> None:
-        """The decision is that of the model, which is simple and knows no SQL."""
-        cuts = [cut and cut.to_json() for cut in (expected.cut, expected.bound)]
-        assert [decided.cut, decided.bound] == cuts
-        assert (decided.rule, decided.reason) == (expected.rule, expected.reason)
-        assert (decided.events, decided.bytes) == expected.frees
-        for said in ("held_by", "truncated_past", "timed_out"):
-            assert tuple(getattr(decided, said)) == getattr(expected, said), said
 
     def subscribers(self, report: dict[str, Any]) -> list[Member]:
         """Those that have not timed out."""

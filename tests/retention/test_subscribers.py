@@ -82,18 +82,6 @@ def test_after_a_reset_a_group_that_releases_by_hand_needs_what_it_will_read_aga
     assert group.released() == {"0.0": 2, "1.0": 1}, "a position releases nothing by itself"
 
 
-def test_a_group_that_becomes_automatic_releases_at_its_next_checkpoint(lane: Lane) -> None:
-    group = manual(lane)
-    lane.append({"0.0": 5})
-    group.reader().read_all()
-    done = update_reader_group(
-        lane.database, group.name, release="automatic", request_id=unique("update")
-    )
-    assert done["generation"] == 1
-    group.checkpoint()
-    assert group.released() == {"0.0": 5, "1.0": 0}
-
-
 def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_nothing(
     lane: Lane,
 ) -> None:
@@ -111,17 +99,6 @@ def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_no
         lane.database, none.name, subscriber=False, allow_loss=True, request_id=unique("update")
     )
     assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
-
-
-def test_what_is_released_unread_is_lost_to_the_group_and_recorded(lane: Lane) -> None:
-    group = manual(lane)
-    lane.append({"0.0": [5, 5]})
-    let_go(group, "0.0=7, 1.0=0")
-    report = decide(lane)
-    assert (report["rule"], report["cut"]) == ("consumed", {"0.0": 7, "1.0": 0})
-    assert report["lost"] == {group.name: 7}
-    [row] = lane.rows("SELECT lost FROM retention_decision WHERE stream_id = :s")
-    assert row.lost == {group.name: 7}
 
 
 def test_what_was_read_is_released_when_the_group_becomes_automatic_though_it_moves_no_more(

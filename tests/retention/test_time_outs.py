@@ -1,6 +1,7 @@
 """Subscribers whose readers do nothing: left out in time, and in again when they return."""
 
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -50,39 +51,59 @@ def test_a_group_that_reads_no_more_is_left_out_after_its_time_out_though_the_pe
     assert active.released() == {"0.0": 3, "1.0": 0}
 
 
-def test_before_its_time_out_it_holds_everything(alone: Lane) -> None:
-    _, idle = two_groups(alone)
-    pass_time(alone, DAY - 10)
+# What happens to a group with a time-out of a day that has three events to read.
+STEPS: dict[str, Callable[[Lane, Group], object]] = {
+    "almost a day": lambda lane, group: pass_time(lane, DAY - 10),
+    "a day": lambda lane, group: pass_time(lane, DAY + 1),
+    "an event": lambda lane, group: lane.append({"0.0": 1}),
+    "reads": lambda lane, group: group.reader().read_all(),
+    "reads one": lambda lane, group: group.reader().read_batch(budget=1),
+    "opens": lambda lane, group: group.reader().must_open(),
+    "renews": lambda lane, group: run(
+        lane.database, "UPDATE reader SET lease_until = clock_timestamp() + interval '1 minute'"
+    ),
+    "dies": lambda lane, group: group.lapse("reader"),
+    "by hand": lambda lane, group: group.update(release="manual"),
+    "lets go": lambda lane, group: let_go(group, '{"0.0": 1, "1.0": 0}'),
+    "lets all go": lambda lane, group: let_go(group, "position"),
+    "is none": lambda lane, group: group.update(subscriber=False, allow_loss=True),
+    "subscribes": lambda lane, group: group.update(subscriber=True),
+}
+SLOW = "by hand, almost a day, reads one, an event, almost a day, reads one"
+
+
+def let_go(group: Group, at: str) -> None:
+    release(group.database, group.name, at, request_id=unique("release"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "timed_out"),
+    [
+        ("almost a day", False),
+        ("a day", True),
+        ("a day, reads", False),
+        ("reads, a day, an event", False),  # it has its time from then on
+        ("reads, a day, an event, a day", True),
+        ("opens, a day, renews", False),
+        ("opens, a day, renews, dies", True),
+        ("is none, a day, a day, subscribes", False),
+        ("almost a day, by hand, almost a day", False),
+        (SLOW, True),  # it reads, and lets go of nothing
+        (f"{SLOW}, lets go, almost a day", False),
+        (f"{SLOW}, lets go, almost a day, a day", True),
+        (f"{SLOW}, reads, lets all go, a day, a day", False),  # it holds nothing
+    ],
+)
+def test_a_group_has_its_time_from_what_it_did_last_or_what_came_since(
+    alone: Lane, steps: str, timed_out: bool
+) -> None:
+    Group.made(alone)  # holds everything, so that nothing is lost
+    group = Group.made(alone, time_out=DAY)
+    alone.append({"0.0": [1, 1, 1]})
+    for step in steps.split(", "):
+        STEPS[step](alone, group)
     report = decide(alone)
-    assert (report["rule"], report["held_by"]) == ("nothing_consumed", [idle.name])
-    [[at]] = rows(alone.database, "SELECT min(due_at) - clock_timestamp() FROM retention_queue")
-    assert 0 < at.total_seconds() <= 10
-
-
-def test_a_living_group_that_has_read_all_of_an_idle_stream_is_not_timed_out(alone: Lane) -> None:
-    active, _ = two_groups(alone)
-    other = Group.made(alone, time_out=30 * DAY)
-    pass_time(alone, 10 * DAY)
-    assert active.name not in decide(alone)["timed_out"]
-    # Then something comes, and it has its time from then on.
-    alone.append({"0.0": 4})
-    consume(other)
-    report = decide(alone)
-    assert active.name not in report["timed_out"]
-    assert report["held_by"] == [active.name]
-    pass_time(alone, DAY + 1)
-    assert active.name in decide(alone)["timed_out"]
-
-
-def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
-    _, slow = two_groups(alone)
-    batch = slow.reader().must_open()
-    pass_time(alone, 2 * DAY)
-    run(alone.database, "UPDATE reader SET lease_until = clock_timestamp() + interval '1 minute'")
-    assert decide(alone)["timed_out"] == []
-    slow.lapse("reader")
-    assert decide(alone)["timed_out"] == [slow.name]
-    assert batch.events == 3
+    assert (group.name in report["timed_out"], report["cut"]) == (timed_out, None)
 
 
 def test_a_reader_that_dies_at_its_work_is_noticed_though_nobody_says_so(alone: Lane) -> None:
@@ -127,19 +148,6 @@ def test_a_stream_that_a_group_begins_to_read_is_held_for_the_whole_time_out(
     assert decide(other)["timed_out"] == [active.name]
 
 
-def test_a_group_whose_readers_return_in_time_is_in_again(alone: Lane) -> None:
-    _, late = two_groups(alone)
-    Group.made(alone)  # holds everything, so that nothing is lost yet
-    pass_time(alone, 2 * DAY)
-    assert decide(alone)["timed_out"] == [late.name]
-    reader = late.reader()
-    reader.commit(reader.must_open())
-    assert decide(alone)["timed_out"] == []
-    alone.append({"0.0": 1})
-    pass_time(alone, DAY / 2)
-    assert decide(alone)["timed_out"] == []
-
-
 def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> None:
     alone.append({"0.0": 3})
     group = Group.made(alone, time_out=DAY, release="manual")
@@ -153,37 +161,6 @@ def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> N
     assert alone.head() == {"0.0": 1, "1.0": 0}
 
 
-def test_who_releases_by_hand_is_timed_out_by_what_it_releases_not_by_what_it_reads(
-    alone: Lane,
-) -> None:
-    alone.append({"0.0": [1, 1, 1]})
-    group = Group.made(alone, time_out=DAY, release="manual")
-    Group.made(alone)  # holds everything, so that nothing is lost
-    reader = group.reader()
-    for _ in range(3):
-        pass_time(alone, DAY / 2 - 10)
-        reader.commit(reader.must_open(budget=1))
-    assert decide(alone)["timed_out"] == [group.name], "it reads, and lets go of nothing"
-    release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
-    assert decide(alone)["timed_out"] == []
-    pass_time(alone, DAY - 10)
-    assert decide(alone)["timed_out"] == []
-    pass_time(alone, 20)
-    assert decide(alone)["timed_out"] == [group.name]
-    release(alone.database, group.name, "position", request_id=unique("release"))
-    pass_time(alone, 9 * DAY)
-    assert decide(alone)["timed_out"] == [], "it holds nothing"
-
-
-def test_who_begins_to_release_by_hand_has_its_time_from_then_on(alone: Lane) -> None:
-    group = Group.made(alone, time_out=DAY)
-    alone.append({"0.0": 3})
-    pass_time(alone, DAY - 10)
-    update_reader_group(alone.database, group.name, release="manual", request_id=unique("u"))
-    pass_time(alone, DAY - 10)
-    assert decide(alone)["timed_out"] == []
-
-
 def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane) -> None:
     _, late = two_groups(alone)
     pass_time(alone, 2 * DAY)
@@ -193,14 +170,4 @@ def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane)
     update_reader_group(alone.database, late.name, on_gap="skip", request_id=unique("update"))
     alone.append({"1.0": 2})
     assert late.reader().must_open().events == 2
-    assert decide(alone)["timed_out"] == []
-
-
-def test_who_becomes_a_subscriber_has_its_time_from_then_on(alone: Lane) -> None:
-    _, other = two_groups(alone)
-    update_reader_group(
-        alone.database, other.name, subscriber=False, allow_loss=True, request_id=unique("u")
-    )
-    pass_time(alone, 2 * DAY)
-    update_reader_group(alone.database, other.name, subscriber=True, request_id=unique("u"))
     assert decide(alone)["timed_out"] == []

@@ -2,15 +2,16 @@
 view of groups costs per group the same however many there are."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import psycopg2
 import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.sql.history import scaled_again_and_again
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run, unique
@@ -71,10 +72,7 @@ def long_and_short(test_database: TestDatabase) -> tuple[Lane, Lane]:
 
 
 def analyze(test_database: TestDatabase, how: str = "ANALYZE") -> None:
-    connection = psycopg2.connect(test_database.owner_dsn)
-    connection.autocommit = True
-    connection.cursor().execute(how)
-    connection.close()
+    execute(test_database.owner_dsn, how)
 
 
 QUESTIONS = """
@@ -115,16 +113,23 @@ def asked(lane: Lane, epoch: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def costs(lane: Lane, epoch: int, before: int = 9) -> dict[str, int]:
+def costs_of(
+    database: Database, questions: Iterable[str], given: Mapping[str, Any], before: int
+) -> dict[str, int]:
     """The pages that each question reads."""
-    given = asked(lane, epoch)
-    found = {}
-    for question in QUESTIONS.strip().splitlines():
-        used = {name: value for name, value in given.items() if f":{name}" in question}
-        found[question] = lane.database.transaction(
-            partial(cost, question=question, before=before, **used)
+    return {
+        question: database.transaction(
+            partial(
+                cost, question=question, before=before,
+                **{name: value for name, value in given.items() if f":{name}" in question},
+            )
         )
-    return found
+        for question in questions
+    }  # fmt: skip
+
+
+def costs(lane: Lane, epoch: int, before: int = 9) -> dict[str, int]:
+    return costs_of(lane.database, QUESTIONS.strip().splitlines(), asked(lane, epoch), before)
 
 
 def dearer(
@@ -371,10 +376,8 @@ def test_a_view_of_many_groups_reads_as_much_per_group_as_one_of_few(
 
     def costs(where: str = "") -> dict[str, int]:
         analyze(test_database)
-        return {
-            question: database.transaction(partial(cost, question=f"{question} {where}", before=1))
-            for question in GROUPS.strip().splitlines()
-        }
+        questions = [f"{question} {where}" for question in GROUPS.strip().splitlines()]
+        return costs_of(database, questions, {}, 1)
 
     with_copies(group, 9)
     of_10, of_one = costs(), costs(f"WHERE reader_group = '{group.name}'")

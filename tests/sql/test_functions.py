@@ -1,7 +1,6 @@
 """The functions over cuts, on random histories, beside the same questions answered in Python."""
 
 import json
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -10,33 +9,18 @@ from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
 from tests.raises import raises
-from tests.retention.decision import holding
-from tests.world.streams import Lane, database_for_many
+from tests.sql.history import live
+from tests.world.streams import Lane, database_of_file
 from weir.database.connection import Database
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.segment import Segment, parse_segment_name, segment_name
 from weir.model.stream_cut import FUTURE, StreamCut, first_behind, join, meet
 
-
-@pytest.fixture(scope="module")
-def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """One database for all histories."""
-    with database_for_many(postgres_server, "sql_functions") as opened:
-        yield opened
+database = database_of_file
 
 
 def history(database: Database, case: int) -> tuple[Driver, Random]:
-    """A stream after some appends, scales and rolls."""
-    driver, random = Driver(database, segments=2), random_for(case)
-    for _ in range(12):
-        if random.random() < 0.3:
-            driver.open.append(driver.begin())
-        if random.random() < 0.4:
-            driver.scale(random)
-        if driver.open and random.random() < 0.3:
-            driver.commit_some(random, 1)
-        driver.append(random)
-    return driver, random
+    """A stream to which all kinds of things have happened, and random numbers."""
+    return live(database, case), random_for("functions", case)
 
 
 def some_cuts(driver: Driver, random: Random, count: int) -> list[Cut]:
@@ -88,24 +72,6 @@ def test_meet_and_order_are_those_of_the_library(database: Database, case: int) 
         assert StreamCut.from_json(found.met, ids) == meet(values)
         behind = first_behind(cut_of(driver, a), cut_of(driver, b))
         assert found.behind == (behind.segment_id if behind else None)
-
-
-@pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(6)))
-def test_who_holds_back_is_who_the_model_of_retention_names(database: Database, case: int) -> None:
-    driver, random = history(database, case)
-    for _ in range(15):
-        several = some_cuts(driver, random, random.randint(1, 6))
-        near = [driver.model.frontier(random, random.choice(several)) for _ in range(2)]
-        given = {f"g{i}": random.choice([*several, *near]) for i in range(random.randint(1, 8))}
-        released = {name: cut_of(driver, cut) for name, cut in given.items()}
-        bound = meet(released.values())
-        found = driver.lane.value(
-            "SELECT holding(:s, CAST(:released AS jsonb), CAST(:bound AS jsonb))",
-            released=json.dumps({name: cut.to_json() for name, cut in released.items()}),
-            bound=json.dumps(bound.to_json()),
-        )
-        assert tuple(found) == holding(released, bound)
 
 
 @pytest.mark.random

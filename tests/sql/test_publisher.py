@@ -3,13 +3,14 @@
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import psycopg2
 import pytest
 from sqlalchemy import exc, text
 
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.sql.teams import Opened
 from tests.world.groups import Group
@@ -40,16 +41,9 @@ def as_owner(
     """Make the tables, and return a function that runs statements as who may do everything."""
     opened("shop_app")
 
-    def execute(statement: str) -> list[tuple[Any, ...]]:
-        with psycopg2.connect(postgres_server.dsn(test_database.name, "postgres")) as connection:
-            cursor = connection.cursor()
-            cursor.execute(statement)
-            found = cursor.fetchall() if cursor.description else []
-        connection.close()
-        return found
-
-    execute(_TABLES)
-    return execute
+    dsn = postgres_server.dsn(test_database.name, "postgres")
+    execute(dsn, _TABLES)
+    return partial(execute, dsn)
 
 
 @pytest.fixture

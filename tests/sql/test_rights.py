@@ -4,6 +4,7 @@ import psycopg2
 import pytest
 
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.sql.teams import Opened, dsn_of
 from tests.world.streams import rows
@@ -209,12 +210,11 @@ def test_a_function_with_a_teams_rights_sees_no_more_in_a_session_of_jobs(
     shop.append("secret/orders", [{"n": 1}])
     bank.create_stream("bank/accounts", "n", owner="team_bank")
     bank.append("bank/accounts", [{"n": 1}])
-    with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
-        connection.cursor().execute(
-            "CREATE SCHEMA bank; GRANT USAGE, CREATE ON SCHEMA bank TO bank_app;"
-            "GRANT USAGE ON SCHEMA bank TO weir_jobs"
-        )
-    connection.close()
+    execute(
+        test_database.owner_dsn,
+        "CREATE SCHEMA bank; GRANT USAGE, CREATE ON SCHEMA bank TO bank_app;"
+        "GRANT USAGE ON SCHEMA bank TO weir_jobs",
+    )
     asked = (
         "SELECT count(*) FROM weir.commits(''{}'')", "SELECT weir.count_between(''{}'')",
         "SELECT count(*) FROM weir.active_segments(''{}'')",
@@ -224,12 +224,11 @@ def test_a_function_with_a_teams_rights_sees_no_more_in_a_session_of_jobs(
     for n, ask in enumerate(asked):
         for name, stream in (("theirs", "secret/orders"), ("own", "bank/accounts")):
             rows_of = f"SELECT x::text FROM ({ask.format(stream).replace(chr(39) * 2, chr(39))}) x"
-            with psycopg2.connect(dsn_of(postgres_server, test_database, "bank_app")) as made:
-                made.cursor().execute(
-                    f"CREATE FUNCTION bank.{name}_{n}() RETURNS text LANGUAGE plpgsql "
-                    f"SECURITY DEFINER AS $$ BEGIN RETURN ({rows_of}); END $$"
-                )
-            made.close()
+            execute(
+                dsn_of(postgres_server, test_database, "bank_app"),
+                f"CREATE FUNCTION bank.{name}_{n}() RETURNS text LANGUAGE plpgsql "
+                f"SECURITY DEFINER AS $$ BEGIN RETURN ({rows_of}); END $$",
+            )
         assert rows(jobs.database, f"SELECT bank.own_{n}() AS told")[0].told
         with raises("stream_not_found"):
             rows(jobs.database, f"SELECT bank.theirs_{n}()")

@@ -4,11 +4,11 @@ still need is counted by everybody."""
 import io
 from collections.abc import Callable
 
-import psycopg2
 from sqlalchemy import text
 
 from tests.chance import random_for
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.sql.teams import LOGINS, Opened, dsn_of
 from tests.world.groups import Group
@@ -53,14 +53,12 @@ def test_a_login_of_jobs_sees_everything_and_a_reader_what_nobody_owns(
 ) -> None:
     opened("shop_app").create_stream("a/owned", "n", owner="team_shop")
     opened("weir_app").create_stream("a/free", "n")
-    seen = {}
-    for login in ("weir_app", "weir_view", "shop_app", "bank_app"):
-        with psycopg2.connect(dsn_of(postgres_server, test_database, login)) as connection:
-            cursor = connection.cursor()
-            cursor.execute("SELECT stream FROM weir.streams ORDER BY stream")
-            seen[login] = [name for (name,) in cursor]
-        connection.close()
-    both, free = ["a/free", "a/owned"], ["a/free"]
+    asked = "SELECT stream FROM weir.streams ORDER BY stream"
+    seen = {
+        login: execute(dsn_of(postgres_server, test_database, login), asked)
+        for login in ("weir_app", "weir_view", "shop_app", "bank_app")
+    }
+    both, free = [("a/free",), ("a/owned",)], [("a/free",)]
     assert seen == {"weir_app": both, "shop_app": both, "weir_view": free, "bank_app": free}
 
 
@@ -302,14 +300,13 @@ def test_a_team_stages_rows_for_tables_that_no_other_team_reads(
     shop.create_reader_group("g", ["a/b"], owner="team_shop")
     reader = Group(database_of(shop), "g", ()).reader()
     batch = reader.must_open()
-    with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
-        connection.cursor().execute(
-            """CREATE SCHEMA team CREATE TABLE kinds (kind text);
-            GRANT USAGE ON SCHEMA team TO weir_publisher;
-            GRANT USAGE ON SCHEMA team TO team_shop;
-            GRANT INSERT ON team.kinds TO weir_publisher, team_shop"""
-        )
-    connection.close()
+    execute(
+        test_database.owner_dsn,
+        """CREATE SCHEMA team CREATE TABLE kinds (kind text);
+        GRANT USAGE ON SCHEMA team TO weir_publisher;
+        GRANT USAGE ON SCHEMA team TO team_shop;
+        GRANT INSERT ON team.kinds TO weir_publisher, team_shop""",
+    )
     mine = database_of(shop)
     columns = mine.transaction(lambda c: read_table(c, "team.kinds"))
     name, copy = make_staging(mine, batch, 0, columns)
@@ -329,11 +326,7 @@ def test_a_team_stages_rows_for_tables_that_no_other_team_reads(
         rows(theirs, "DELETE FROM weir_internal.watch RETURNING stream_name")
     assert [one.kind for one in rows(mine, asked)] == ["events"]
     reader.commit(batch, tables=[StagedTable("team.kinds", name, (piece,), 1)])
-    with psycopg2.connect(postgres_server.dsn(test_database.name, "weir_owner")) as connection:
-        cursor = connection.cursor()
-        cursor.execute("SELECT kind FROM team.kinds")
-        assert cursor.fetchall() == [("events",)]
-    connection.close()
+    assert execute(test_database.owner_dsn, "SELECT kind FROM team.kinds") == [("events",)]
 
 
 def test_lineage_tells_nothing_of_appends_to_streams_of_others(opened: Opened) -> None:

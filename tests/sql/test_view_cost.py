@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import TestDatabase
 from tests.sql.history import lived_through, scaled_again_and_again
-from tests.sql.test_cost import analyze, cost, dearer
+from tests.sql.test_cost import analyze, costs_of, dearer
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
@@ -218,15 +218,8 @@ def costs(lane: Lane, group: Group, epochs: int, before: int) -> dict[str, int]:
         "stream": str(lane.name), "group": group.name, "epoch": epoch, "at": at, "soon": soon,
         "segment": f"{epoch + 1}.{epoch}",
     }  # fmt: skip
-    found = {}
-    for view, questions in USUAL.items():
-        for asked in questions:
-            question = f"SELECT * FROM {view} WHERE {asked}"
-            used = {name: value for name, value in given.items() if f":{name}" in question}
-            found[question] = lane.database.transaction(
-                lambda c, q=question, u=used: cost(c, q, before, **u)  # type: ignore[misc]
-            )
-    return found
+    questions = [f"SELECT * FROM {view} WHERE {one}" for view in USUAL for one in USUAL[view]]
+    return costs_of(lane.database, questions, given, before)
 
 
 def test_every_view_says_what_it_is_usually_asked(test_database: TestDatabase) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg2
 import pytest
 from sqlalchemy import Connection, text
 
@@ -13,6 +12,7 @@ from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.controller.model import as_json
+from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.sql.history import History
 from tests.watching import count_statements
@@ -63,10 +63,7 @@ def test_no_stream_is_found_in_a_database_that_is_known_to_be_empty(
     test_database: TestDatabase,
 ) -> None:
     """Postgres then reads tables without evaluating what they are filtered by."""
-    connection = psycopg2.connect(test_database.owner_dsn)
-    connection.autocommit = True
-    connection.cursor().execute("VACUUM ANALYZE")
-    connection.close()
+    execute(test_database.owner_dsn, "VACUUM ANALYZE")
     empty = test_database.open()
     silent = []
     for question, ask in QUESTIONS.items():

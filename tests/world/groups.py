@@ -201,6 +201,12 @@ class Reader:
     ) -> list[Committed]:
         return commit_batch(self.group.database, batch, lease=LEASE, staged=staged, **options)
 
+    def read_batch(self, budget: int = ALL, **options: Any) -> Batch:
+        """Open a batch, commit it, and return it."""
+        batch = self.must_open(budget, **options)
+        self.commit(batch)
+        return batch
+
     def renew(self) -> None:
         self.group.database.transaction(
             lambda c: renew(c, self.group.name, self.reader_id, self.token, LEASE)

@@ -1,5 +1,6 @@
 """What the tests of retention do to a stream."""
 
+from pathlib import Path
 from typing import Any
 
 from tests.world.groups import Group
@@ -18,6 +19,19 @@ def consume(group: Group) -> None:
     """Read everything, and release it."""
     group.reader().read_all()
     group.checkpoint()
+
+
+def write(folder: Path, path: str) -> Path:
+    """Write a file below a folder, and return its path."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("rows")
+    return file
+
+
+def write_files(lane: Lane, warehouse: Path) -> list[Path]:
+    """Write the files of a stream, and return their paths in the order of their events."""
+    return [write(warehouse, file.path) for file in lane.files()]
 
 
 def pass_time(lane: Lane, seconds: float) -> None:

@@ -10,6 +10,7 @@ from itertools import count
 from threading import Barrier, Event
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import make_database
@@ -41,6 +42,15 @@ def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]
     opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=60.0)
     yield opened
     opened.dispose()
+
+
+@pytest.fixture(scope="module")
+def database_of_file(
+    postgres_server: EmbeddedPostgres, request: pytest.FixtureRequest
+) -> Iterator[Database]:
+    """Yield a database for all tests of a file that says `database = database_of_file`."""
+    with database_for_many(postgres_server, request.module.__name__.replace(".", "_")) as opened:
+        yield opened
 
 
 def rows(database: Database, sql: str, **parameters: Any) -> list[Any]:
