@@ -101,14 +101,10 @@ def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it
     store: weir.StreamStore,
 ) -> None:
     append(store, range(60))
-    ends = found(store, "SELECT segment_id, sum(events) FROM data_file GROUP BY 1 ORDER BY 1")
-    head = dict(zip(("0.0", "1.0", "2.0"), (int(ends[0][1]) // 2, int(ends[1][1]), 0), strict=True))
-    lost = sum(head.values())
-    assert 0 < head["0.0"] < int(ends[0][1]), "of one file a part is truncated"
+    [_, [lost], _] = found(store, "SELECT events FROM data_file ORDER BY segment_id")
     with store.reader("g", reader_id="first") as reader:
         next(reader)
-    cut = ", ".join(f"{name}={end}" for name, end in head.items())
-    store.truncate_stream("s/in", cut, dry_run=False)
+    store.truncate_stream("s/in", f"0.0=0, 1.0={lost}, 2.0=0", dry_run=False)
     says = f"events_truncated {lost} events s/in 60 batch 1 g UTC hand on_gap skip"
     with raises(says), store.reader("g", reader_id="heir") as heir:
         _ = next(heir).events
