@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, event
 
@@ -17,6 +19,7 @@ from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow
 from weir.programs.opening import shared
+from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
@@ -151,3 +154,59 @@ def test_what_is_read_and_counted_between_two_times_is_the_same_later(
     with pytest.warns(weir.TruncatedWarning) as warned:
         assert shared(settings).read(str(lane.name), **hour).num_rows == 0
     assert warned[0].filename == __file__, "the line that asked"
+
+
+def test_a_part_between_two_cuts_is_read_exactly_and_what_is_gone_of_it_is_said(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, segments=1)
+    store, name = shared(settings), str(lane.name)
+
+    def put(batch: str, first: int, count: int) -> None:
+        numbers = range(first, first + count)
+        rows = pa.table({"key": [f"key {n}" for n in numbers], "n": numbers})
+        store.append(name, rows, writer_id="w", batch_id=batch)
+
+    def numbers(**how: Any) -> list[int]:
+        found: list[int] = store.read(name, **how)["n"].to_pylist()
+        return found
+
+    put("one", 0, 100)
+    put("two", 100, 100)
+    assert numbers(start={"0.0": 37}, end={"0.0": 141}) == list(range(37, 141))
+    with raises("column_unknown 'x'"):
+        store.read(name, columns=["x"])
+    with raises("argument_invalid order 'none'"):
+        store.read(name, order="none")
+    lane.truncate("0.0=120")  # of the first file nothing is left, of the second a part
+    assert numbers() == list(range(120, 200))
+    assert numbers(start={"0.0": 120}, end={"0.0": 125}) == list(range(120, 125))
+    for start, end, gone in ((37, 200, 83), (110, 130, 10), (5, 10, 5)):
+        with raises(f"events_truncated {gone} events"):
+            numbers(start={"0.0": start}, end={"0.0": end})
+    # A program that kept its place is told so, too, when the metadata is pruned.
+    lane.scale("0.0", parts=1)
+    put("three", 200, 50)
+    lane.truncate("1.1=0")
+    assert prune(database, 0.0) != []
+    ends: list[Any] = [None, {"0.0": 130}, {"1.1": 7}]
+    for one in ends:
+        with raises('metadata_pruned 0.0 {"1.1": 0}'):
+            numbers(start={"0.0": 125}, end=one)
+    with raises("cut_segment_unknown 9.0"):
+        numbers(start={"9.0": 0})
+    assert sorted(numbers(start={"1.1": 0})) == list(range(200, 250))
+
+
+def test_times_in_the_form_that_spark_wrote_before_are_read(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, segments=1)
+    far = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)]
+    rows = pa.table({"key": ["a", "b"], "at": pa.array(far, pa.timestamp("us", "UTC"))})
+    shared(settings).append(str(lane.name), rows)
+    [path] = Path(settings.warehouse).rglob("*.parquet")
+    assert pq.read_schema(path).field("at").type.unit == "us", "as nanoseconds end in 2262"
+    pq.write_table(pq.ParquetFile(path).read(), path, use_deprecated_int96_timestamps=True)
+    found = shared(settings).read(str(lane.name))["at"].to_pylist()
+    assert [at.replace(tzinfo=None) for at in found] == far

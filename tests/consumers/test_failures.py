@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -82,6 +83,10 @@ def test_a_row_that_its_table_refuses_is_the_events_fault(
     assert [n for (n,) in found(store, f"SELECT n FROM {results} ORDER BY n")] == [1, 2, 3]
 
 
+def _away() -> None:
+    raise ConnectionError("the service does not answer")
+
+
 @pytest.mark.parametrize(
     ("fails", "says"),
     [
@@ -92,10 +97,16 @@ def test_a_row_that_its_table_refuses_is_the_events_fault(
         (lambda _: Path("/nowhere/x").read_text(), "batch_failed FileNotFoundError"),
         (lambda _: None, "result_invalid NoneType s/out"),
         (lambda e: {"other": e}, "result_invalid other s/out"),
+        (lambda e: {"s/out": e, "more": e}, "result_invalid ['s/out']"),
+        (lambda _: {}, "result_invalid ['s/out']"),
+        (lambda _: {"s/out": 5}, "result_invalid {'s/out': 'int'}"),
+        (lambda e: {1: e, None: 2}, "result_invalid {'1': 'Table', 'None': 'int'}"),
+        (lambda _: _away(), "batch_failed ConnectionError"),
+        (lambda _: psycopg2.connect("host=127.0.0.1 port=1"), "batch_failed OperationalError"),
     ],
-    ids=range(7),
+    ids=range(13),
 )
-def test_a_mistake_of_the_program_rejects_no_event(
+def test_a_mistake_of_the_program_or_an_outage_splits_no_batch_and_rejects_no_event(
     store: weir.StreamStore, fails: Callable[[pa.Table], Any], says: str
 ) -> None:
     append(store, [1, 2])
@@ -125,3 +136,12 @@ def test_a_batch_that_failed_for_a_while_is_read_again(store: weir.StreamStore) 
 
     with raises("service_away"):
         consumer(store, away, "stream:s/out", on_error="quarantine").run()
+    mistakes: list[int] = []
+
+    def mistaken(events: pa.Table) -> Any:
+        mistakes.append(1)
+        return events.nowhere
+
+    with raises("batch_failed"):
+        consumer(store, mistaken, "stream:s/out", retries=5).run()
+    assert len(mistakes) == 1, "a mistake in the program is not tried again"

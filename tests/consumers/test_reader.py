@@ -111,6 +111,10 @@ def test_events_of_a_key_are_in_order_over_scales_and_in_write_order_if_asked(
     assert sorted(read) == list(range(120))
     in_order = store.reader("ordered", order="stream", batch_events=25)
     assert [n for batch in in_order for n in _committed(batch)] == list(range(120))
+    for i, limit in enumerate(("batch_files", "batch_bytes")):
+        store.create_reader_group(f"small{i}", ["s/in"])
+        sizes = [len(_committed(batch)) for batch in store.reader(f"small{i}", **{limit: 1})]
+        assert (sum(sizes), len(sizes) > 3) == (120, True), limit
 
 
 def _committed(batch: Any) -> list[int]:
@@ -171,6 +175,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("table:public.results", {"k": ["a"]}, "column_missing 'n'"),
     ("table:public.results mode=all", {"n": [1]}, "output_invalid 'all'"),
     ("table:public.last", {"k": ["seven c"]}, "rows_refused character varying(6) seven c"),
+    ("table:public.last", {"k": ["blanks "]}, "rows_refused varying(6) blanks"),
     ("topic:x", {"n": [1]}, "output_invalid"),
     ("stream:s/none", {"k": ["a"]}, "stream_not_found s/none"),
     ("stream:s/out", {"n": [1]}, "routing_key_column_missing"),
@@ -179,6 +184,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("parquet:../p", {"n": [1]}, "path_not_allowed"),
     ("parquet:q partition_by=x", {"n": [1]}, "column_unknown 'x'"),
     ("parquet:q partition_by=n", {"n": [1.5]}, "column_type_differs 'n' double"),
+    ("parquet:q partition_by=n", {"n": [1], "Batch": [1]}, "column_name_reserved 'Batch'"),
     ("parquet:q", {"n": [None]}, "column_type_unsupported 'n'"),
     ("table:public.last mode=upsert key=k", {"k": ["other"], "n": [1]}, "order_unknown 'k'"),
     ("table:public.last mode=upsert key=k", {"k": [b"x"], "n": [1]}, "order_unknown 'k'"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.chance import random_for
+from tests.chance import cases, random_for
 from tests.inputs.test_parquet_footer import mutated
 from tests.raises import raises
 from weir.controller.transactions import InputFile
@@ -308,13 +308,14 @@ def damaged_files(data: bytes, count: int, seed: str) -> Iterator[bytes]:
         yield bytes(changed)
 
 
+@pytest.mark.random
 def test_a_damaged_file_gives_rows_or_a_sentence(tmp_path: Path) -> None:
     rows = {"k": ["a", "b"] * 50, "n": range(100), "l": [[1], None] * 50,
             "s": [{"x": 1.5, "y": [None, "z"]}, None] * 50,
             "t": pa.array([1] * 100, pa.timestamp("us"))}  # fmt: skip
     written(tmp_path, rows, row_group_size=30, use_deprecated_int96_timestamps=True)
     data = (tmp_path / "x.parquet").read_bytes()
-    for number, changed in enumerate(damaged_files(data, 30, "damaged")):
+    for number, changed in enumerate(damaged_files(data, cases(480), "damaged")):
         (tmp_path / "x.parquet").write_bytes(changed)
         wrong = ""
         try:

@@ -77,6 +77,7 @@ def by_duckdb(rows: pa.Table, path: Path, kind: str) -> None:
     with duckdb.connect() as connection:
         connection.register("rows", rows)
         options = "HEADER, FORMAT csv" if kind == "csv" else f"FORMAT {kind}"
+        options += ", PARQUET_VERSION v2" if kind == "parquet" else ""
         connection.execute(f"COPY rows TO '{path}' ({options})")
 
 

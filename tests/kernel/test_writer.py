@@ -129,6 +129,21 @@ def compare(
     assert sorted(lost) == expected.filter(expected["key"].is_null())[SEQ].to_pylist()
 
 
+def test_ranks_and_texts_that_are_repeated_take_little_space(tmp_path: Path) -> None:
+    rows = pa.table({
+        "key": [f"key {n % 100}" for n in range(40_000)],
+        "many": [f"one of 10,000 texts: {n % 10_000}" for n in range(40_000)],
+    })  # fmt: skip
+    [file] = write_batches(layout_of(tmp_path, attempt([1.0]), rows), rows.to_batches()).files
+    group = pq.read_metadata(tmp_path / file.path).row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    assert columns[SEQ].total_compressed_size < 40_000 / 50
+    assert "RLE_DICTIONARY" in columns["key"].encodings, "it has 100 texts"
+    assert columns["key"].total_uncompressed_size < 40_000 * 2
+    most = columns["many"].total_uncompressed_size
+    assert most > 40_000 * 20, "most of its values are written as they are"
+
+
 _MEMORY = """
 import json, resource, sys
 import numpy as np

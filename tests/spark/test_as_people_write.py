@@ -1,8 +1,6 @@
 """Consumers as people write them: the first function that comes to mind works for every output."""
 
-import contextlib
 from datetime import date
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,9 @@ from pyspark.sql import functions as F
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
-from tests.spark.installation import PLACE, Installation, parquet_rows
+from tests.spark.installation import Installation, parquet_rows
 from weir.model.names import StreamName, stream_name
 from weir.spark.consumers.parquet_output import output_frame
-from weir.spark.consumers.reader import Reader
 from weir.spark.failures.causes import sentence
 
 
@@ -64,114 +61,6 @@ def test_what_events_where_returns_goes_to_every_kind_of_output(
     assert [n for (n,) in weir.query("SELECT n FROM public.large ORDER BY n")] == wanted
 
 
-@pytest.mark.release
-def test_places_are_written_where_they_are_asked_for(
-    weir: Installation, test_database: TestDatabase, stream: StreamName
-) -> None:
-    to = table(test_database, "k text, n bigint, _segment bigint, _offset bigint")
-    weir.consumer(weir.group(stream), large, "parquet:large places=yes", to).run()
-    assert columns_of(weir, "large") == ["k", "n", *PLACE]
-    facts = weir.facts(stream)
-    there = [tuple(row) for row in facts[facts.n >= 20][["n", "_segment", "_offset"]].values]
-    found = weir.query("SELECT n, _segment, _offset FROM public.large")
-    assert sorted(tuple(row) for row in found) == sorted(there)
-    chosen = weir.group(stream, name="chosen")
-    weir.consumer(chosen, lambda e: e.select("n", "_offset"), "parquet:chosen").run()
-    assert columns_of(weir, "chosen") == ["n", "_offset"]
-
-
-WRONG = {
-    "parquet:large compression=rar": "output_invalid 'rar' zstd",
-    "parquet:large rows_per_file=x": "output_invalid rows_per_file 'x'",
-    "parquet:large color=red": "output_invalid parquet:large 'color=red' places",
-    "parquet:large places=maybe": "output_invalid places 'maybe' yes no",
-    "parquet:large places=yes places=no": "output_invalid 'places=no' once",
-    "stream:s/out places=yes": "output_invalid stream:s/out 'places=yes' no options",
-}
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("output", WRONG)
-def test_options_that_an_output_does_not_have_are_refused_by_name(
-    weir: Installation, output: str
-) -> None:
-    with raises(WRONG[output]):
-        weir.consumer("readers", large, output)
-
-
-@pytest.mark.release
-def test_a_consumer_has_parameters_for_its_function(weir: Installation, stream: StreamName) -> None:
-    group = weir.group(stream)
-    weir.consumer(group, large, "parquet:large", parameters={"threshold": 28}).run()
-    assert parquet_rows(weir, group, "large") == [28, 29]
-
-
-@pytest.mark.release
-@pytest.mark.parametrize(
-    ("function", "parameters", "says"),
-    [
-        (large, {"treshold": 28}, "parameters_invalid large 'treshold'"),
-        (lambda e, most: e, {}, "parameters_invalid 'most'"),
-    ],
-)
-def test_parameters_that_the_function_does_not_take_are_refused_before_it_is_called(
-    weir: Installation, function: Any, parameters: dict[str, Any], says: str
-) -> None:
-    with raises(says):
-        weir.consumer("readers", function, "parquet:large", parameters=parameters)
-
-
-@pytest.mark.release
-def test_a_consumer_and_a_reader_have_a_size_of_batch_of_their_own(
-    weir: Installation, stream: StreamName
-) -> None:
-    for n in range(30, 60, 10):
-        weir.put(stream, [(f"key {i % 7}", i) for i in range(n, n + 10)])
-    small, whole = weir.group(stream, name="small"), weir.group(stream, name="whole")
-    for options in ({"batch_events": 10}, {"batch_files": 1}, {"batch_bytes": 1}):
-        group = weir.group(stream, name=f"by-{min(options).replace('_', '-')}")
-        done = weir.consumer(group, large, "parquet:large", **options).run()
-        assert (done["events"], len(done["batches"]) > 3) == (60, True), options
-    assert len(weir.consumer(whole, large, "parquet:whole").run()["batches"]) == 1
-    with Reader(weir.spark, small, batch_files=1, installation=weir.opened) as reader:
-        sizes = []
-        for batch in reader:
-            sizes.append(batch.size)
-            batch.commit()
-    assert (sum(sizes), len(sizes) > 3) == (60, True)
-    with raises("argument_invalid batch_files -1"):
-        Reader(weir.spark, small, batch_files=-1, installation=weir.opened)
-
-
-@pytest.mark.release
-def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
-    weir: Installation, stream: StreamName
-) -> None:
-    group = weir.group(stream)
-    left = [ConnectionError("away"), ValueError("not now")]
-
-    def unlucky(events: DataFrame) -> DataFrame:
-        if left:
-            raise left.pop()
-        return large(events)
-
-    with raises("batch_failed not now"):
-        weir.consumer(group, unlucky, "parquet:large").run()
-    left.append(ValueError("not now"))
-    weir.consumer(group, unlucky, "parquet:large", retries=2).run()
-    assert parquet_rows(weir, group, "large") == list(range(20, 30))
-    weir.put(stream, [("a", 100)])
-    mistakes = []
-
-    def mistaken(events: DataFrame) -> DataFrame:
-        mistakes.append(1)
-        return events.nowhere()  # type: ignore[operator, no-any-return]
-
-    with raises("batch_failed"):
-        weir.consumer(group, mistaken, "parquet:large", retries=5).run()
-    assert len(mistakes) == 1, "a mistake in the program is not tried again"
-
-
 def test_a_table_that_is_upserted_has_the_last_event_of_each_key(
     weir: Installation, test_database: TestDatabase, stream: StreamName
 ) -> None:
@@ -190,65 +79,6 @@ def test_a_table_that_is_upserted_has_the_last_event_of_each_key(
     weir.consumer(group, lambda events: events.repartition(3, "n"), to).run()
     wanted = {f"key {n % 7}": n for n in range(40)} | {f"key {n % 3}": n for n in range(40, 50)}
     assert dict(map(tuple, weir.query("SELECT k, n FROM public.latest"))) == wanted
-
-
-@pytest.mark.release
-@pytest.mark.parametrize(
-    ("output", "order", "says"),
-    [
-        ("table:public.other mode=upsert key=n", "segment", "order_unknown n k newest"),
-        ("table:public.other mode=upsert key=n,k", "none", "order_unknown no order"),
-        ("table:public.other mode=upsert key=n,k", "segment", ""),
-        ("table:public.other mode=upsert key=n newest=at", "none", ""),
-        ("table:public.other mode=upsert key=n newest=nn", "none", "column_unknown 'nn'"),
-        ("table:public.other mode=upsert", "none", "output_invalid upsert"),
-        ("table:public.other mode=replace key=n,", "none", "output_invalid key 'n,'"),
-    ],
-)
-def test_an_upsert_whose_last_row_is_not_known_is_refused_before_anything_is_read(
-    weir: Installation, test_database: TestDatabase, output: str, order: str, says: str
-) -> None:
-    execute(
-        test_database.owner_dsn,
-        "CREATE TABLE public.other (k text NOT NULL, n bigint NOT NULL, at bigint NOT NULL);"
-        "CREATE UNIQUE INDEX ON public.other (n); CREATE UNIQUE INDEX ON public.other (k, n);"
-        "GRANT SELECT, INSERT, UPDATE ON public.other TO weir_publisher",
-    )
-    group = weir.group(weir.create())
-    with raises(says) if says else contextlib.nullcontext():
-        weir.consumer(group, large, output, order=order).run()
-
-
-@pytest.mark.release
-def test_an_upsert_is_refused_where_events_of_one_key_have_no_common_order(
-    weir: Installation, test_database: TestDatabase, stream: StreamName
-) -> None:
-    execute(
-        test_database.owner_dsn,
-        "CREATE TABLE public.latest (k text PRIMARY KEY, n bigint NOT NULL);"
-        "GRANT SELECT, INSERT, UPDATE ON public.latest TO weir_publisher;"
-        "GRANT SELECT ON public.latest TO weir_jobs",
-    )
-    to = "table:public.latest mode=upsert key=k"
-
-    def union(events: dict[str, DataFrame]) -> DataFrame:
-        return reduce(DataFrame.union, (frame.select("k", "n") for frame in events.values()))
-
-    def lower(events: DataFrame) -> DataFrame:
-        return events.select(F.lower("k").alias("k"), "n")
-
-    other, spread = weir.create("s/other"), weir.create("s/spread", on_missing_key="spread")
-    both = weir.group(stream, other, name="both")
-    with raises(f"order_unknown 2 streams {stream} {other} newest"):
-        weir.consumer(both, union, to).run()
-    with raises(f"order_unknown {spread} spreads newest"):
-        weir.consumer(weir.group(spread, name="spread"), lower, to).run()
-    with raises(f"order_unknown 'k' {stream} newest"):
-        weir.consumer(weir.group(stream, name="lower"), lower, to).run()
-    assert weir.query("SELECT * FROM public.latest") == []
-    weir.put(other, [("key 1", 50)])
-    weir.consumer(both, union, f"{to} newest=n").run()
-    assert len(weir.query("SELECT * FROM public.latest")) == 7
 
 
 def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
@@ -291,37 +121,6 @@ def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
     assert [tuple(row) for row in rows] == wanted
     with raises("output_not_found parquet:nights"):
         output_frame(weir.spark, weir.database, weir.settings, "nights", group)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize(
-    ("function", "option", "says"),
-    [
-        (large, "day", "column_unknown 'day' k, n"),
-        (lambda e: e.withColumn("x", e.n / 3), "x", "column_type_differs 'x' double"),
-        (lambda e: e.withColumn("Batch", e.n), "n", "column_name_reserved 'Batch'"),
-    ],
-)
-def test_columns_that_can_not_name_folders_are_refused(
-    weir: Installation, stream: StreamName, function: Any, option: str, says: str
-) -> None:
-    with raises(says):
-        weir.consumer(weir.group(stream), function, f"parquet:x partition_by={option}").run()
-
-
-@pytest.mark.release
-def test_an_empty_text_that_names_a_folder_is_as_null(
-    weir: Installation, stream: StreamName
-) -> None:
-    def kinds(events: DataFrame) -> DataFrame:
-        kind = F.when(events.n % 3 == 0, "").when(events.n % 3 == 1, "a")
-        return events.select("n", kind.alias("kind"))
-
-    group = weir.group(stream)
-    weir.consumer(group, kinds, "parquet:kinds partition_by=kind").run()
-    found = output_frame(weir.spark, weir.database, weir.settings, "kinds", group)
-    rows = found.select("n", "kind").orderBy("n").collect()
-    assert [tuple(row) for row in rows] == [(n, [None, "a", None][n % 3]) for n in range(30)]
 
 
 @pytest.mark.release

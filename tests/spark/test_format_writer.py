@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tests.spark.installation import Installation, setting
+from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
 from weir.model.names import StreamName
 from weir.retention.delete_stream import delete_stream
@@ -153,22 +153,6 @@ def test_a_task_that_fails_and_is_tried_again_adds_nothing_twice(
     assert weir.value("SELECT count(*) FROM garbage WHERE reason = 'aborted'") == 1
     save(frame, config, stream)
     assert sorted(weir.check(stream)["n"]) == list(range(100))
-
-
-@pytest.mark.release
-def test_keys_do_not_depend_on_the_session(weir: Installation, config: str) -> None:
-    stream = weir.create(key="day", segments=5)
-    frame = weir.spark.range(60).selectExpr(
-        "date_add(DATE'2026-01-01', CAST(id AS INT)) AS day", "id AS n",
-        "TIMESTAMP'2026-03-29 01:30:00.000001' + make_interval(0, 0, 0, 0, id) AS at",
-    )  # fmt: skip
-    settings = {"spark.sql.session.timeZone": "America/New_York", "spark.sql.ansi.enabled": "false"}
-    with setting(weir.spark, settings):
-        save(frame, config, stream)
-    weir.append(stream, frame)
-    facts = weir.check(stream, key=None)
-    assert facts.groupby("day")["_segment"].nunique().max() == 1
-    assert facts.groupby("n")["at"].nunique().max() == 1
 
 
 def query(weir: Installation, config: str, stream: StreamName, folder: Path, **more: str) -> None:

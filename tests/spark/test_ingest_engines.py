@@ -1,6 +1,8 @@
 """The same files are the same events whichever engine reads them: rows, ranks, digests, and rows
 that are set aside."""
 
+import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,19 @@ import pytest
 
 from tests.digests import sum_of_rows
 from tests.kernel.texts import DECLARED, GUESSED, NOT_KEPT
+from tests.raises import raises
 from tests.released import only
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, setting
+from tests.spark.test_sessions import IGNORING
 from weir.arrow.ingest import stage_files
 from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
+from weir.inputs.unreadable import UnreadableFile, unreadable_now
 from weir.kernel.text_options import TextOptions
 from weir.model.names import StreamName
 from weir.spark.appends import stage
+from weir.spark.failures.causes import raising_own
+from weir.spark.failures.unreadable import naming_files
 
 CASES = ("guessed", "declared", "options", "json", "parquet")
 
@@ -105,3 +112,49 @@ def test_both_engines_append_the_same(
     name = f"f.{case}" if case in ("json", "parquet") else "f.csv"
     spark, arrow = by_both(weir, name, name[2:], create, **options)
     assert arrow == spark
+
+
+@pytest.mark.release
+def test_a_file_at_which_pyarrow_ends_its_process_is_named(weir: Installation) -> None:
+    path = Path(weir.input) / "x.parquet"
+    pq.write_table(pa.table({"k": ["a"] * 200}), path, compression="none")
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(100) + data[104:])
+
+    def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os._exit(1)
+
+    frame = weir.spark.range(1).mapInArrow(ends, "id long")
+    with raises("file_damaged 'x.parquet'"), naming_files(weir.input, [path.name], "parquet"):
+        frame.collect()
+
+
+@pytest.mark.release
+def test_damage_that_a_task_finds_is_told_with_its_file_whatever_spark_is_told_to_ignore(
+    weir: Installation,
+) -> None:
+    path = Path(weir.input) / "x.parquet"
+    table = pa.table({"k": ["a"] * 200, "n": [*range(100)] * 2})
+    pq.write_table(table, path, compression="none")
+    pq.write_table(table, Path(weir.input) / "whole.parquet")
+    column = pq.read_metadata(path).row_group(0).column(1)
+    start = min(column.dictionary_page_offset, column.data_page_offset)
+    end = start + column.total_compressed_size
+    data = path.read_bytes()
+    path.write_bytes(data[: end - 8] + b"\xff" * 8 + data[end:])
+    stream = weir.create("s/values", segments=1)
+    with setting(weir.spark, IGNORING), raises("file_damaged x.parquet"):
+        weir.ingest(stream, ["whole.parquet", "x.parquet"])
+
+
+@pytest.mark.release
+def test_a_task_that_finds_a_file_unreadable_says_that_it_may_be_tried_again(
+    weir: Installation,
+) -> None:
+    def fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise unreadable_now("x.parquet", OSError("the disk is away"))
+
+    frame = weir.spark.range(1).mapInArrow(fails, "id long")
+    with raises("file_unreadable 'x.parquet'") as failed, raising_own():
+        frame.collect()
+    assert isinstance(failed.value, UnreadableFile)

@@ -16,7 +16,6 @@ from tests.world.streams import unique
 from weir.annex.recovery.recover import recover
 from weir.programs.opening import shared
 from weir.retention.garbage import sweep
-from weir.spark.appends.transaction import transaction
 from weir.spark.reads.source import register
 from weir.spark.reads.streams import read as read_again
 
@@ -114,18 +113,3 @@ def test_what_a_frame_lacked_when_it_was_computed_is_told_by_reading_again(
         frame.collect()
     assert read().count() == 5, "what is left, with nothing to mend"
     assert recover_says() == []
-
-
-def test_files_of_an_open_append_that_somebody_deletes_stop_the_commit(weir: Installation) -> None:
-    stream = weir.create("s/one")
-    frame = weir.spark.createDataFrame([("a", 1), ("b", 2)], "k string, n long")
-    with (
-        raises("written_files_gone s/one"),
-        transaction(weir.appender, writer_id="w", batch_id="1") as whole,
-    ):
-        whole.append(stream, frame)
-        for file in Path(weir.settings.warehouse).rglob("*.parquet"):
-            file.unlink()
-    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
-    weir.append(stream, frame, batch="2")
-    assert len(weir.read(stream)) == 2

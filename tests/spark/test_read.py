@@ -264,22 +264,6 @@ def test_a_new_stream_reads_as_nothing_and_has_the_columns_that_were_declared(
 
 
 @pytest.mark.release
-def test_events_that_were_written_before_a_column_came_have_null_in_it(weir: Installation) -> None:
-    stream = weir.create(segments=2)
-    weir.append(stream, rows(1, 20))
-    frame = weir.spark.createDataFrame([("key 1", 1.5, [1])], "k string, x double, y array<int>")
-    weir.append(stream, frame)
-    facts = weir.check(stream)
-    assert len(facts) == 21
-    for order in ORDERS:
-        read = weir.frame(stream, order).orderBy("_clock").collect()
-        assert read[0].asDict().keys() == {"k", "n", "x", "y", *PLACE}
-        assert [(r.n is None, r.x, r.y) for r in read] == [(False, None, None)] * 20 + [
-            (True, 1.5, [1])
-        ]
-
-
-@pytest.mark.release
 def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
     stream, _ = history(weir)
     facts = weir.facts(stream)

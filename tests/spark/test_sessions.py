@@ -1,6 +1,5 @@
 """A routing key means the same in whatever session, thread and setting the rows come from."""
 
-import gzip
 import itertools
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkFiles
 from pyspark.sql import DataFrame, Observation
@@ -31,22 +29,6 @@ def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, flo
     """Per event the key range of the segment it lies in."""
     facts = weir.facts(stream)
     return dict(zip(facts["n"], facts["_range"], strict=True))
-
-
-@pytest.mark.release
-def test_a_key_means_the_same_on_a_machine_in_another_time_zone(weir: Installation) -> None:
-    stream = weir.create(key="t", segments=40)
-    weir.append(stream, weir.spark.sql(ROWS))
-    here = places(weir, stream)
-    zones = weir.spark._jvm.java.util.TimeZone  # type: ignore[union-attr]  # there is a JVM
-    before = zones.getDefault()
-    zones.setDefault(zones.getTimeZone("America/New_York"))
-    try:
-        weir.append(stream, weir.spark.sql(ROWS).withColumn("n", F.col("n") + 1000))
-    finally:
-        zones.setDefault(before)
-    elsewhere = places(weir, stream)
-    assert {n: elsewhere[n + 1000] for n in here} == here
 
 
 @pytest.mark.release
@@ -156,31 +138,6 @@ def damage(path: Path) -> None:
     middle = slice(len(content) // 4, len(content) // 2)
     content[middle] = bytes(len(content[middle]))
     path.write_bytes(bytes(content))
-
-
-@pytest.mark.release
-def test_a_damaged_input_file_is_refused_where_spark_is_told_to_ignore_it(
-    weir: Installation,
-) -> None:
-    stream = weir.create(segments=2)
-    for i in range(4):
-        rows = {"k": [f"key {n * 7919 % 100_003}" for n in range(20_000)], "n": range(20_000)}
-        pq.write_table(pa.table(rows), f"{weir.input}/{i}.parquet", row_group_size=1000)
-    damage(Path(weir.input) / "2.parquet")
-    with setting(weir.spark, IGNORING), pytest.raises(Exception, match="parquet"):
-        weir.ingest(stream, [f"{i}.parquet" for i in range(4)])
-    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
-
-
-@pytest.mark.release
-def test_a_cut_off_gzip_is_refused_where_spark_is_told_to_ignore_it(weir: Installation) -> None:
-    stream = weir.create(segments=2)
-    lines = "k,n\n" + "".join(f"key {n * 7919 % 100_003},{n}\n" for n in range(100_000))
-    whole = gzip.compress(lines.encode())
-    (Path(weir.input) / "a.csv.gz").write_bytes(whole[: len(whole) // 2])
-    with setting(weir.spark, IGNORING), pytest.raises(Exception, match=r"gz|EOF|Unexpected"):
-        weir.ingest(stream, ["a.csv.gz"], "csv")
-    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
 
 
 @pytest.mark.release

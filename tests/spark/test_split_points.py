@@ -12,7 +12,6 @@ from tests.spark.installation import Installation
 from tests.spark.xxh64 import position
 from weir.controller.update import update_stream
 from weir.kernel.attempt import Attempt
-from weir.model.key_space import STEPS
 from weir.model.names import StreamName
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotSegment
@@ -68,29 +67,6 @@ def test_skewed_segments_of_several_streams_are_cut_into_equal_loads(weir: Insta
         assert max(held) < 1 / segment.pieces + 0.07
         assert held == pytest.approx(points.shares, abs=1e-9)
         assert points.hot_keys == ()
-
-
-@pytest.mark.release
-def test_a_key_that_is_everything_is_named_and_nothing_is_split(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    weir.append(stream, [("everything " + "x" * 300, i) for i in range(50)])
-    (segment,) = hot(weir, stream)
-    (found,) = find(weir, [segment]).points.values()
-    assert found.points == ()
-    (key,) = found.hot_keys
-    assert (key.key, key.share) == ("everything " + "x" * 189, 1.0)
-    assert key.position == position("everything " + "x" * 300)
-
-
-@pytest.mark.release
-def test_the_rest_around_a_hot_key_is_cut_off_to_the_last_bit(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    weir.append(stream, [("hot" if i % 2 else f"key {i % 200}", i) for i in range(4000)])
-    (segment,) = hot(weir, stream)
-    (found,) = find(weir, [segment]).points.values()
-    (key,) = found.hot_keys
-    assert (key.key, key.share) == ("hot", 0.5)
-    assert {key.position, key.position + 1 / STEPS} <= set(found.points)
 
 
 @pytest.mark.release

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.kernel import stage
 from weir.kernel.attempt import Attempt
 from weir.model.names import StreamName
 from weir.spark.appends import stage as spark_stage
@@ -63,64 +61,6 @@ def test_many_segments_are_written_by_few_tasks_without_a_shuffle(weir: Installa
     committed = weir.append(stream, rows(weir, 3_000, tasks=2))
     assert committed.files > 70, "they were not shuffled"
     assert_in_order(weir, stream, 3_000)
-
-
-@pytest.mark.release
-def test_rows_without_a_key_are_counted_in_the_shuffled_and_in_the_sorted_way(
-    weir: Installation,
-) -> None:
-    keyless = "IF(n % 10 = 0, NULL, k)"
-    for name, segments, tasks in (("s/shuffled", 12, 40), ("s/sorted", 70, 2)):
-        stream = weir.create(name, segments=segments, on_missing_key="quarantine")
-        done = weir.append(stream, rows(weir, 1_000, tasks).withColumn("k", F.expr(keyless)))
-        assert (done.events, done.rejected) == (900, 100)
-        assert sorted(weir.check(stream)["n"]) == [n for n in range(1_000) if n % 10]
-
-
-@pytest.mark.release
-def test_file_holds_no_more_than_its_share_and_the_next_one_follows_it(
-    weir: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stage, "ROWS_PER_FILE", 100)
-    stream = weir.create(segments=3)
-    weir.append(stream, rows(weir, 3_000, tasks=2))
-    weir.append(stream, rows(weir, 500, tasks=1).withColumn("n", F.col("n") + 3_000))
-    sizes = [row.events for row in weir.query("SELECT events FROM data_file")]
-    assert max(sizes) == 100
-    assert len(sizes) >= 35
-    assert_in_order(weir, stream, 3_500)
-
-
-@pytest.mark.release
-def test_rank_costs_next_to_nothing_in_a_file(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    weir.append(stream, rows(weir, 50_000, tasks=1))
-    (path,) = (row.path for row in weir.query("SELECT path FROM data_file"))
-    group = pq.read_metadata(Path(weir.settings.warehouse) / path).row_group(0)
-    sizes = {
-        group.column(i).path_in_schema: group.column(i).total_compressed_size
-        for i in range(group.num_columns)
-    }
-    assert sizes["_weir_seq"] < 50_000 / 50
-
-
-@pytest.mark.release
-def test_a_column_has_a_dictionary_only_as_long_as_that_is_small(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    many = F.concat(F.lit("one of 10,000 texts: "), F.col("n") % 10_000).alias("many")
-    weir.append(stream, rows(weir, 40_000, tasks=1).select("k", "n", many))
-    (path,) = (row.path for row in weir.query("SELECT path FROM data_file"))
-    group = pq.read_metadata(Path(weir.settings.warehouse) / path).row_group(0)
-    encodings = {
-        group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)
-    }
-    assert "RLE_DICTIONARY" in encodings["k"], "it has 100 texts"
-    sizes = {
-        group.column(i).path_in_schema: group.column(i).total_uncompressed_size
-        for i in range(group.num_columns)
-    }
-    assert sizes["k"] < 40_000 * 2
-    assert sizes["many"] > 40_000 * 20, "most of its values are written as they are"
 
 
 def test_file_that_is_missing_after_writing_stops_the_append(
@@ -176,12 +116,3 @@ def test_a_folder_in_which_something_lies_is_not_written_to(weir: Installation) 
     with raises("unknown_files_found weir recover"):
         weir.append(stream, rows(weir, 10, tasks=1))
     assert [path.name for path in folder.iterdir()] == ["forgotten.parquet"]
-
-
-@pytest.mark.release
-def test_an_append_without_rows_leaves_no_folder(weir: Installation) -> None:
-    stream = weir.create()
-    weir.append(stream, rows(weir, 0, tasks=2))
-    weir.append(stream, rows(weir, 5, tasks=1))
-    left = {path.name for path in Path(weir.settings.warehouse).rglob("_weir_tx=*")}
-    assert left == {"_weir_tx=2"}

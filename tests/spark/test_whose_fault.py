@@ -5,8 +5,6 @@ import errno
 import socket
 import urllib.request
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import psycopg2
 import pytest
@@ -15,16 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from tests.conftest import TestDatabase
-from tests.crash.jobs import execute
-from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import Installation
-from weir.errors import BatchFailed, DatabaseFailed, InvalidInput
+from weir.errors import BatchFailed
 from weir.model.names import StreamName
 from weir.operations.runner import failure_of
-from weir.spark import Reader
-from weir.spark.failures.causes import caused_by_events
 from weir.spark.failures.unreadable import first_cause
 
 ROWS = 8
@@ -46,115 +39,6 @@ def assert_nothing_happened(weir: Installation) -> None:
     rows = weir.query("SELECT state, events FROM reader_batch")
     assert [tuple(row) for row in rows] == [("open", ROWS)]
     assert weir.query("SELECT FROM stream WHERE name LIKE '%.rejected'") == []
-
-
-def triggered(body: str, kind: str = "TRIGGER t BEFORE INSERT") -> str:
-    deferred = " DEFERRABLE INITIALLY DEFERRED" if "CONSTRAINT" in kind else ""
-    return f"""CREATE TABLE public.results (k text, n bigint);
-        CREATE FUNCTION public.f() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN {body} RETURN NEW; END $$;
-        CREATE {kind} ON public.results{deferred} FOR EACH ROW EXECUTE FUNCTION public.f()"""
-
-
-# What is the matter with the table, and what Postgres says.
-TROUBLES: dict[str, tuple[str, str]] = {
-    "a sequence without a right": (
-        "CREATE TABLE public.results (id bigserial, k text, n bigint)",
-        "permission denied for sequence results_id_seq.*lacks a right; run GRANT USAGE ON SEQUENCE",
-    ),
-    "a full disk": (triggered("RAISE 'disk full' USING ERRCODE = '53100';"), "disk full"),
-    "a full disk at the end": (
-        triggered("RAISE 'disk full' USING ERRCODE = '53100';",
-                  "CONSTRAINT TRIGGER t AFTER INSERT"), "disk full"),
-    "a function that is gone": (triggered("PERFORM public.gone();"), "gone.. does not exist"),
-    "a table that is gone": (triggered("DELETE FROM public.gone;"), "gone. does not exist"),
-    "a day without a partition": (
-        "CREATE TABLE public.results (k text, n bigint) PARTITION BY RANGE (n);"
-        "CREATE TABLE public.early PARTITION OF public.results FOR VALUES FROM (0) TO (3)",
-        "no partition of relation",
-    ),
-    "a sequence at its end": (
-        "CREATE SEQUENCE public.ids MAXVALUE 3; GRANT USAGE ON SEQUENCE public.ids TO PUBLIC;"
-        "CREATE TABLE public.results (id int DEFAULT nextval('public.ids'), k text, n bigint)",
-        "reached maximum value of sequence",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_table_that_takes_no_row_stops_the_run(
-    weir: Installation, stream: StreamName, test_database: TestDatabase, trouble: str
-) -> None:
-    made, says = TROUBLES[trouble]
-    grant = "GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher"
-    execute(test_database.owner_dsn, f"{made}; {grant}")
-    group = weir.group(stream)
-    with pytest.raises((BatchFailed, DatabaseFailed, InvalidInput), match=says):
-        weir.consumer(group, same, "table:public.results", on_error="quarantine").run()
-    assert weir.query("SELECT FROM public.results") == []
-    assert_nothing_happened(weir)
-
-
-@pytest.mark.release
-def test_a_statement_that_takes_too_long_stops_the_run(
-    weir: Installation, stream: StreamName, test_database: TestDatabase
-) -> None:
-    execute(
-        test_database.owner_dsn,
-        triggered("PERFORM pg_sleep(9);")
-        + "; GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher;"
-        f"ALTER DATABASE {test_database.name} SET statement_timeout = '3s'",
-    )
-    weir.database.dispose()  # new sessions have the limit
-    group = weir.group(stream)
-    with raises("database_failed statement timeout statement_timeout") as failed:
-        weir.consumer(group, same, "table:public.results", on_error="quarantine").run()
-    assert failed.value.retryable
-    assert_nothing_happened(weir)
-
-
-@pytest.mark.release
-def test_a_table_that_is_dropped_before_the_commit_is_no_fault_of_the_rows(
-    weir: Installation, stream: StreamName, test_database: TestDatabase
-) -> None:
-    execute(
-        test_database.owner_dsn,
-        "CREATE TABLE public.results (k text, n bigint);"
-        "GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher",
-    )
-    with Reader(weir.spark, weir.group(stream), installation=weir.opened) as reader:
-        batch = next(reader)
-        batch.write("table:public.results", same(batch.events))
-        execute(test_database.owner_dsn, "DROP TABLE public.results")
-        with raises("table_changed public.results") as failed:
-            batch.commit()
-    assert not caused_by_events(failed.value)
-    assert_nothing_happened(weir)
-
-
-@pytest.mark.release
-def test_rows_that_a_trigger_or_a_put_off_constraint_refuses_are_set_aside(
-    weir: Installation, stream: StreamName, test_database: TestDatabase
-) -> None:
-    execute(
-        test_database.owner_dsn,
-        triggered("IF NEW.n = 2 THEN RAISE 'not two'; END IF;")
-        + "; CREATE TABLE public.known (n bigint PRIMARY KEY);"
-        "INSERT INTO public.known SELECT generate_series(0, 4);"
-        "ALTER TABLE public.results ADD FOREIGN KEY (n) REFERENCES public.known "
-        "DEFERRABLE INITIALLY DEFERRED;"
-        "GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher",
-    )
-    report = weir.consumer(
-        weir.group(stream), same, "table:public.results", on_error="quarantine"
-    ).run()
-    assert (report["events"], report["rejected"]) == (ROWS, 4)
-    found = [n for (n,) in weir.query("SELECT n FROM public.results ORDER BY n")]
-    assert found == [0, 1, 3, 4]
-    reasons = sorted(weir.facts(stream.rejected)["reason"])
-    assert "violates foreign key constraint" in reasons[0]
-    assert "not two" in reasons[-1]
 
 
 class Throttled(ConnectionError):
@@ -258,42 +142,6 @@ def test_what_a_function_raises_about_an_event_on_the_executors_sets_it_aside(
     assert (report["events"], report["rejected"]) == (ROWS, 1)
     [reason] = weir.facts(stream.rejected)["reason"]
     assert reason.endswith("NotForUs: three")
-
-
-@pytest.mark.release
-def test_the_functions_own_troubles_in_the_driver_stop_the_run(
-    weir: Installation, stream: StreamName
-) -> None:
-    def asks(*_: Any) -> Any:
-        carried(1)
-
-    group = weir.group(stream)
-    for function in (asks, lambda events: database_away(1)):
-        with raises("batch_failed"):
-            weir.consumer(group, function, "parquet:out", on_error="quarantine").run()
-    assert_nothing_happened(weir)
-
-
-@pytest.mark.release
-def test_so_many_rejected_events_in_a_day_stop_every_run(
-    weir: Installation, stream: StreamName
-) -> None:
-    weir.settings = replace(weir.settings, rejected_events=2)
-
-    def fails(events: DataFrame) -> DataFrame:
-        raise RuntimeError("always")
-
-    group = weir.group(stream, start="tail")
-    for n in range(2):
-        weir.put(stream, [("key", 100 + n)])
-        report = weir.consumer(group, fails, "parquet:out", on_error="quarantine").run()
-        assert report["rejected"] == 1
-    weir.put(stream, [("key", 102)])
-    for _ in range(2):
-        with raises("too_many_rejected readers 2"):
-            weir.consumer(group, fails, "parquet:out", on_error="quarantine").run()
-    assert list(weir.facts(stream.rejected)["place"]) == [ROWS, ROWS + 1]
-    assert weir.value("SELECT unread_events FROM lag") == 1
 
 
 def test_a_call_that_java_does_not_answer_says_that_the_jvm_has_ended() -> None:
