@@ -133,19 +133,3 @@ def test_a_column_that_is_renamed_stays_in_a_key_and_an_event_time(
     places = zip(found["the city"].to_pylist(), found["_segment"].to_pylist(), strict=True)
     assert len({(city.lower(), segment) for city, segment in places}) == 3
     assert verified(settings) == (0, {})
-
-
-def test_what_was_stored_before_there_were_transforms_is_refused_with_what_to_do(
-    database: Database, settings: Settings
-) -> None:
-    lane = Lane.made(database)
-    append(lane, settings, [{"key": "a"}])
-    run(database, "UPDATE stream SET routing_key = 'upper(key) || 1' WHERE stream_id = :s",
-        s=lane.stream_id)  # fmt: skip
-    with raises("expression_outdated upper(key) || 1 column new stream"):
-        append(lane, settings, [{"key": "a"}])
-    assert shared(settings).read(str(lane.name)).num_rows == 1
-    assert verified(settings) == (1, {})
-    timed = Lane.made(database, event_time="at + interval 1 hour")
-    with raises("expression_outdated at + interval 1 hour update_stream event_time"):
-        append(timed, settings, [{"key": "a", "at": "2024-01-01"}])
