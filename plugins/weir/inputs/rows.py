@@ -6,8 +6,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import InvalidInput
-from weir.front_ends import give
 from weir.inputs.files import ROW_BITS
 from weir.kernel.rejected import FAULT, ROW
 from weir.model.schema import Field
@@ -73,8 +71,3 @@ def marks_of(rows: Sequence[Bad | None]) -> pa.Array:
     """Return the marks of rows that do not fit, null of one that does."""
     names = (ROW, *FAULT)
     return pa.array([one and dict(zip(names, one, strict=True)) for one in rows], MARK)
-
-
-def needs_spark(why: str) -> InvalidInput:
-    """Return the error for files that only Spark appends."""
-    return InvalidInput("ingest_needs_spark", f"{why}; {give(engine='spark')}.")

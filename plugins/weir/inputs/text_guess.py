@@ -267,7 +267,7 @@ def reason(texts: Sequence[str | None], how: TextOptions) -> str:
         if re.match(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
             return f"{shown} is no date or time that would come back"
         if re.match(r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}", text):
-            return f"{shown} may be a date: date_format says how to read it"
+            return f"{shown} may be a day: date_format or timestamp_format says how to read it"
         if re.match(r"^[+-]?[0-9.]*,[0-9]+$", text) and how.decimal == ".":
             return f"{shown} may be a number: decimal says how to read it"
         try:
