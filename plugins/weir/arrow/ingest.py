@@ -21,7 +21,7 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     """Write the rows of files for the one open attempt. Return the appends to commit together.
 
     If there are rejected rows, the attempt that has them is added to the open ones. Raises
-    InvalidInput for files that are too large for one process (`ingest_needs_spark`), before any is read.
+    InvalidInput (`ingest_needs_spark`) for files that are too large for one process.
     """
     [attempt] = attempts
     if (size := sum(file.bytes for file in inputs.files)) > MOST_BYTES:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.controller.attempts import writing
 from weir.controller.transactions import Committed, begin
-from weir.inputs.append import FilesOf, append_files, commit
+from weir.inputs.append import commit
 from weir.inputs.files import Inputs
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
@@ -38,20 +38,6 @@ class Appender:
         """Return an appender for a program of your own, with the settings that jobs have: those of
         the file that WEIR_CONFIG names, or of `weir.toml`."""
         return cls(shared(spark, source))
-
-    def append_files(
-        self,
-        name: StreamName,
-        inputs: Inputs,
-        *,
-        again: str = "",
-        batch: tuple[str, str] | None = None,
-        complete_until: datetime | str | None = None,
-    ) -> Committed:
-        """Append files in one transaction and return what was committed. The arguments are those of
-        `weir.inputs.append`, which says what is raised, too."""
-        files = FilesOf(name, inputs, again, batch, complete_until)
-        return append_files(self.installation, files, self.stage_files)
 
     def stage_files(self, inputs: Inputs, attempts: list[Attempt]) -> list[Staged]:
         """Write the rows of files for the one open attempt. Return the appends to commit together.
