@@ -11,7 +11,7 @@ from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import find_version
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.kernel.key_texts import as_texts
 from weir.kernel.schema import to_arrow
 from weir.kernel.transforms import Computation, condition_over
@@ -208,6 +208,23 @@ def joined_on(text: str, schema: pa.Schema, store: str) -> Computation:
             f"the key on which events are joined with adjunct store {store} can't be computed from "
             f"them ({error.sentence.rstrip('.')}); name a column of the events.",
         ) from None
+
+
+def joined_values(
+    store: str, how: str, events: Sequence[str], rows: Sequence[str], prefix: str
+) -> list[str]:
+    """Return which columns of a store's rows events get. Raises InvalidInput for another `how`, and
+    for a name that the events have, in whatever case."""
+    check_choice("how", how, ("left", "inner"))
+    values = [one for one in rows if one not in (KEY, "_clock")]
+    theirs = {column.lower() for column in events}
+    if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
+        raise InvalidInput(
+            "adjunct_column_twice",
+            f"the events and adjunct store {store} both have a column {twice[0]}; give enrich a "
+            "prefix for the columns of the store.",
+        )
+    return values
 
 
 def columns_of(database: Database, store: AdjunctStore) -> list[Field]:
