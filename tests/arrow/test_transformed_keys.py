@@ -133,3 +133,15 @@ def test_a_column_that_is_renamed_stays_in_a_key_and_an_event_time(
     places = zip(found["the city"].to_pylist(), found["_segment"].to_pylist(), strict=True)
     assert len({(city.lower(), segment) for city, segment in places}) == 3
     assert verified(settings) == (0, {})
+
+
+def test_a_stream_with_another_expression_from_before_is_read_and_not_appended_to(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database)
+    append(lane, settings, [{"key": "a"}])
+    run(database, "UPDATE stream SET routing_key = 'upper(key) || 1' WHERE stream_id = :s",
+        s=lane.stream_id)  # fmt: skip
+    with raises("expression_invalid upper(key) || 1"):
+        append(lane, settings, [{"key": "a"}])
+    assert shared(settings).read(str(lane.name)).num_rows == 1
