@@ -159,8 +159,9 @@ def followed(
                     f"column {name!r} of stream {stream} is to be {what}, but the "
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
-        new = transform.renamed({name.lower(): to for name, to in changes.rename.items()})
-        configuration = replace(configuration, **{setting: new})
+        new = {name.lower(): to for name, to in changes.rename.items()}
+        changed: dict[str, Any] = {setting: transform.renamed(new)}
+        configuration = replace(configuration, **changed)
     return configuration
 
 
