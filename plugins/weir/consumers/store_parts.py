@@ -13,7 +13,7 @@ from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import InvalidInput, check_choice
 from weir.kernel.key_texts import as_texts
-from weir.kernel.schema import to_arrow
+from weir.kernel.schema import arrow_type, to_arrow
 from weir.kernel.transforms import Computation, condition_over
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.declared_columns import declared_columns
@@ -140,7 +140,7 @@ def _key(
 def _declared_key(definition: AdjunctDefinition) -> Field:
     """Return the declared type of a key, as a column. Raises InvalidInput."""
     declared = declared_columns(f"value {definition.key_type}", "key_type")
-    if len(declared) != 1 or not _is_key(to_arrow(declared).field(0).type):
+    if len(declared) != 1 or not _is_key(arrow_type(declared[0]["type"])):
         raise InvalidInput(
             "columns_invalid",
             f"key_type {definition.key_type!r} is not the type of a key; write one type: STRING, a "
@@ -177,8 +177,7 @@ def _value(
 
 
 def _of_function(what: str, function: str, kind: str | Field) -> Part:
-    arrow = to_arrow([_field("value", kind)]).field(0).type
-    return Part(what, kind, arrow, function=function)
+    return Part(what, kind, arrow_type(kind), function=function)
 
 
 def _type(found: Computation, fields: Sequence[Field]) -> str | Field:
