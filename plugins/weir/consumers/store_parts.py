@@ -18,7 +18,7 @@ from weir.kernel.transforms import Computation, condition_over
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.declared_columns import declared_columns
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, show, stored_name, without_metadata
+from weir.model.schema import Field, new_field, show, stored_name, without_metadata
 from weir.model.transform_nodes import Column
 from weir.model.transforms import condition_of, is_alone, value_of, values_of
 
@@ -59,25 +59,21 @@ class Parts:
     @property
     def fields(self) -> list[Field]:
         """The columns of a version; those of whole events with their names in files."""
-        key = {**_field(KEY, self.key.type), "nullable": False}
+        key = {**new_field(KEY, self.key.type), "nullable": False}
         if self.value is None:
             of_events = without_metadata(list(self.events))
-            values = [_field(one["name"], one["type"]) for one in of_events]
+            values = [new_field(one["name"], one["type"]) for one in of_events]
             for value, event in zip(values, self.events, strict=True):
                 if "stored" in event:
                     value["stored"] = stored_name(event)
             return [key, *values]
         kind = self.value.type
-        return [key, *(kind["fields"] if is_struct(kind) else [_field("value", kind)])]
+        return [key, *(kind["fields"] if is_struct(kind) else [new_field("value", kind)])]
 
 
 def is_struct(kind: str | Field) -> TypeGuard[Field]:
     """Return whether a value of this type has columns of its own."""
     return isinstance(kind, dict) and kind["type"] == "struct"
-
-
-def _field(name: str, kind: str | Field) -> Field:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def check_written(definition: AdjunctDefinition, store: str) -> None:
@@ -166,7 +162,7 @@ def _value(
         return _of_function(shown, definition.value, {"type": "struct", "fields": declared})
     transforms = values_of(definition.value, what)
     found = {name: Computation.of(one, schema, what) for name, one in transforms.items()}
-    types = [_field(name, _type(one, fields)) for name, one in found.items()]
+    types = [new_field(name, _type(one, fields)) for name, one in found.items()]
     if is_alone(definition.value, transforms):
         [(only, kind)] = zip(found.values(), types, strict=True)
         if is_struct(kind["type"]):
@@ -239,4 +235,4 @@ def columns_of(database: Database, store: AdjunctStore) -> list[Field]:
         return list(newest.fields)
     if columns:
         return parts_of(store.definition, columns, routing_key, store.name).fields
-    return [_field(KEY, "string")]
+    return [new_field(KEY, "string")]

@@ -71,7 +71,7 @@ def csv_values(
     for line in lines_of(guesses):
         say(line)
     fields = [
-        field_of(one["name"], guesses[one["name"]]) if one["name"] in guesses else one
+        field_of(one["name"], guesses[one["name"]].kind or VOID) if one["name"] in guesses else one
         for one in fields
     ]
     return CsvValues(csv, pieces, fields)

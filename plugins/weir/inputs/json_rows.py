@@ -16,10 +16,10 @@ from weir.inputs.json_pieces import Json, Looked, looked_at, objects_of, pieces_
 from weir.inputs.json_reader import LONGEST_LINE, Objects
 from weir.inputs.json_values import Reading
 from weir.inputs.rows import Bad, Run, marks_of, ranks_of
-from weir.inputs.text_guess import Guess, lines_of
+from weir.inputs.text_guess import Guess, field_of, lines_of
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_formats import check_format
-from weir.model.schema import GUESSED, SEQ, VOID, Field, plain, show, simple_types
+from weir.model.schema import SEQ, VOID, Field, plain, show, simple_types
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def json_values(
         {n: Guess(None if found[n] == VOID else show(found[n]), why[n]) for n in new}
     ):
         say(line)
-    fields = [types.get(n) or _field(n, found[n]) for n in found or types]
+    fields = [types.get(n) or field_of(n, found[n]) for n in found or types]
     closed = iter(plain([one for one in fields if one["type"] != VOID]))
     fields = [one if one["type"] == VOID else next(closed) for one in fields]
     for one in fields:
@@ -89,11 +89,6 @@ def json_values(
                 f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
             )
     return JsonValues(files, pieces, fields, Reading(inputs.how, frozenset(types)))
-
-
-def _field(name: str, kind: Any) -> Field:
-    metadata = {} if kind in ("string", VOID) else {GUESSED: True}
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
 def _check_case(names: Sequence[str]) -> None:

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,7 @@ from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, SPECIAL, TIMESTAMP, ZONE
 from weir.kernel.text_values import matches, number, twice, value
 from weir.model.names import shortened
-from weir.model.schema import GUESSED, VOID, Field
+from weir.model.schema import GUESSED, VOID, Field, new_field
 
 SAMPLE = 2_000  # values
 SHOWN = 40  # characters of an example
@@ -288,10 +289,10 @@ def _shown_back(text: str) -> str:
     return repr(float(plain))
 
 
-def field_of(name: str, found: Guess) -> Field:
-    """Return a column of the type that was guessed."""
-    metadata = {} if found.kind in (None, "string") else {GUESSED: True}
-    return {"name": name, "type": found.kind or VOID, "nullable": True, "metadata": metadata}
+def field_of(name: str, kind: Any) -> Field:
+    """Return a column of a type that was guessed."""
+    metadata = {} if kind in (VOID, "string") else {GUESSED: True}
+    return {**new_field(name, kind), "metadata": metadata}
 
 
 def lines_of(found: dict[str, Guess]) -> list[str]:

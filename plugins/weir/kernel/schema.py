@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from weir.errors import BadRows, InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import VOID, Field, show, stored_name
+from weir.model.schema import VOID, Field, new_field, show, stored_name
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -135,7 +135,7 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
             raise InvalidInput(
                 "column_type_unsupported", f"column {field.name!r} {error.sentence}"
             ) from None
-        found.append({"name": field.name, "type": kind, "nullable": True, "metadata": {}})
+        found.append(new_field(field.name, kind))
     return found
 
 
@@ -236,13 +236,7 @@ def _from_arrow(kind: pa.DataType) -> Any:
         }
     if pa.types.is_struct(kind) and kind.num_fields > 0:  # Parquet has none without
         parts = [kind.field(i) for i in range(kind.num_fields)]
-        return {
-            "type": "struct",
-            "fields": [
-                {"name": p.name, "type": _from_arrow(p.type), "nullable": True, "metadata": {}}
-                for p in parts
-            ],
-        }
+        return {"type": "struct", "fields": [new_field(p.name, _from_arrow(p.type)) for p in parts]}
     raise InvalidInput(
         "column_type_unsupported", f"is {kind}, which Spark does not have; cast it first."
     )
