@@ -15,7 +15,7 @@ from weir.inputs.json_guess import column_kind
 from weir.inputs.json_pieces import Json, Looked, looked_at, objects_of, pieces_of
 from weir.inputs.json_reader import LONGEST_LINE, Objects
 from weir.inputs.json_values import Reading
-from weir.inputs.rows import Bad, Run, marks_of, ranks_of
+from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
 from weir.inputs.text_guess import Guess, field_of, lines_of
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_formats import check_format
@@ -186,9 +186,4 @@ def _valued(found: Objects, file: int, fields: Sequence[Field], reading: Reading
     if bad:
         table = table.filter(pa.array([first not in bad for first in found.firsts]))
     bad |= {number: (text, None, None, None) for number, text in found.malformed}
-    if not bad:
-        return table
-    numbers = sorted(bad)
-    nothing = [pa.nulls(len(numbers), one.type) for one in table.schema][: len(names)]
-    more = [*nothing, pa.array(ranks_of(file, numbers)), marks_of([bad[n] for n in numbers])]
-    return pa.concat_tables([table, pa.table(more, schema=table.schema)])
+    return with_bad(table, file, bad)
