@@ -14,7 +14,6 @@ from weir.inputs.files import Inputs
 from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
 from weir.inputs.text_guess import Look, field_of, guess, lines_of
 from weir.kernel.rejected import MALFORMED
-from weir.kernel.text_formats import check_format
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.schema import GUESSED, SEQ, VOID, Field, show
@@ -47,8 +46,6 @@ def csv_values(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
-    for written in (inputs.how.date_format, inputs.how.timestamp_format):
-        check_format(written)
     header = names_of(inputs, known)
     fields = text_fields(header.names, known)
     there = {one["name"] for one in known or []}

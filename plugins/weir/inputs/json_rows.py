@@ -18,7 +18,6 @@ from weir.inputs.json_values import Reading
 from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
 from weir.inputs.text_guess import Guess, field_of, lines_of
 from weir.kernel.rejected import MALFORMED
-from weir.kernel.text_formats import check_format
 from weir.model.schema import SEQ, VOID, Field, plain, show, simple_types
 
 
@@ -55,8 +54,6 @@ def json_values(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
-    for pattern in (inputs.how.date_format, inputs.how.timestamp_format):
-        check_format(pattern)
     files = Json(inputs.root, tuple(file.path for file in inputs.files))
     pieces = pieces_of(files, [file.bytes for file in inputs.files], most)
     pieces, looked = looked_at(files, pieces, run)

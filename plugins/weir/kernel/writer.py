@@ -63,8 +63,8 @@ class RowWriter:
         rows = self._as_in_files(table)
         if rows is None:  # one of them has a value that can't be kept
             names = [one["name"] for one in self._layout.columns]
-            bad = not_kept(self._layout, table.select(names), ranks)
-            table, ranks = self._without(*bad, table, ranks, found)
+            them = not_kept(self._layout, table.select(names), ranks)
+            table, ranks = self._without(*them, table, ranks, found)
             rows = self._fitted(table)
         keys, failed = self._layout.key.texts(rows)
         sorts: list[tuple[Mask, Rejected]] = [(unusable(keys), with_wrong_key)]
