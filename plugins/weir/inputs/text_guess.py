@@ -266,6 +266,8 @@ def reason(texts: Sequence[str | None], how: TextOptions) -> str:
         if re.fullmatch(TIMESTAMP, text) and re.search(ZONE + "$", text):
             return f"{shown} would lose its offset as a timestamp"
         if re.match(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            if re.search(r"\.[0-9]{6}0*[1-9]", text):
+                return f"{shown} has more digits than microseconds"
             return f"{shown} is no date or time that would come back"
         if re.match(r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}", text):
             return f"{shown} may be a day: date_format or timestamp_format says how to read it"
