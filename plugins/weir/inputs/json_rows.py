@@ -18,6 +18,7 @@ from weir.inputs.json_values import Reading
 from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
 from weir.inputs.text_guess import Guess, field_of, lines_of
 from weir.kernel.rejected import MALFORMED
+from weir.model.names import check_user_columns
 from weir.model.schema import SEQ, VOID, Field, plain, show, simple_types
 
 
@@ -66,7 +67,7 @@ def json_values(
             found[name], why[name] = kind, reason
     if not found and known is None:
         raise _nothing_found(inputs, pieces, looked, whole)
-    _check_case(list(found))
+    check_user_columns(list(found))
     new = [name for name in found if name not in types]
     for line in lines_of(
         {n: Guess(None if found[n] == VOID else show(found[n]), why[n]) for n in new}
@@ -86,18 +87,6 @@ def json_values(
                 f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
             )
     return JsonValues(files, pieces, fields, Reading(inputs.how, frozenset(types)))
-
-
-def _check_case(names: Sequence[str]) -> None:
-    """Raise InvalidInput for names that differ in the case of letters only."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if (other := seen.setdefault(name.lower(), name)) != name:
-            raise InvalidInput(
-                "column_named_twice",
-                f"objects in the files have the names {other!r} and {name!r} (upper and lower case "
-                "count as the same); rename one of them.",
-            )
 
 
 def _check_type(one: Field) -> None:
