@@ -8,6 +8,7 @@ from benchmarks.data_path import appender, source
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.streams import create_stream
+from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
 from weir.model.names import stream_name
 
@@ -32,7 +33,8 @@ def append_csv(setting: Setting) -> Figure:
         name = stream_name(f"bench/s{setting.number()}")
         create_stream(setting.database, name, routing_key="key", segments=1, request_id=str(name))
         inputs = find_inputs([str(path)], setting.settings.input_roots)
-        appender(setting).append_files(name, inputs)
+        by = appender(setting)
+        append_files(by.installation, FilesOf(name, inputs), by.stage_files)
 
     def reference() -> None:
         shutil.rmtree(plain, ignore_errors=True)

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any
 
-from weir.arrow.ingest import is_for_spark, stage_files
+from weir.arrow.ingest import stage_files
 from weir.consumers.engine import ENGINES
 from weir.controller.locks import not_active, read_stream
 from weir.errors import InvalidInput, counted
@@ -218,7 +218,7 @@ def run(job: Job, arguments: Ingest) -> Report:
             try:
                 return stage_files(app, inputs, attempts)
             except InvalidInput as error:
-                if arguments.engine == "pyarrow" or not is_for_spark(error):
+                if arguments.engine == "pyarrow" or error.code != "ingest_needs_spark":
                     raise
                 job.say(f"with Spark: {error.sentence.partition('; ')[0]}")
         with naming_extras():

@@ -121,17 +121,6 @@ def test_a_store_that_does_not_name_a_column_is_no_hindrance_and_one_that_does_i
     assert isinstance(begin_build(database, "shop/value", builder="b", lease=9.0), Build)
 
 
-def test_an_expression_of_the_past_is_outdated_by_whatever_it_may_name(
-    store: weir.StreamStore, database: Database
-) -> None:
-    define(database, "shop/old", key="customer", value="n * 2")
-    store.update_stream(ORDERS, rename_columns=["city -> town"])
-    said = "adjunct store shop/old is outdated, because column 'n'"
-    assert said in refused(store, rename_columns=["n -> m"])
-    store.update_stream(ORDERS, rename_columns=["customer -> client"])
-    assert defined(database) == [("client", "n * 2", "", None)]
-
-
 def test_what_a_store_would_mix_with_what_it_has_is_refused_in_any_case(
     store: weir.StreamStore, database: Database
 ) -> None:

@@ -244,19 +244,10 @@ def test_a_root_that_takes_no_files_is_told_and_the_batch_stays(store: weir.Stre
         batch.commit({"parquet:p": batch.events})
 
 
-def test_what_can_not_be_written_or_read_is_said(
-    store: weir.StreamStore, results: str, test_database: TestDatabase
-) -> None:
+def test_a_store_that_is_not_joined_is_said(store: weir.StreamStore) -> None:
     append(store, range(3))
-    execute(
-        test_database.owner_dsn,
-        "UPDATE weir_internal.stream SET routing_key = 'k || 1' WHERE stream_name = 's/out'",
-    )
-    store.create_reader_group("out", ["s/out"])
     with store.reader("g") as reader:
         batch = next(reader)
-        with raises("expression_outdated s/out k || 1 new stream"):
-            batch.write("stream:s/out", batch.events)
         with raises("adjunct_not_joined s/none"):
             batch.enrich(batch.events, "s/none", "k")
 

@@ -112,9 +112,8 @@ def test_keys_and_values_are_columns_transforms_and_nothing_else() -> None:
         ({}, ("Ab", whole)),
         ({"key": "n"}, (5, whole)),
         ({"key": "lower(k)", "value": "N"}, ("ab", 5)),
-        ({"value": "struct(n)"}, ("Ab", {"n": 5})),
         ({"value": "n AS m, upper(k) AS `K 2`"}, ("Ab", {"m": 5, "K 2": "AB"})),
-        ({"value": "named_struct('m', n, 'k', concat(k, '-', n))"}, ("Ab", {"m": 5, "k": "Ab-5"})),
+        ({"value": "n AS m, concat(k, '-', n) AS k"}, ("Ab", {"m": 5, "k": "Ab-5"})),
     ):  # fmt: skip
         assert made([row], **definition) == [wanted], definition
     unusable = "x" * LONGEST_KEY
@@ -142,7 +141,7 @@ def test_columns_of_a_version_are_known_without_events() -> None:
 
 
 def test_mistakes_of_a_definition_are_named() -> None:
-    check(fields=[], key="anything", value="struct(a, b)")  # there are no columns yet
+    check(fields=[], key="anything", value="a, b")  # there are no columns yet
     with raises("expression_not_allowed java_method"):
         check(fields=[], value="java_method('java.lang.System', 'getenv')")
     for key_type in ("string, b int", "double", "string collate unicode_ci", "array<int>", "void",
@@ -197,8 +196,8 @@ def test_a_definition_follows_its_columns_to_their_new_names() -> None:
     rename = {"a": "b", "b": "a", "c": "the c"}
     for before, after in {
         "a": "b", "lower(A)": "lower(b)", "n": "n", "c": "`the c`", "a AS x": "b AS x",
-        "a, c, n": "b AS a, `the c` AS c, n", "struct(a)": "b AS a", "a.b, n": "b.b AS b, n",
-        "named_struct('x', a)": "b AS x", "a * 2": "a * 2", "": "",
+        "a, c, n": "b AS a, `the c` AS c, n", "a.b, n": "b.b AS b, n",
+        "": "",
     }.items():  # fmt: skip
         found = followed_definition(AdjunctDefinition(value=before), rename)
         assert found == AdjunctDefinition(value=after)

@@ -242,7 +242,7 @@ def test_values_of_later_files_are_kept_or_named_with_column_text_and_type(files
     ]
     strict = files.create("s/strict")
     files.ingest(strict, "first.csv", again="strict")
-    with raises("bad_rows 8 '2.csv' 2 column 'n' '00501' long leading zeros on_bad_rows"):
+    with raises("bad_rows 8 '2.csv' 2 column 'n' '00501' long become 501 on_bad_rows"):
         files.ingest(strict, "2.csv", again="strict")
 
 

@@ -329,7 +329,7 @@ def test_what_is_nested_very_deeply_is_a_malformed_row_and_never_a_crash(sign: s
         (b'{"k":"caf\xe9"}\n', "encoding_wrong 1 'x.json' UTF-8"),
         ('{"k":"a\0"}\n', "nul_characters 1 'x.json'"),
         ('{"k":1,"k":2}\n', "column_named_twice 'k'"),
-        ('{"v":1}\n{"V":2}\n', "column_named_twice 'V' 'v'"),
+        ('{"v":1}\n{"V":2}\n', "column_named_twice 'V' case"),
         ('{"v":{"a":1,"A":2}}\n', "column_named_twice 'v.A'"),
         ('{"_weir_seq":1}\n', "column_name_reserved '_weir_seq'"),
         (json.dumps({f"k{i}": i for i in range(10_001)}), "too_many_columns 10,001"),

@@ -11,7 +11,6 @@ from weir.model.column_changes import (
     columns_at,
     followed,
     holds,
-    mentions,
     typed_before,
 )
 from weir.model.new_columns import combine
@@ -126,13 +125,11 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
     ("key", "time", "changes"),
     [
         ("a", None, {"drop": ["a"]}),
-        ("a || b", None, {"rename": {"a": "x"}}),  # from before there were transforms
         ("concat(a, b)", None, {"drop": ["a"]}),
         ("lower(d)", None, {"widen": [field("d", "timestamp_ntz")]}),
         ("c", None, {"widen": [field("c", "double")]}),  # 0.1 has another text
         ("d", None, {"widen": [field("d", "timestamp_ntz")]}),
         ("a", "d", {"drop": ["d"]}),
-        ("a", "d + interval 1 day", {"rename": {"d": "x"}}),
         ("Z", None, {"add": [{**field("z"), "default": "x"}]}),  # no event has the column so far
         ("z", None, {"rename": {"a": "z"}}),
     ],
@@ -142,15 +139,6 @@ def test_what_would_give_a_key_or_an_event_time_another_meaning_is_refused(
 ) -> None:
     with raises("column_in_use"):
         followed_by(key, time, **changes)
-
-
-def test_an_expression_mentions_a_column_by_its_whole_name() -> None:
-    assert mentions("concat(`e f`, a)", "e f")
-    assert mentions("upper(A)", "a")
-    assert mentions("a = 1", "A")
-    assert not mentions("concat(a, 'b')", "b")
-    assert not mentions("upper(amount)", "a")
-    assert not mentions("amount", "a")
 
 
 def test_an_append_that_began_before_a_change_is_committed_only_if_its_files_still_fit() -> None:

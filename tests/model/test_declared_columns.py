@@ -22,7 +22,6 @@ def test_columns_are_read_with_their_types_at_any_depth() -> None:
         {"name": "xs", "type": {"type": "array", "elementType": of, "containsNull": True},
          "nullable": True, "metadata": {}},
     ]  # fmt: skip
-    assert declared_columns("STRUCT<k: STRING>") == found[:1]
 
 
 @pytest.mark.parametrize(
@@ -53,12 +52,15 @@ def test_columns_that_cannot_be_read_are_refused_in_one_sentence(columns: str, s
 
 @pytest.mark.parametrize(
     "kind",
-    ["STRING COLLATE UNICODE_CI", "STRING COLLATE UTF8_LCASE", "CHAR(3)", "VARCHAR(3)", "INTERVAL",
-     "INTERVAL DAY TO SECOND", "INTERVAL YEAR TO MONTH", "VOID", "GEOMETRY(4326)", "TIME",
-     "GEOGRAPHY(4326)", "ARRAY<CHAR(3)>", "MAP<STRING COLLATE UNICODE_CI, INT>",
-     "STRUCT<a: STRUCT<b: VOID>>", "TIME(6)", "STRUCT<>"],
+    ["STRING COLLATE UNICODE_CI", "CHAR(3)", "INTERVAL DAY TO SECOND", "GEOMETRY(4326)", "TIME",
+     "ARRAY<VARCHAR(3)>", "MAP<STRING COLLATE UTF8_LCASE, INT>"],
 )  # fmt: skip
-def test_types_that_files_do_not_have_are_refused_by_name(kind: str) -> None:
-    with raises("column_type_unsupported 'v'") as refused:
+def test_types_that_streams_do_not_have_can_not_be_read(kind: str) -> None:
+    with raises("columns_invalid read"):
         declared_columns(f"k STRING, v {kind}")
-    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["VOID", "STRUCT<a: STRUCT<b: VOID>>", "STRUCT<>"])
+def test_types_without_a_value_are_refused_by_name(kind: str) -> None:
+    with raises("column_type_unsupported 'v'"):
+        declared_columns(f"k STRING, v {kind}")

@@ -55,7 +55,7 @@ WAYS = {
     ),
     "struct": Way(
         AdjunctDefinition(
-            value="named_struct('told', concat(op, n), 'op', op)", delete_when="op = 'd' and n < 50"
+            value="concat(op, n) AS told, op", delete_when="op = 'd' and n < 50"
         ),
         lambda e: e.k,
         lambda e: None if e.op == "d" and e.n < 50 else (f"{e.op}{e.n}", e.op),

@@ -22,6 +22,7 @@ from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
+from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
 from weir.installation.opened import Installation as Opened
 from weir.kernel.text_options import TextOptions
@@ -118,7 +119,8 @@ class Installation:
         """Append files, as the job does. `options` are those of text files."""
         how = TextOptions(**options)
         inputs = find_inputs(paths, self.settings.input_roots, format_, how, infer)
-        return self.appender.append_files(stream, inputs, again=again)
+        files = FilesOf(stream, inputs, again)
+        return append_files(self.opened, files, self.appender.stage_files)
 
     def append(
         self, stream: StreamName, frame: DataFrame | pd.DataFrame | list[Any], batch: str = ""

@@ -61,7 +61,7 @@ def test_stores_follow_renames_drops_swaps_and_wider_types(weir: Installation) -
     world = World.made(weir, segments=1)
     append(world, "k string, n int, op string", ("a", 1, "u"), ("b", 2, "v"))
     whole = world.store(way(WHOLE), history=86400)
-    part = world.store(way(AdjunctDefinition(value="named_struct('k', upper(k))")))
+    part = world.store(way(AdjunctDefinition(value="upper(k) AS k")))
     first, before = whole.build(), part.build()
     said = change(
         world, rename={"n": "m"}, drop=["op"], add=[column("n", "long")],

@@ -125,7 +125,7 @@ def test_an_empty_stream_without_columns_has_a_version_and_grows_from_it(
 def test_events_that_leave_no_key_make_an_empty_version(weir: Installation, keyless: bool) -> None:
     world = World.made(weir)
     deleting = WAYS["deletes"]
-    always = Way(replace(deleting.definition, value="named_struct('n', n)",
+    always = Way(replace(deleting.definition, value="n AS n",
                          delete_when="n >= 0"), deleting.key, lambda e: None)  # fmt: skip
     world.append([(None if keyless else "a", 1, "u"), (None if keyless else "b", 2, "d")])
     for way in (deleting, always):

@@ -14,6 +14,7 @@ import pytest
 from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import Installation
+from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
 from weir.kernel.attempt import Attempt
 from weir.spark.appends import stage
@@ -66,7 +67,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
     inputs = find_inputs(paths, weir.settings.input_roots, format_)
     tasks = read_in_tasks(weir.spark, inputs, None, weir.said.append, 4).count
     assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
-    weir.appender.append_files(stream, inputs)
+    append_files(weir.opened, FilesOf(stream, inputs), weir.appender.stage_files)
     facts = weir.check(stream)
     assert_input_order(facts, list(SIZES.values()))
     for order in ("segment", "stream"):

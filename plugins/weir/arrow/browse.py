@@ -15,10 +15,9 @@ from weir.controller.locks import StreamRow, read_stream
 from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
-from weir.errors import Conflict, InvalidInput
+from weir.errors import Conflict
 from weir.kernel.matching import Matching, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
-from weir.kernel.transforms import Computation
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import StreamName, check_key
 from weir.model.schema import SEQ, Field
@@ -39,14 +38,12 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was found: the newest event first. `by_key`: whether events of a routing key can be
-    looked for. `next`: where to look on, if there may be more. `looked`: how many events were
-    looked at, `since`: the clock of the oldest of them."""
+    """What was found: the newest event first. `next`: where to look on, if there may be more.
+    `looked`: how many events were looked at, `since`: the clock of the oldest of them."""
 
     table: pa.Table
     fields: list[Field]
     routing_key: str
-    by_key: bool
     next: Place | None
     looked: int
     since: int | None
@@ -61,8 +58,8 @@ def browse(
     the whole stream, or of a routing key. `columns`: which; None: the first `most`.
     `sample`: fewer will do, if all were in too many files, or took too long.
 
-    Raises NotFound, InvalidInput for a key of a stream whose routing keys can't be computed, and
-    Conflict if this would take too many files, too long or too much memory."""
+    Raises NotFound, InvalidInput for a key that no event has, and Conflict if this would take too
+    many files, too long or too much memory."""
     begun = time.monotonic()
     if key is not None:
         check_key(key)
@@ -78,8 +75,9 @@ def browse(
     row, slices, fields = database.snapshot(plan)
     schema = to_read(fields)
     wanted = list(schema.names[:most]) if columns is None else list(columns)
-    computed = _computed(name, row.configuration.routing_key, schema, needed=key is not None)
-    match = with_routing_keys(computed, [key]) if computed and key is not None else None
+    match = None
+    if key is not None and slices:
+        match = with_routing_keys(routing_keys(name, row.configuration.routing_key, schema), [key])
     exhausted = sum(s.rows for s in slices) < asked
     since = min((s.first_clock for s in slices), default=None)
     if key is not None:
@@ -118,24 +116,7 @@ def browse(
         more = Place(stopped)
     elif not exhausted and since is not None:
         more = Place(since - 1)
-    by_key = computed is not None
-    return Seen(shown, fields, row.configuration.routing_key, by_key, more, looked, since)
-
-
-def keys_of(name: StreamName, routing_key: str, schema: pa.Schema) -> Computation:
-    """Return what computes the routing keys of events. Raises InvalidInput."""
-    return routing_keys(name, routing_key, schema, "look for events by a condition on its columns")
-
-
-def _computed(
-    name: StreamName, routing_key: str, schema: pa.Schema, *, needed: bool
-) -> Computation | None:
-    try:
-        return keys_of(name, routing_key, schema)
-    except InvalidInput:
-        if needed:
-            raise
-        return None
+    return Seen(shown, fields, row.configuration.routing_key, more, looked, since)
 
 
 def _pieces(

@@ -6,8 +6,9 @@ import pyarrow as pa
 
 from weir.arrow.rejected import staged_rejected
 from weir.errors import InvalidInput
+from weir.front_ends import give
 from weir.inputs.files import Inputs
-from weir.inputs.rows import MOST_BYTES, needs_spark
+from weir.inputs.rows import MOST_BYTES
 from weir.inputs.values import here, values_of
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
@@ -20,11 +21,15 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     """Write the rows of files for the one open attempt. Return the appends to commit together.
 
     If there are rejected rows, the attempt that has them is added to the open ones. Raises
-    InvalidInput, whose code ends in `needs_spark`, for what only Spark appends, before anything is
-    written.
+    InvalidInput (`ingest_needs_spark`) for files that are too large for one process.
     """
     [attempt] = attempts
-    _check(inputs)
+    if (size := sum(file.bytes for file in inputs.files)) > MOST_BYTES:
+        raise InvalidInput(
+            "ingest_needs_spark",
+            f"the files have {size:,} bytes, and one process reads at most {MOST_BYTES:,}; "
+            f"{give(engine='spark')}.",
+        )
     quarantine = attempt.on_bad_rows == "quarantine"
     values = values_of(inputs, attempt.fields, app.say, here, MOST_BYTES, quarantine=quarantine)
     warehouse = app.settings.warehouse
@@ -36,18 +41,3 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     except OSError as error:
         raise not_writable(warehouse, error) from error
     return staged_rejected(app, layout.staged([written]), attempts, inputs.origin)
-
-
-def _check(inputs: Inputs) -> None:
-    """Raise InvalidInput for what only Spark appends, as far as that is known before any file is
-    read."""
-    size = sum(file.bytes for file in inputs.files)
-    if size > MOST_BYTES:
-        raise needs_spark(
-            f"the files have {size:,} bytes, and one process reads at most {MOST_BYTES:,}"
-        )
-
-
-def is_for_spark(error: InvalidInput) -> bool:
-    """Return whether an error says that only Spark can append."""
-    return error.code.endswith("needs_spark")

@@ -8,14 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weir.arrow.text_hints import hint
 from weir.controller.rejected import Example, make_rejected_stream, refusal, refused
 from weir.controller.transactions import begin, check_attempt
+from weir.inputs import text_guess
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import FAULT, ROW, SCHEMA
 from weir.kernel.schema import from_arrow
 from weir.kernel.stage import Layout
+from weir.kernel.text_options import TextOptions
 from weir.kernel.writer import TASK_BITS, write_batches
 from weir.model.names import shortened
 from weir.model.schema import SEQ
@@ -92,7 +93,8 @@ def _shown(example: dict[str, object], origin: Origin) -> tuple[str, str]:
     if example["column"] is not None:
         text, kind = str(example["text"]), str(example["type"])
         found = f"column {example['column']!r} has {shortened(text, 60)}, which is not kept as "
-        found += f"{kind}{hint(text, kind)}; the row is "
+        why = text_guess.reason([text], TextOptions())
+        found += f"{kind}{f' ({why})' if why else ''}; the row is "
     return where, found + str(example[ROW])[:200]
 
 

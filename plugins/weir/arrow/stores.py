@@ -10,14 +10,15 @@ import pyarrow.parquet as pq
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import recorded_file
+from weir.arrow.read import by_schema
 from weir.consumers.engine import Adjuncts
-from weir.consumers.store_parts import KEY, columns_of, joined_on
+from weir.consumers.store_parts import KEY, columns_of, joined_on, joined_values
 from weir.controller.absent_files import why_unread
-from weir.errors import InvalidInput, check_choice
+from weir.errors import InvalidInput
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
-from weir.kernel.schema import to_arrow
-from weir.model.schema import Field, stored_name
+from weir.kernel.schema import in_file, to_read
+from weir.model.schema import Field
 from weir.warehouse.filesystem import filesystem
 
 _CLOCK = "_weir_clock"
@@ -51,7 +52,6 @@ class Stores(Adjuncts[pa.Table]):
         prefix: str = "",
     ) -> pa.Table:
         """Return the events, in their order, with the value columns of a store. See `Adjuncts`."""
-        check_choice("how", how, ("left", "inner"))
         rows = self[name]
         if as_of or valid_from:
             raise InvalidInput(
@@ -59,14 +59,7 @@ class Stores(Adjuncts[pa.Table]):
                 "only Spark can join events with what held at another time (as_of); leave as_of "
                 f"out, or {with_spark()}.",
             )
-        values = [c for c in rows.column_names if c not in (KEY, "_clock")]
-        theirs = {column.lower() for column in events.column_names}
-        if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
-            raise InvalidInput(
-                "adjunct_column_twice",
-                f"the events and adjunct store {name} both have a column {twice[0]}; give enrich a "
-                "prefix for the columns of the store.",
-            )
+        values = joined_values(name, how, events.column_names, rows.column_names, prefix)
         found = pc.index_in(_keys(events, on, rows, name), value_set=rows[KEY].combine_chunks())
         if how == "inner":
             there = pc.is_valid(found)
@@ -114,25 +107,20 @@ def _number(*kinds: pa.DataType) -> bool:
 def rows_of(app: Installation, fields: list[Field], paths: list[str]) -> pa.Table:
     """Return the rows of files of a version: its columns, and `_clock`. Raises what `why_unread`
     returns for a file that can't be read."""
-    schema = to_arrow([{**field, "nullable": True} for field in fields])
-    stored = {field["name"]: stored_name(field) for field in fields}
-    whole = schema.append(pa.field("_clock", pa.int64()))
+    schema = to_read([{**field, "nullable": True} for field in fields])
+    names = [one.remove_metadata() for one in schema]
+    whole = pa.schema([*names, pa.field("_clock", pa.int64())])
     system, base = filesystem(app.settings.warehouse)
     parts = [whole.empty_table()]
     for path in paths:
         try:
             with system.open_input_file(f"{base}/{path}") as source:
                 file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-                there = [name for name in stored.values() if name in file.schema_arrow.names]
-                rows = file.read([*there, _CLOCK])
+                known = set(file.schema_arrow.names)
+                rows = file.read([*(one for one in map(in_file, schema) if one in known), _CLOCK])
         except (OSError, pa.ArrowInvalid) as error:
-            known = app.database.transaction(partial(recorded_file, path=path))
-            raise why_unread(app.database, app.settings.warehouse, path, error, known) from error
-        values = [
-            rows[stored[field.name]].cast(field.type)
-            if stored[field.name] in there
-            else pa.nulls(rows.num_rows, field.type)
-            for field in schema
-        ]
+            recorded = app.database.transaction(partial(recorded_file, path=path))
+            raise why_unread(app.database, app.settings.warehouse, path, error, recorded) from error
+        values = by_schema(rows, schema, schema.names)
         parts.append(pa.table([*values, rows[_CLOCK].cast(pa.int64())], schema=whole))
     return pa.concat_tables(parts).combine_chunks()

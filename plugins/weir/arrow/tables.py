@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from weir.errors import BadRows, InvalidInput, WeirError
 from weir.kernel.schema import cast_column, from_arrow, to_arrow
-from weir.model.schema import VOID, Field
+from weir.model.schema import Field
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change
 _WITHOUT_WIDTHS = {b"weir": b"numbers of Python"}
@@ -78,7 +78,7 @@ def canonical(table: pa.Table) -> pa.Table:
     """
     fields = from_arrow(table.schema)
     columns = [
-        column if field["type"] == VOID else cast_column(column, to_arrow([field]).field(0))
+        cast_column(column, to_arrow([field]).field(0))
         for column, field in zip(table.columns, fields, strict=True)
     ]
     return pa.table(columns, names=table.column_names, metadata=table.schema.metadata)

@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 
 from weir.adjunct.stores import AdjunctStore, read_stores
 from weir.controller.locks import LockedStream
-from weir.errors import Conflict, InvalidInput
+from weir.errors import Conflict
 from weir.front_ends import do
-from weir.model.column_changes import ColumnChanges, followed_definition, mentions, transforms_in
+from weir.model.column_changes import ColumnChanges, followed_definition, transforms_in
 from weir.queries.consumers import column_stores as sql
 
 _PARTS = {"key": "key", "value": "value", "delete_when": "delete condition"}
@@ -90,10 +90,7 @@ def _named(
     written = getattr(store.definition, part)
     if written in store.definition.functions:
         return {*of_function("", written, columns, function_path)}, False
-    try:
-        used = {one.lower() for some in transforms_in(part, written) for one in some.columns}
-    except InvalidInput:  # it was defined when other expressions were allowed
-        return {name for name in columns if mentions(written, name)}, False
+    used = {one.lower() for some in transforms_in(part, written) for one in some.columns}
     return {name for name in columns if name.lower() in used}, True
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput
-from weir.model.schema import VOID, Field, check_field
+from weir.model.schema import VOID, Field, check_field, show
 from weir.queries.reader_groups.outputs.tables import Column
 
 # For each type, in Spark's JSON form, the types of Postgres that keep all its values unchanged.
@@ -177,14 +177,5 @@ def columns_of_folders(output: Output, given: Sequence[Field]) -> str:
 
 
 def sql_type(kind: str | Field) -> str:
-    """Return a type as SQL of Spark calls it."""
-    if isinstance(kind, str):
-        return _SQL.get(kind, kind)
-    if kind["type"] == "struct":
-        parts = (f"{part['name']}:{sql_type(part['type'])}" for part in kind["fields"])
-        return f"struct<{','.join(parts)}>"
-    if kind["type"] == "array":
-        return f"array<{sql_type(kind['elementType'])}>"
-    if kind["type"] == "map":
-        return f"map<{sql_type(kind['keyType'])},{sql_type(kind['valueType'])}>"
-    return str(kind["type"])
+    """Return a type as SQL of Spark calls it, if it has no others in it."""
+    return _SQL.get(kind, kind) if isinstance(kind, str) else show(kind)

@@ -1,6 +1,6 @@
 """The places of events in the results of a consumer: dropped, or used as the order of the rows."""
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 
 from sqlalchemy import Connection
 
@@ -102,7 +102,7 @@ def check_order_known(
                 f"so these are read in any order; {_NEWER}, or "
                 f"{do('update_stream', stream=stream, on_missing_key='quarantine')}.",
             )
-        used = {name.lower() for name in _columns(stream, key)}
+        used = {name.lower() for name in value_of(key, "routing key").columns}
         kept += [name for name in how.key if name.lower() in used]
         if not used <= {name.lower() for name in how.key}:
             raise InvalidInput(
@@ -112,16 +112,3 @@ def check_order_known(
                 f"{_NEWER}.",
             )
     return kept
-
-
-def _columns(stream: str, routing_key: str) -> Sequence[str]:
-    """Return the columns of a routing key. Raises InvalidInput for one that was stored before there
-    were transforms."""
-    try:
-        return value_of(routing_key, "routing key").columns
-    except InvalidInput:
-        raise InvalidInput(
-            "order_unknown",
-            f"the routing key of stream {stream} is {routing_key!r}, which is no column with "
-            f"transforms that Weir has, so its columns are not known; {_NEWER}.",
-        ) from None

@@ -11,14 +11,14 @@ from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import find_version
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.kernel.key_texts import as_texts
-from weir.kernel.schema import to_arrow
+from weir.kernel.schema import arrow_type, to_arrow
 from weir.kernel.transforms import Computation, condition_over
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.declared_columns import declared_columns
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, show, stored_name, without_metadata
+from weir.model.schema import Field, new_field, show, stored_name, without_metadata
 from weir.model.transform_nodes import Column
 from weir.model.transforms import condition_of, is_alone, value_of, values_of
 
@@ -59,25 +59,21 @@ class Parts:
     @property
     def fields(self) -> list[Field]:
         """The columns of a version; those of whole events with their names in files."""
-        key = {**_field(KEY, self.key.type), "nullable": False}
+        key = {**new_field(KEY, self.key.type), "nullable": False}
         if self.value is None:
             of_events = without_metadata(list(self.events))
-            values = [_field(one["name"], one["type"]) for one in of_events]
+            values = [new_field(one["name"], one["type"]) for one in of_events]
             for value, event in zip(values, self.events, strict=True):
                 if "stored" in event:
                     value["stored"] = stored_name(event)
             return [key, *values]
         kind = self.value.type
-        return [key, *(kind["fields"] if is_struct(kind) else [_field("value", kind)])]
+        return [key, *(kind["fields"] if is_struct(kind) else [new_field("value", kind)])]
 
 
 def is_struct(kind: str | Field) -> TypeGuard[Field]:
     """Return whether a value of this type has columns of its own."""
     return isinstance(kind, dict) and kind["type"] == "struct"
-
-
-def _field(name: str, kind: str | Field) -> Field:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def check_written(definition: AdjunctDefinition, store: str) -> None:
@@ -140,7 +136,7 @@ def _key(
 def _declared_key(definition: AdjunctDefinition) -> Field:
     """Return the declared type of a key, as a column. Raises InvalidInput."""
     declared = declared_columns(f"value {definition.key_type}", "key_type")
-    if len(declared) != 1 or not _is_key(to_arrow(declared).field(0).type):
+    if len(declared) != 1 or not _is_key(arrow_type(declared[0]["type"])):
         raise InvalidInput(
             "columns_invalid",
             f"key_type {definition.key_type!r} is not the type of a key; write one type: STRING, a "
@@ -166,7 +162,7 @@ def _value(
         return _of_function(shown, definition.value, {"type": "struct", "fields": declared})
     transforms = values_of(definition.value, what)
     found = {name: Computation.of(one, schema, what) for name, one in transforms.items()}
-    types = [_field(name, _type(one, fields)) for name, one in found.items()]
+    types = [new_field(name, _type(one, fields)) for name, one in found.items()]
     if is_alone(definition.value, transforms):
         [(only, kind)] = zip(found.values(), types, strict=True)
         if is_struct(kind["type"]):
@@ -177,8 +173,7 @@ def _value(
 
 
 def _of_function(what: str, function: str, kind: str | Field) -> Part:
-    arrow = to_arrow([_field("value", kind)]).field(0).type
-    return Part(what, kind, arrow, function=function)
+    return Part(what, kind, arrow_type(kind), function=function)
 
 
 def _type(found: Computation, fields: Sequence[Field]) -> str | Field:
@@ -210,6 +205,23 @@ def joined_on(text: str, schema: pa.Schema, store: str) -> Computation:
         ) from None
 
 
+def joined_values(
+    store: str, how: str, events: Sequence[str], rows: Sequence[str], prefix: str
+) -> list[str]:
+    """Return which columns of a store's rows events get. Raises InvalidInput for another `how`, and
+    for a name that the events have, in whatever case."""
+    check_choice("how", how, ("left", "inner"))
+    values = [one for one in rows if one not in (KEY, "_clock")]
+    theirs = {column.lower() for column in events}
+    if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
+        raise InvalidInput(
+            "adjunct_column_twice",
+            f"the events and adjunct store {store} both have a column {twice[0]}; give enrich a "
+            "prefix for the columns of the store.",
+        )
+    return values
+
+
 def columns_of(database: Database, store: AdjunctStore) -> list[Field]:
     """Return the columns of a store's newest version; before the first one those that it will have,
     as far as the columns of the stream are known."""
@@ -223,4 +235,4 @@ def columns_of(database: Database, store: AdjunctStore) -> list[Field]:
         return list(newest.fields)
     if columns:
         return parts_of(store.definition, columns, routing_key, store.name).fields
-    return [_field(KEY, "string")]
+    return [new_field(KEY, "string")]

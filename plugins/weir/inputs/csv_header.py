@@ -15,7 +15,7 @@ from weir.inputs.files import Inputs
 from weir.inputs.unreadable import text_of
 from weir.kernel.text_options import ENCODINGS, TextOptions
 from weir.model.names import shortened, unstorable
-from weir.model.schema import Field, plain, show
+from weir.model.schema import Field, new_field, plain, show
 
 LONGEST_HEADER = 1 << 20  # bytes
 _PIECE = 1 << 20
@@ -81,7 +81,7 @@ def names_of(inputs: Inputs, known: list[Field] | None) -> Header:
     if not how.header and known:
         names = [field["name"] for field in known]
     # Before anything else of the files is read: there may be thousands too many.
-    plain([{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in names])
+    plain([new_field(name, "string") for name in names])
     _check_separator(inputs, names, known)
     return Header(names, how)
 
@@ -90,10 +90,7 @@ def text_fields(names: Sequence[str], known: list[Field] | None) -> list[Field]:
     """Return the columns in the types of the stream; others are texts. Raises InvalidInput for a
     type that no text has."""
     types = {one["name"]: one for one in known or []}
-    found = [
-        types.get(name) or {"name": name, "type": "string", "nullable": True, "metadata": {}}
-        for name in names
-    ]
+    found = [types.get(name) or new_field(name, "string") for name in names]
     for one in found:
         if not isinstance(one["type"], str):
             raise InvalidInput(

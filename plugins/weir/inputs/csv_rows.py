@@ -11,10 +11,9 @@ from weir.inputs.csv_header import check_text_of, names_of, text_fields
 from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
 from weir.inputs.csv_reader import CsvRows
 from weir.inputs.files import Inputs
-from weir.inputs.rows import Bad, Run, marks_of, ranks_of
+from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
 from weir.inputs.text_guess import Look, field_of, guess, lines_of
 from weir.kernel.rejected import MALFORMED
-from weir.kernel.text_formats import check_format
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.schema import GUESSED, SEQ, VOID, Field, show
@@ -47,8 +46,6 @@ def csv_values(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
-    for written in (inputs.how.date_format, inputs.how.timestamp_format):
-        check_format(written)
     header = names_of(inputs, known)
     fields = text_fields(header.names, known)
     there = {one["name"] for one in known or []}
@@ -71,7 +68,7 @@ def csv_values(
     for line in lines_of(guesses):
         say(line)
     fields = [
-        field_of(one["name"], guesses[one["name"]]) if one["name"] in guesses else one
+        field_of(one["name"], guesses[one["name"]].kind or VOID) if one["name"] in guesses else one
         for one in fields
     ]
     return CsvValues(csv, pieces, fields)
@@ -105,20 +102,7 @@ def _valued(found: CsvRows, file: int, fields: Sequence[Field], how: TextOptions
     names = [one["name"] for one in fields]
     ranks = pa.array(ranks_of(file, found.numbers))
     table = pa.table([*reversed(columns), ranks, mark], names=[*names, SEQ, MALFORMED])
-    if not found.malformed:
-        return table
-    numbers, rows = zip(*found.malformed, strict=True)
-    count = len(numbers)
-    nothing = [pa.nulls(count, one.type) for one in table.schema][: len(names)]
-    more = pa.table(
-        [
-            *nothing,
-            ranks_of(file, np.array(numbers)),
-            marks_of([(r, None, None, None) for r in rows]),
-        ],
-        schema=table.schema,
-    )
-    return pa.concat_tables([table, more])
+    return with_bad(table, file, {n: (row, None, None, None) for n, row in found.malformed})
 
 
 def _written(row: Sequence[str | None], how: TextOptions) -> str:

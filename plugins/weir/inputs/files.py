@@ -105,8 +105,8 @@ def find_inputs(
     format `auto` is derived from the names' endings; .tsv is csv with tabs, whatever the
     options.
 
-    Raises InvalidInput for a path outside the input roots, for one that does not exist or that
-    Spark would not read, and for an empty list.
+    Raises InvalidInput for a path outside the input roots, for one that does not exist or is
+    hidden, and for an empty list.
     """
     check_choice(called("format"), format_, (AUTO, *FORMATS))
     if not paths:
@@ -239,17 +239,12 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
     for i in infos:
         if i.type == fs.FileType.Unknown:
             raise not_regular("input path", i.path[len(base) + 1 :])
-        # Spark silently leaves such files out, and can't open a file with a colon in its name.
         if i.base_name.startswith((".", "_")) or i.base_name.endswith("._COPYING_"):
-            why = "files whose names begin with . or _ are hidden"
-        elif ":" in i.base_name:
-            why = "Spark can't open a file with a colon in its name"
-        else:
-            continue
-        raise InvalidInput(
-            "file_name_invalid",
-            f"the input file {i.base_name!r} can't be read, because {why}; rename it.",
-        )
+            raise InvalidInput(
+                "file_name_invalid",
+                f"the input file {i.base_name!r} can't be read, because files whose names begin "
+                "with . or _ are hidden; rename it.",
+            )
     return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
 
 

@@ -15,7 +15,7 @@ from weir.inputs.rows import Piece, Values
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.names import shortened
-from weir.model.schema import SEQ, VOID, Field, show
+from weir.model.schema import SEQ, VOID, Field, new_field, show
 
 _DAY = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _NUMBER = re.compile(r"([+-]?)0*([0-9].*)", re.DOTALL)
@@ -99,7 +99,7 @@ def folder_columns(
         kind = said[0] if said else "string"
         columns[own["name"] if own else name] = _values(name, texts, kind)
         if own is None:
-            found.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
+            found.append(new_field(name, kind))
         else:
             found[found.index(own)] = {**own, "type": kind}
     return FolderColumns(columns, found)

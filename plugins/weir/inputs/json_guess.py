@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from weir.inputs.json_reader import Number
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import matches, value
-from weir.model.schema import DEEPEST, VOID
+from weir.model.schema import DEEPEST, VOID, new_field
 
 # What values are: an empty text shows no type beside others. A number that is WHOLE fits a long, a
 # LONGER one does not; LOST are those that a double does not keep.
@@ -116,11 +116,7 @@ def kind_of(shape: Shape, double: str = "double") -> Any:
     kinds = shape.kinds - {EMPTY}
     if kinds == {OBJECT}:
         found = {name: kind_of(shape.fields[name], double) for name in sorted(shape.fields)}
-        fields = [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}}
-            for name, kind in found.items()
-            if kind is not None
-        ]
+        fields = [new_field(name, kind) for name, kind in found.items() if kind is not None]
         return {"type": "struct", "fields": fields} if fields else None
     if kinds == {LIST}:
         element = kind_of(shape.element or Shape(), double)

@@ -15,11 +15,11 @@ from weir.inputs.json_guess import column_kind
 from weir.inputs.json_pieces import Json, Looked, looked_at, objects_of, pieces_of
 from weir.inputs.json_reader import LONGEST_LINE, Objects
 from weir.inputs.json_values import Reading
-from weir.inputs.rows import Bad, Run, marks_of, ranks_of
-from weir.inputs.text_guess import Guess, lines_of
+from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
+from weir.inputs.text_guess import Guess, field_of, lines_of
 from weir.kernel.rejected import MALFORMED
-from weir.kernel.text_formats import check_format
-from weir.model.schema import GUESSED, SEQ, VOID, Field, plain, show, simple_types
+from weir.model.names import check_user_columns
+from weir.model.schema import SEQ, VOID, Field, plain, show, simple_types
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,6 @@ def json_values(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
-    for pattern in (inputs.how.date_format, inputs.how.timestamp_format):
-        check_format(pattern)
     files = Json(inputs.root, tuple(file.path for file in inputs.files))
     pieces = pieces_of(files, [file.bytes for file in inputs.files], most)
     pieces, looked = looked_at(files, pieces, run)
@@ -69,13 +67,13 @@ def json_values(
             found[name], why[name] = kind, reason
     if not found and known is None:
         raise _nothing_found(inputs, pieces, looked, whole)
-    _check_case(list(found))
+    check_user_columns(list(found))
     new = [name for name in found if name not in types]
     for line in lines_of(
         {n: Guess(None if found[n] == VOID else show(found[n]), why[n]) for n in new}
     ):
         say(line)
-    fields = [types.get(n) or _field(n, found[n]) for n in found or types]
+    fields = [types.get(n) or field_of(n, found[n]) for n in found or types]
     closed = iter(plain([one for one in fields if one["type"] != VOID]))
     fields = [one if one["type"] == VOID else next(closed) for one in fields]
     for one in fields:
@@ -89,23 +87,6 @@ def json_values(
                 f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
             )
     return JsonValues(files, pieces, fields, Reading(inputs.how, frozenset(types)))
-
-
-def _field(name: str, kind: Any) -> Field:
-    metadata = {} if kind in ("string", VOID) else {GUESSED: True}
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
-
-
-def _check_case(names: Sequence[str]) -> None:
-    """Raise InvalidInput for names that differ in the case of letters only."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if (other := seen.setdefault(name.lower(), name)) != name:
-            raise InvalidInput(
-                "column_named_twice",
-                f"objects in the files have the names {other!r} and {name!r} (upper and lower case "
-                "count as the same); rename one of them.",
-            )
 
 
 def _check_type(one: Field) -> None:
@@ -191,9 +172,4 @@ def _valued(found: Objects, file: int, fields: Sequence[Field], reading: Reading
     if bad:
         table = table.filter(pa.array([first not in bad for first in found.firsts]))
     bad |= {number: (text, None, None, None) for number, text in found.malformed}
-    if not bad:
-        return table
-    numbers = sorted(bad)
-    nothing = [pa.nulls(len(numbers), one.type) for one in table.schema][: len(names)]
-    more = [*nothing, pa.array(ranks_of(file, numbers)), marks_of([bad[n] for n in numbers])]
-    return pa.concat_tables([table, pa.table(more, schema=table.schema)])
+    return with_bad(table, file, bad)

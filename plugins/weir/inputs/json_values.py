@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from weir.inputs.json_guess import columns_of
 from weir.inputs.json_reader import Number, written
-from weir.kernel.schema import to_arrow
+from weir.kernel.schema import arrow_type
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import INTEGERS, value
 from weir.model.schema import VOID, Field, show
@@ -123,7 +123,7 @@ class Reading:
         else:
             texts = pa.chunked_array([pa.array(fit, pa.string())])
             wide = value(texts, kind, self.how)
-            found = wide.cast(to_arrow([_column(kind)]).field(0).type).combine_chunks()
+            found = wide.cast(arrow_type(kind)).combine_chunks()
         if found.null_count == values.count(None):
             return found, {}
         lost = np.flatnonzero(pc.is_null(found).to_numpy(zero_copy_only=False)).tolist()
@@ -145,7 +145,3 @@ def _wanted(kind: str) -> tuple[type, Callable[[Any], bool]]:
 def _text(one: Any) -> str | None:
     """Return a value as a column of texts has it."""
     return one if one is None or isinstance(one, str) else written(one)
-
-
-def _column(kind: str) -> Field:
-    return {"name": "x", "type": kind, "nullable": True, "metadata": {}}

@@ -14,7 +14,7 @@ from weir.errors import InvalidInput
 from weir.inputs.files import Inputs
 from weir.inputs.parquet_columns import ParquetFile, parquet_fields
 from weir.inputs.parquet_footer import WrongFooter, digest_of, footer_bytes
-from weir.inputs.parquet_values import arrow_of, check_structure, kept_or_marked, marks_of
+from weir.inputs.parquet_values import check_structure, kept_or_marked, marks_of
 from weir.inputs.rows import grouped, ranks_of
 from weir.inputs.unreadable import (
     UnreadableFile,
@@ -25,6 +25,7 @@ from weir.inputs.unreadable import (
     unreadable_now,
 )
 from weir.kernel.rejected import MALFORMED
+from weir.kernel.schema import arrow_type
 from weir.model.schema import SEQ, VOID, Field
 from weir.warehouse.filesystem import filesystem
 
@@ -129,7 +130,7 @@ class ParquetValues:
         for one in self.fields:
             name = one["name"]
             if name not in own or (kind := file.columns[own[name]]["type"]) == VOID:
-                columns[name] = pa.nulls(rows.num_rows, arrow_of(one["type"]))
+                columns[name] = pa.nulls(rows.num_rows, arrow_type(one["type"]))
                 continue
             digits = fine.column(name) if fine is not None and name in fine.schema.names else None
             columns[name], lost = kept_or_marked(

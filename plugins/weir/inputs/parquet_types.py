@@ -7,7 +7,7 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.inputs.parquet_footer import WrongFooter
-from weir.model.schema import DEEPEST, VOID, Field
+from weir.model.schema import DEEPEST, VOID, Field, new_field
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
 _REQUIRED, _REPEATED = 0, 2
@@ -103,7 +103,7 @@ def columns_of_elements(path: str, elements: Sequence[dict[int, Any]]) -> list[F
                 "column_type_unsupported",
                 f"column {child.name!r} of the input file {path!r} {error}.",
             ) from None
-        found.append({"name": child.name, "type": kind, "nullable": True, "metadata": {}})
+        found.append(new_field(child.name, kind))
     return found
 
 
@@ -162,10 +162,7 @@ def _type(node: _Node) -> Any:
         return _map(node)
     if number:
         raise _lacks(_NAMES.get(number, f"of number {number}"))
-    fields = [
-        {"name": one.name, "type": _column(one), "nullable": True, "metadata": {}}
-        for one in node.children
-    ]
+    fields = [new_field(one.name, _column(one)) for one in node.children]
     return {"type": "struct", "fields": fields}
 
 

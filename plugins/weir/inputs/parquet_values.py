@@ -12,27 +12,14 @@ from weir.inputs.parquet_footer import Footer
 from weir.inputs.parquet_types import UUID
 from weir.inputs.rows import MARK
 from weir.kernel.rejected import with_faults
-from weir.kernel.schema import texts_of_uuids, to_arrow
-from weir.model.schema import VOID, Field, show
+from weir.kernel.schema import arrow_type, texts_of_uuids
+from weir.model.schema import Field, show
 
 # The day since which the Julian calendar is not used any more, and the time, in microseconds, since
 # when all zones have the same clocks in old Sparks and new ones.
 _DAY, _TIME = -141_427, -2_208_988_800_000_000
 _FINER = ""
 _OLD = ", because an old Spark has counted its days by the Julian calendar"
-
-
-def arrow_of(kind: Any) -> pa.DataType:
-    """Return the type of Arrow in which values of a type are kept; null where it is not known."""
-    if kind == VOID:
-        return pa.null()
-    if isinstance(kind, str):
-        return to_arrow([{"name": "x", "type": kind, "nullable": True}]).field(0).type
-    if kind["type"] == "struct":
-        return pa.struct([pa.field(one["name"], arrow_of(one["type"])) for one in kind["fields"]])
-    if kind["type"] == "map":
-        return pa.map_(arrow_of(kind["keyType"]), arrow_of(kind["valueType"]))
-    return pa.list_(arrow_of(kind["elementType"]))
 
 
 def kept(column: pa.Array, own: Any, wanted: pa.DataType) -> pa.Array:
@@ -51,7 +38,7 @@ def kept_or_marked(
     """Return a column in the type in which it is kept, and of the rows whose values would change,
     which are null, what each value is not. `fine`: its times of 96 bits in nanoseconds."""
     lost: dict[int, str] = {}
-    kind, said = arrow_of(wanted["type"]), show(wanted["type"])
+    kind, said = arrow_type(wanted["type"]), show(wanted["type"])
     if fine is not None or footer.old_days:
 
         def why(i: int, j: int) -> str | None:

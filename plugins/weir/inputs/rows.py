@@ -1,16 +1,14 @@
 """The rows of input files, in pieces that any process reads."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import InvalidInput
-from weir.front_ends import give
 from weir.inputs.files import ROW_BITS
-from weir.kernel.rejected import FAULT, ROW
-from weir.model.schema import Field
+from weir.kernel.rejected import FAULT, MALFORMED, ROW
+from weir.model.schema import SEQ, Field
 
 MOST_BYTES = 256 << 20  # of files that one process reads
 # A row, and what is wrong with it: the column, the text and the type of its first value.
@@ -75,6 +73,11 @@ def marks_of(rows: Sequence[Bad | None]) -> pa.Array:
     return pa.array([one and dict(zip(names, one, strict=True)) for one in rows], MARK)
 
 
-def needs_spark(why: str) -> InvalidInput:
-    """Return the error for files that only Spark appends."""
-    return InvalidInput("ingest_needs_spark", f"{why}; {give(engine='spark')}.")
+def with_bad(table: pa.Table, file: int, bad: Mapping[int, Bad]) -> pa.Table:
+    """Return rows, and after them those of the file that have no values, by their numbers."""
+    if not bad:
+        return table
+    numbers = sorted(bad)
+    known = {SEQ: ranks_of(file, numbers), MALFORMED: marks_of([bad[one] for one in numbers])}
+    columns = [known.get(one.name, pa.nulls(len(numbers), one.type)) for one in table.schema]
+    return pa.concat_tables([table, pa.table(columns, schema=table.schema)])

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,7 @@ from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, SPECIAL, TIMESTAMP, ZONE
 from weir.kernel.text_values import matches, number, twice, value
 from weir.model.names import shortened
-from weir.model.schema import GUESSED, VOID, Field
+from weir.model.schema import GUESSED, VOID, Field, new_field
 
 SAMPLE = 2_000  # values
 SHOWN = 40  # characters of an example
@@ -265,9 +266,11 @@ def reason(texts: Sequence[str | None], how: TextOptions) -> str:
         if re.fullmatch(TIMESTAMP, text) and re.search(ZONE + "$", text):
             return f"{shown} would lose its offset as a timestamp"
         if re.match(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            if re.search(r"\.[0-9]{6}0*[1-9]", text):
+                return f"{shown} has more digits than microseconds"
             return f"{shown} is no date or time that would come back"
         if re.match(r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}", text):
-            return f"{shown} may be a date: date_format says how to read it"
+            return f"{shown} may be a day: date_format or timestamp_format says how to read it"
         if re.match(r"^[+-]?[0-9.]*,[0-9]+$", text) and how.decimal == ".":
             return f"{shown} may be a number: decimal says how to read it"
         try:
@@ -288,10 +291,10 @@ def _shown_back(text: str) -> str:
     return repr(float(plain))
 
 
-def field_of(name: str, found: Guess) -> Field:
-    """Return a column of the type that was guessed."""
-    metadata = {} if found.kind in (None, "string") else {GUESSED: True}
-    return {"name": name, "type": found.kind or VOID, "nullable": True, "metadata": metadata}
+def field_of(name: str, kind: Any) -> Field:
+    """Return a column of a type that was guessed."""
+    metadata = {} if kind in (VOID, "string") else {GUESSED: True}
+    return {**new_field(name, kind), "metadata": metadata}
 
 
 def lines_of(found: dict[str, Guess]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from weir.inputs.files import Inputs
 from weir.inputs.folder_columns import WithFolders, folder_columns
 from weir.inputs.rows import Run, Values
+from weir.kernel.text_formats import check_format
 from weir.model.schema import Field
 
 
@@ -24,6 +25,8 @@ def values_of(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
+    for written in (inputs.how.date_format, inputs.how.timestamp_format):
+        check_format(written)
     values: Values  # a command of two rows need not load the readers of other formats
     if inputs.format == "csv":
         from weir.inputs.csv_rows import csv_values

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.kernel.key_texts import as_texts
-from weir.kernel.transforms import Computation, condition_over, fulfilled, stored_value
-from weir.model.transforms import condition_of
+from weir.kernel.transforms import Computation, condition_over, fulfilled
+from weir.model.transforms import condition_of, value_of
 
 Mask: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -22,11 +22,10 @@ class Matching(NamedTuple):
     rows: Callable[[pa.Table], Mask]
 
 
-def routing_keys(stream: object, routing_key: str, schema: pa.Schema, instead: str) -> Computation:
-    """Return what computes the routing keys of rows of a stream. Raises InvalidInput if the stream
-    has a routing key from before that can't be computed. `instead`: what to do then."""
-    what = f"routing key of stream {stream}"
-    return Computation.of_key(stored_value(routing_key, what, instead), schema, f"{what},")
+def routing_keys(stream: object, routing_key: str, schema: pa.Schema) -> Computation:
+    """Return what computes the routing keys of rows of a stream."""
+    what = f"routing key of stream {stream},"
+    return Computation.of_key(value_of(routing_key, what), schema, what)
 
 
 def with_routing_keys(computed: Computation, keys: Sequence[str]) -> Matching:

@@ -117,7 +117,7 @@ def with_faults(table: pa.Table, faults: dict[int, tuple[str, str]]) -> dict[str
     return {name: pa.array(values, pa.string()) for name, values in parts.items()}
 
 
-def without_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
+def without_key(layout: Layout, rows: pa.Table, _: pa.ChunkedArray, ranks: Ranks) -> pa.Table:
     """Return rows without a routing key as rejected rows."""
     texts = rows_as_json(rows.select(layout.schema.names))
     return _rejected({ROW: pa.array(texts, pa.string())}, MISSING_KEY, ranks)
@@ -128,7 +128,7 @@ def with_wrong_key(layout: Layout, rows: pa.Table, keys: pa.ChunkedArray, ranks:
     return _with_bad_key(layout, rows, keys.to_pylist(), A_KEY, ranks)
 
 
-def with_failing_key(layout: Layout, rows: pa.Table, ranks: Ranks) -> pa.Table:
+def with_failing_key(layout: Layout, rows: pa.Table, _: pa.ChunkedArray, ranks: Ranks) -> pa.Table:
     """Return rows of whose values no routing key can be made as rejected rows."""
     columns = [name for name in layout.key.columns if name in rows.column_names]
     values = [", ".join(str(one[name]) for name in columns) for one in rows_of(rows)]

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from weir.errors import BadRows, InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import VOID, Field, show, stored_name
+from weir.model.schema import VOID, Field, new_field, show, stored_name
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -135,7 +135,7 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
             raise InvalidInput(
                 "column_type_unsupported", f"column {field.name!r} {error.sentence}"
             ) from None
-        found.append({"name": field.name, "type": kind, "nullable": True, "metadata": {}})
+        found.append(new_field(field.name, kind))
     return found
 
 
@@ -177,25 +177,29 @@ def texts_of_uuids(column: pa.FixedSizeBinaryArray) -> pa.StringArray:
 
 def _column(field: Field) -> pa.DataType:
     try:
-        return _to_arrow(field["type"])
+        return arrow_type(field["type"])
     except InvalidInput as error:
         raise InvalidInput(
             "column_type_unsupported", f"column {field['name']!r} {error.sentence}"
         ) from None
 
 
-def _to_arrow(kind: Any) -> pa.DataType:
+def arrow_type(kind: Any) -> pa.DataType:
+    """Return the type of pyarrow for a type in Spark's JSON form; null for one that is not known.
+    Raises InvalidInput, whose sentence follows the name of a column."""
+    if kind == VOID:
+        return pa.null()
     if isinstance(kind, str):
         if kind in _SIMPLE:
             return _SIMPLE[kind]
         if match := _DECIMAL.fullmatch(kind):
             return pa.decimal128(int(match[1]), int(match[2]))
     elif kind["type"] == "array":
-        return pa.list_(_to_arrow(kind["elementType"]))
+        return pa.list_(arrow_type(kind["elementType"]))
     elif kind["type"] == "map":
-        return pa.map_(_to_arrow(kind["keyType"]), _to_arrow(kind["valueType"]))
+        return pa.map_(arrow_type(kind["keyType"]), arrow_type(kind["valueType"]))
     elif kind["type"] == "struct":
-        return pa.struct([pa.field(f["name"], _to_arrow(f["type"])) for f in kind["fields"]])
+        return pa.struct([pa.field(f["name"], arrow_type(f["type"])) for f in kind["fields"]])
     raise InvalidInput(
         "column_type_unsupported", f"has the type {kind}, which can only be read with Spark."
     )
@@ -232,13 +236,7 @@ def _from_arrow(kind: pa.DataType) -> Any:
         }
     if pa.types.is_struct(kind) and kind.num_fields > 0:  # Parquet has none without
         parts = [kind.field(i) for i in range(kind.num_fields)]
-        return {
-            "type": "struct",
-            "fields": [
-                {"name": p.name, "type": _from_arrow(p.type), "nullable": True, "metadata": {}}
-                for p in parts
-            ],
-        }
+        return {"type": "struct", "fields": [new_field(p.name, _from_arrow(p.type)) for p in parts]}
     raise InvalidInput(
         "column_type_unsupported", f"is {kind}, which Spark does not have; cast it first."
     )

@@ -12,16 +12,16 @@ from functools import partial
 import pyarrow as pa
 
 from weir.errors import InvalidInput
-from weir.front_ends import do
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.kernel.event_time import COLUMN as TIME
 from weir.kernel.event_time import TimeColumn, check_type, count_late, missing_column
 from weir.kernel.schema import absent, to_arrow, to_read
-from weir.kernel.transforms import Computation, stored_value
+from weir.kernel.transforms import Computation
 from weir.model.erased_keys import refusal
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.new_columns import Fitting, fitting, lacking_defaults
 from weir.model.schema import Field, stored_name
+from weir.model.transforms import value_of
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 
@@ -88,14 +88,13 @@ class Layout:
 
     def _timed(self, text: str, there: pa.Schema) -> "Layout":
         stream = self.attempt.stream
-        what = f"event time of stream {stream}"
-        instead = do("update_stream", stream=str(stream), event_time="COLUMN")
-        transform = stored_value(text, what, instead)
+        what = f"event time of stream {stream},"
+        transform = value_of(text, what)
         names = {name.lower() for name in there.names}
         for name in transform.columns:
             if name.lower() not in names:
                 raise missing_column(stream, text, name, there.names)
-        source = Computation.of(transform, there, f"{what},")
+        source = Computation.of(transform, there, what)
         check_type(stream, text, kind := source.kind)
         time, plain = TimeColumn(TIME, 1), transform.plain
         if plain and isinstance(kind, str) and kind in UNITS:
@@ -151,12 +150,8 @@ class Layout:
 def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computation:
     """Return what computes routing keys. `there`: the columns of the files. Those of the rows that
     have no type yet, as they have no value, are null. Raises InvalidInput if it can't."""
-    what = f"routing key of stream {attempt.stream}"
-    instead = (
-        "give the rows a column with its value, and append to a new stream of which that column is "
-        "the routing key"
-    )
-    transform = stored_value(attempt.routing_key, what, instead)
+    what = f"routing key of stream {attempt.stream},"
+    transform = value_of(attempt.routing_key, what)
     names = [one["name"] for one in columns]
     known = {name.lower() for name in there.names}
     left_open = [name for name in names if name.lower() not in known]
@@ -169,4 +164,4 @@ def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computa
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(names[:8])}); add it.",
             )
-    return Computation.of_key(transform, given, f"{what},")
+    return Computation.of_key(transform, given, what)

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.kernel.schema import to_arrow
+from weir.kernel.schema import arrow_type
 from weir.kernel.text_formats import parts_of, shown_offsets, weekdays
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, INFINITE, MINUS_ZERO, NUMBER, SPECIAL
@@ -90,10 +90,6 @@ def _where(test: pa.ChunkedArray, values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.fill_null(test, False), values, pa.scalar(None, values.type))
 
 
-def _arrow(kind: str) -> pa.DataType:
-    return to_arrow([{"name": "x", "type": kind, "nullable": True, "metadata": {}}]).field(0).type
-
-
 def _integers(plain: Texts, kind: str) -> Texts:
     try:  # mostly, and in a tenth of the time
         found = plain.cast(pa.int64())
@@ -108,11 +104,11 @@ def _integers(plain: Texts, kind: str) -> Texts:
     low, high = {"byte": 7, "short": 15, "integer": 31}[kind], 0
     low, high = -(1 << low), (1 << low) - 1
     inside = pc.and_(pc.greater_equal(found, low), pc.less_equal(found, high))
-    return _where(inside, found).cast(_arrow(kind))
+    return _where(inside, found).cast(arrow_type(kind))
 
 
 def _approximate(plain: Texts, kind: str, guessed: bool) -> Texts:
-    wanted = _arrow(kind)
+    wanted = arrow_type(kind)
     try:  # mostly, and in a tenth of the time: whatever pyarrow writes as the same text
         found = plain.cast(wanted)
         same = pc.and_(pc.equal(found.cast(_TEXT), plain), pc.is_finite(found))
@@ -141,7 +137,7 @@ def _by_digits(plain: Texts, wanted: pa.DataType, guessed: bool) -> Texts:
 
 
 def _decimals(plain: Texts, kind: str, guessed: bool) -> Texts:
-    wanted = _arrow(kind)
+    wanted = arrow_type(kind)
     size, scale = wanted.precision - wanted.scale, wanted.scale
     whole = rf"(?:0|[1-9][0-9]{{0,{size - 1}}})" if size else "0"
     if guessed:

@@ -11,7 +11,7 @@ from weir.kernel.comparisons import FARTHEST_DAY, compared, is_exact
 from weir.kernel.event_time import times_of, times_of_texts
 from weir.kernel.key_texts import as_texts
 from weir.kernel.row_hash import hashes_of_texts
-from weir.kernel.schema import from_arrow, to_arrow
+from weir.kernel.schema import arrow_type, from_arrow
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.declared_columns import declared_columns
@@ -103,7 +103,7 @@ def _cast(of: Values, written: str) -> Outcome:
     if len(fields) > 1:
         raise Unfit(f"{written} is no type")
     kind = fields[0]["type"]
-    wanted = to_arrow(fields).field(0).type
+    wanted = arrow_type(kind)
     if of.type == wanted:
         return Outcome(of)
     if wanted == pa.string():

@@ -31,7 +31,7 @@ from weir.kernel.transform_values import (
 )
 from weir.model.schema import show
 from weir.model.transform_nodes import Call, Column, Constant, Node, Transform
-from weir.model.transforms import COMPARISONS, value_of
+from weir.model.transforms import COMPARISONS
 
 
 @dataclass(frozen=True)
@@ -113,19 +113,6 @@ class Computation:
                 f"the {self.what} {self.transform.text!r} can't be computed from these rows: "
                 f"{wrong}.",
             ) from None
-
-
-def stored_value(text: str, what: str, instead: str) -> Transform:
-    """Return a value as it is stored. Raises InvalidInput for what was stored before there were
-    transforms; `instead`: what to do then."""
-    try:
-        return value_of(text, f"{what},")
-    except InvalidInput:
-        raise InvalidInput(
-            "expression_outdated",
-            f"the {what} is {text!r}, which is no column with transforms that Weir has, so it "
-            f"can't be computed; {instead}.",
-        ) from None
 
 
 def condition_over(transform: Transform, schema: pa.Schema, what: str) -> Computation:

@@ -3,7 +3,7 @@
 Every door that appends calls this: a program in its own process, Spark in its tasks.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from weir.model.digest import is_hashed
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, stored_name
 
+Rejected = Callable[[Layout, pa.Table, pa.ChunkedArray, Ranks], pa.Table]
 TASK_BITS = 33  # of a rank, for the row in its task
 _SLAB = 32 << 20  # bytes of rows that are looked at together
 
@@ -62,25 +63,25 @@ class RowWriter:
         rows = self._as_in_files(table)
         if rows is None:  # one of them has a value that can't be kept
             names = [one["name"] for one in self._layout.columns]
-            bad = not_kept(self._layout, table.select(names), ranks)
-            table, ranks = self._without(*bad, table, ranks, found)
+            them = not_kept(self._layout, table.select(names), ranks)
+            table, ranks = self._without(*them, table, ranks, found)
             rows = self._fitted(table)
         keys, failed = self._layout.key.texts(rows)
-        if failed is not None and pc.any(failed).as_py():
-            lost = failed.to_numpy()
-            some = with_failing_key(self._layout, rows.filter(pa.array(lost)), ranks[lost])
-            keys = keys.filter(pa.array(~lost))
-            rows, ranks = self._without(lost, some, rows, ranks, found)
-        if (lost := unusable(keys)).any():
-            those, there = pa.array(lost), pa.array(~lost)
-            some = with_wrong_key(self._layout, rows.filter(those), keys.filter(those), ranks[lost])
-            keys = keys.filter(there)
-            rows, ranks = self._without(lost, some, rows, ranks, found)
+        sorts: list[tuple[Mask, Rejected]] = [(unusable(keys), with_wrong_key)]
+        if failed is not None:
+            sorts.insert(0, (failed.to_numpy(), with_failing_key))
         if self._layout.attempt.on_missing_key != "spread" and keys.null_count:
-            lost = keys.is_null().to_numpy()
-            some = without_key(self._layout, rows.filter(pa.array(lost)), ranks[lost])
-            keys = keys.filter(pa.array(~lost))
-            rows, ranks = self._without(lost, some, rows, ranks, found)
+            sorts.append((keys.is_null().to_numpy(), without_key))
+        lost = np.zeros(rows.num_rows, bool)
+        for bad, rejected in sorts:
+            if (bad := bad & ~lost).any():
+                these = pa.array(bad)
+                some = rows.filter(these), keys.filter(these), ranks[bad]
+                found.append(rejected(self._layout, *some))
+                lost |= bad
+        if lost.any():
+            kept = pa.array(~lost)
+            rows, keys, ranks = rows.filter(kept), keys.filter(kept), ranks[~lost]
         if any(one.num_rows for one in found):
             self._rejected.add(pa.concat_tables(found))
         if rows.num_rows and not self._has_erased(keys):

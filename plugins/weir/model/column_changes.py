@@ -1,9 +1,7 @@
 """What may change in the columns of a stream, and what stays (semantics 5.5): a column keeps the
 name that it has in files, whatever it is called, so no file is written again."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -125,15 +123,6 @@ def default_is_fixed(stream: str, there: Field, wanted: Field) -> InvalidInput:
     )
 
 
-def mentions(expression: str, column: str) -> bool:
-    """Return whether a value names a column, or what is no value may. In that a text or a function
-    of that name counts, too."""
-    with suppress(InvalidInput):
-        return column.lower() in map(str.lower, value_of(expression, "value").columns)
-    word = re.escape(column)
-    return re.search(rf"(?<!\w){word}(?!\w)", expression, re.IGNORECASE) is not None
-
-
 def followed(
     stream: str,
     configuration: Configuration,
@@ -155,14 +144,13 @@ def followed(
     if configuration.event_time is not None and not new_time:
         expressions["event_time"] = configuration.event_time
     for setting, expression in expressions.items():
-        transform: Transform | None = None
-        with suppress(InvalidInput):
-            transform = value_of(expression, setting)
+        transform = value_of(expression, setting)
+        used = {name.lower() for name in transform.columns}
         for name, what in changes.touched.items():
-            if not mentions(expression, name):
+            if name.lower() not in used:
                 continue
             same = setting == "event_time" or keeps_text(wide.get(name), types[name])
-            if name in changes.drop or transform is None or (name in wide and not same):
+            if name in changes.drop or (name in wide and not same):
                 advice = "leave the column as it is, and add another one"
                 if setting == "event_time":
                     advice = "give another event time in the same update, or none"
@@ -171,12 +159,9 @@ def followed(
                     f"column {name!r} of stream {stream} is to be {what}, but the "
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
-        if transform is not None:  # it is of the same columns still
-            new = transform.renamed({name.lower(): to for name, to in changes.rename.items()})
-            if setting == "routing_key":
-                configuration = replace(configuration, routing_key=new)
-            else:
-                configuration = replace(configuration, event_time=new)
+        new = {name.lower(): to for name, to in changes.rename.items()}
+        changed: dict[str, Any] = {setting: transform.renamed(new)}
+        configuration = replace(configuration, **changed)
     return configuration
 
 
@@ -186,9 +171,10 @@ def _check_key_stays_null(
     """Check that events which have been spread, because no append so far had the column of their
     routing key, get no key."""
     there = {name.lower() for name in types}
+    used = {name.lower() for name in value_of(routing_key, "routing key").columns}
     filled = [*changes.rename.values(), *(one["name"] for one in changes.add if "default" in one)]
     for name in filled:
-        if there and name.lower() not in there and mentions(routing_key, name):
+        if there and name.lower() in used - there:
             raise InvalidInput(
                 "column_in_use",
                 f"a column {name!r} is to come into stream {stream} with values in the events that "
@@ -201,18 +187,17 @@ def followed_definition(
     definition: AdjunctDefinition, rename: Mapping[str, str]
 ) -> AdjunctDefinition:
     """Return the definition of a store after columns have been renamed, which it uses under their
-    new names. What can't be understood, or is a function, stays."""
+    new names. A function stays."""
     new = {name.lower(): to for name, to in rename.items()}
     found = {}
     for part in ("key", "value", "delete_when"):
         text = getattr(definition, part)
-        with suppress(InvalidInput):
-            if text and text not in definition.functions:
-                found[part] = (
-                    renamed_values(text, new)
-                    if part == "value"
-                    else transforms_in(part, text)[0].renamed(new)
-                )
+        if text and text not in definition.functions:
+            found[part] = (
+                renamed_values(text, new)
+                if part == "value"
+                else transforms_in(part, text)[0].renamed(new)
+            )
     return replace(definition, **found)
 
 

@@ -21,10 +21,6 @@ _TYPES = {
     "binary": "binary", "variant": "variant", "void": "void",
 }  # fmt: skip
 _DECIMALS = ("decimal", "dec", "numeric")
-# Types that streams do not have, which are refused by their names.
-_OTHERS = {"char": "char", "character": "char", "varchar": "varchar", "time": "time",
-           "geometry": "geometry", "geography": "geography"}  # fmt: skip
-_UNITS = ("year", "month", "day", "hour", "minute", "second")
 _DEEPEST = 200  # types within types, before others say that it is too deep
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 
@@ -37,10 +33,7 @@ def declared_columns(text: str, what: str = "the columns") -> list[Field]:
             "columns_invalid",
             f"{what} {shortened(text)} contain '${{', which a program may replace; leave it out.",
         )
-    reader = _Reader(text, what)
-    one = reader.struct_alone()
-    fields = one if one is not None else reader.fields("")
-    found = plain(fields)
+    found = plain(_Reader(text, what).fields(""))
     for field in found:
         if not field["nullable"]:
             raise InvalidInput(
@@ -68,21 +61,6 @@ class _Reader:
                 raise self._wrong(f"at {text[place : place + 20].strip()!r}")
             place = match.end()
             yield match.lastgroup, match[match.lastgroup or 0]
-
-    def struct_alone(self) -> list[Field] | None:
-        """Return the fields of a text that is one struct."""
-        if self._peek() != "struct" or self._peek(1) != "<":
-            if len(self._tokens) == 1:
-                raise InvalidInput(
-                    "columns_invalid",
-                    f"{self._what} {shortened(self._text)} can't be read (it is one type, or a "
-                    "name without one); write, for example, id BIGINT, name STRING.",
-                )
-            return None
-        kind = self._kind()
-        if self._at < len(self._tokens):
-            raise self._wrong(f"at {self._tokens[self._at][1]!r}")
-        return list(kind["fields"])
 
     def fields(self, end: str) -> list[Field]:
         """Return the columns up to a sign that ends them, or to the end of the text."""
@@ -145,17 +123,6 @@ class _Reader:
             if len(digits) > 2 or not 1 <= precision <= 38 or scale > precision:
                 raise self._wrong(f"{word}({', '.join(map(str, digits))}) has no such digits")
             return f"decimal({precision},{scale})"
-        if word == "string" and self._peek() == "collate":
-            self._at += 1
-            return f"string collate {self._name()}"
-        if word == "interval":
-            units = [word]
-            while self._peek() in (*_UNITS, "to"):
-                units.append(self._word())
-            return " ".join(units)
-        if word in _OTHERS:
-            digits = self._numbers() or ([6] if word == "time" else [])
-            return _OTHERS[word] + (f"({','.join(map(str, digits))})" if digits else "")
         if word not in _TYPES:
             raise self._wrong(f"there is no type {word.upper()}")
         return _TYPES[word]
@@ -177,11 +144,11 @@ class _Reader:
             self._take(")")
             return found
 
-    def _peek(self, more: int = 0) -> str:
+    def _peek(self) -> str:
         """Return what comes next, in lower case unless it is a name in quotes; empty at the end."""
-        if self._at + more >= len(self._tokens):
+        if self._at >= len(self._tokens):
             return ""
-        group, token = self._tokens[self._at + more]
+        group, token = self._tokens[self._at]
         return str(token.lower() if group in ("word", "sign") else token)
 
     def _take(self, wanted: str) -> None:

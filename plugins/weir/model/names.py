@@ -165,5 +165,6 @@ def check_user_columns(columns: list[str]) -> None:
     if duplicates:
         raise InvalidInput(
             "column_named_twice",
-            f"column {sorted(duplicates)[0]!r} occurs twice; rename one of them.",
+            f"column {sorted(duplicates)[0]!r} occurs twice (upper and lower case count as the "
+            "same); rename one of them.",
         )

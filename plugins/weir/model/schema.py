@@ -25,8 +25,6 @@ CLOCK_BY_NUMBER = "2147483539"
 OFFSET = "_weir_offset"
 # Of the same files, likewise: the place of each row, as DuckLake numbers rows.
 PLACE_BY_NUMBER = "2147483540"
-OFFSET_FIELD: Field = {"name": OFFSET, "type": "long", "nullable": True, "metadata": {}}
-CLOCK_FIELD: Field = {"name": CLOCK, "type": "long", "nullable": True, "metadata": {}}
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
@@ -41,6 +39,14 @@ _TYPES = frozenset(
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 # Types that hold all values of those before them.
 _WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
+
+
+def new_field(name: str, kind: Any) -> Field:
+    """Return a column, or a part of one, that may be null and of which no more is said."""
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+OFFSET_FIELD, CLOCK_FIELD = new_field(OFFSET, "long"), new_field(CLOCK, "long")
 
 
 def stored_name(field: Field) -> str:

@@ -126,21 +126,16 @@ class _Parser:
 
     def named(self) -> dict[str, Transform]:
         """Read values with names, up to the end."""
-        struct = self._peek().text.lower() if self._peek(1).text == "(" else ""
-        if within := struct in ("struct", "named_struct"):
-            self._at += 2
         found, alone = dict[str, Transform](), ""
         while True:
-            name = self._field() if struct == "named_struct" else ""
             places, self.places = self.places, []
             begin = self._peek().begin
             node = self.value()
             end = self._tokens[self._at - 1].end
-            item = [(a - begin, b - begin, name) for a, b, name in self.places]
+            item = [(a - begin, b - begin, column) for a, b, column in self.places]
             made = self.made(self.text[begin:end], node, item)
             self.places = places
-            if not name and isinstance(node, Column):
-                name = node.path[-1]
+            name = node.path[-1] if isinstance(node, Column) else ""
             if self._word("as"):
                 name = self._name("AS")
             if not name:
@@ -150,21 +145,12 @@ class _Parser:
             found[name] = made
             if not self._sign(","):
                 break
-        if within:
-            self._expect(")")
         self.end()
         if is_alone(self.text, found):
             return {"value": made}
         if alone:
             raise self._invalid(f"{alone} has no name; write {alone} AS a name")
         return found
-
-    def _field(self) -> str:
-        token = self._next()
-        if token.kind != "text":
-            raise self._invalid("named_struct takes the names of its columns in quotes")
-        self._expect(",")
-        return self._text(token)
 
     def value(self) -> Node:
         """Read a column, a constant, or a transform."""
@@ -202,7 +188,6 @@ class _Parser:
             self._expect(")")
             self._deep -= 1
             return Call("cast", (of, kind))
-        name = "substring" if name == "substr" else name
         if name not in TRANSFORMS:
             raise InvalidInput(
                 "expression_not_allowed",

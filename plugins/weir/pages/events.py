@@ -16,12 +16,13 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
-from weir.arrow.browse import Place, Seen, browse, keys_of
+from weir.arrow.browse import Place, Seen, browse
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.streams import schema_by_id
 from weir.controller.times import parse_time
 from weir.errors import Busy, InvalidInput
+from weir.kernel.matching import routing_keys
 from weir.kernel.schema import to_read
 from weir.kernel.transforms import Computation
 from weir.kernel.values import rows_of
@@ -63,12 +64,11 @@ class Event(BaseModel):
 class Events(BaseModel):
     """Events, the newest first. `next`: what to give as `before` for those before them. `looked`:
     how many events were looked at for them, back to `since`. `hidden`: columns that are not here.
-    `missing`: what was truncated. `by_key`: whether they can be looked for by key."""
+    `missing`: what was truncated."""
 
     columns: list[Column]
     hidden: list[str]
     routing_key: str
-    by_key: bool
     events: list[Event]
     next: str | None
     looked: int
@@ -152,7 +152,7 @@ def one_of_few() -> Iterator[None]:
 def _keys_of(connection: Connection, stream: StreamName) -> Computation:
     row = read_stream(connection, stream)
     schema = to_read(schema_by_id(connection, row.stream_id))
-    return keys_of(stream, row.configuration.routing_key, schema)
+    return routing_keys(stream, row.configuration.routing_key, schema)
 
 
 def _place(before: str, at: str) -> Place | None:
@@ -188,7 +188,6 @@ def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
         columns=[Column(name=name, type=types[name]) for name in names],
         hidden=[name for name in types if name not in names],
         routing_key=seen.routing_key,
-        by_key=seen.by_key,
         events=events,
         next=f"{seen.next.clock}.{seen.next.passed}" if seen.next else None,
         looked=seen.looked,

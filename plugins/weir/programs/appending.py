@@ -67,11 +67,15 @@ def append_query(
     batch_id: str,
     complete_until: datetime | str | None = None,
 ) -> Committed:
-    """Append what a query of Spark gives, with the session of the installation: see
-    `weir.spark.appends.appender.Appender.append_query`."""
+    """Append what a query of Spark gives, with the session of the installation, as
+    `Appender.append_frame`. What is committed under this identity is found without asking anything.
+
+    `parameters`: the values of `:name` in the query, which Spark binds. Raises InvalidInput for a
+    query that Spark can't resolve, too."""
     with naming_extras():
         from weir.spark.appends.appender import Appender
-    return Appender(app).append_query(
-        stream, query, parameters, writer_id=writer_id, batch_id=batch_id,
-        complete_until=complete_until,
+        from weir.spark.inputs.queries import queried
+    return Appender(app).append_frame(
+        stream, lambda: queried(app.spark, query, parameters), writer_id=writer_id,
+        batch_id=batch_id, complete_until=complete_until,
     )  # fmt: skip

@@ -175,9 +175,7 @@ class Everywhere:
             return in_rejected(one.columns, keys)
         if one.by == COLUMN:
             return in_columns(one.columns, keys)
-        instead = "give a condition over its columns in place of keys"
-        key = routing_keys(one.name, one.routing_key, to_read(now), instead)
-        return with_routing_keys(key, keys)
+        return with_routing_keys(routing_keys(one.name, one.routing_key, to_read(now)), keys)
 
     def measure(self) -> Measured:
         """Find what would be erased, and change nothing. Raises NotFound, and InvalidInput for a

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 from weir.adjunct.pins import Pin
 from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.engine import Adjuncts
-from weir.consumers.store_parts import KEY, columns_of, joined_on
-from weir.errors import InvalidInput, check_choice
+from weir.consumers.store_parts import KEY, columns_of, joined_on, joined_values
+from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.spark.adjuncts.as_of import join_as_of
@@ -71,7 +71,6 @@ class SparkAdjuncts(Adjuncts[DataFrame]):
     ) -> DataFrame:
         """Return the events with the value columns of a store. See `Adjuncts`."""
         pin = self._pin(name)
-        check_choice("how", how, ("left", "inner"))
         if valid_from and not as_of:
             raise InvalidInput(
                 "argument_invalid",
@@ -79,14 +78,8 @@ class SparkAdjuncts(Adjuncts[DataFrame]):
                 "time of the events.",
             )
         rows = self._history(pin, valid_from) if as_of else self[name]
-        values = [c for c in rows.columns if c not in (KEY, "_clock", *_HISTORY)]
-        theirs = {column.lower() for column in events.columns}  # as Spark compares names
-        if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
-            raise InvalidInput(
-                "adjunct_column_twice",
-                f"the events and adjunct store {name} both have a column {twice[0]}; give enrich a "
-                "prefix for the columns of the store.",
-            )
+        there = [one for one in rows.columns if not as_of or one not in _HISTORY]
+        values = joined_values(name, how, events.columns, there, prefix)
         key = _as_key(events, on, rows.schema, name)
         if not as_of:
             return _join(events, rows, key, values, how, self._hint(pin), prefix)

@@ -3,17 +3,16 @@
 An append is a transaction, which may commit after a scale as in PDP-24.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.controller.attempts import writing
 from weir.controller.transactions import Committed, begin
-from weir.inputs.append import FilesOf, append_files, commit
+from weir.inputs.append import commit
 from weir.inputs.files import Inputs
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
@@ -24,7 +23,6 @@ from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
 from weir.spark.inputs.from_tasks import FromTasks, read_in_tasks
-from weir.spark.inputs.queries import queried
 
 
 @dataclass(frozen=True)
@@ -38,20 +36,6 @@ class Appender:
         """Return an appender for a program of your own, with the settings that jobs have: those of
         the file that WEIR_CONFIG names, or of `weir.toml`."""
         return cls(shared(spark, source))
-
-    def append_files(
-        self,
-        name: StreamName,
-        inputs: Inputs,
-        *,
-        again: str = "",
-        batch: tuple[str, str] | None = None,
-        complete_until: datetime | str | None = None,
-    ) -> Committed:
-        """Append files in one transaction and return what was committed. The arguments are those of
-        `weir.inputs.append`, which says what is raised, too."""
-        files = FilesOf(name, inputs, again, batch, complete_until)
-        return append_files(self.installation, files, self.stage_files)
 
     def stage_files(self, inputs: Inputs, attempts: list[Attempt]) -> list[Staged]:
         """Write the rows of files for the one open attempt. Return the appends to commit together.
@@ -78,7 +62,7 @@ class Appender:
     def append_frame(
         self,
         name: StreamName | str,
-        frame: DataFrame,
+        frame: DataFrame | Callable[[], DataFrame],
         *,
         writer_id: str,
         batch_id: str,
@@ -89,8 +73,9 @@ class Appender:
 
         `writer_id` and `batch_id` identify the append. They alone decide: if a DataFrame was
         committed under them, nothing is appended, even if this one has other rows, because Weir
-        does not compare them (semantics 12). `complete_until`: the event time before which the
-        writer has appended everything with this append (a datetime, a text, or `done`).
+        does not compare them (semantics 12), and does not call a function that makes the `frame`.
+        `complete_until`: the event time before which the writer has appended everything with this
+        append (a datetime, a text, or `done`).
 
         Returns what was committed, now or by an earlier try (`repeated`). Raises BadRows for rows
         that the stream does not quarantine; InvalidInput for columns that do not fit the stream,
@@ -98,37 +83,6 @@ class Appender:
         stream is sealed, or if the identity was used for files or a table; Fenced if another try
         took over; InvariantViolation if the warehouse is not this database's.
         """
-        return self._append(lambda: frame, name, writer_id, batch_id, complete_until)
-
-    def append_query(
-        self,
-        name: StreamName | str,
-        query: str,
-        parameters: Mapping[str, Any],
-        *,
-        writer_id: str,
-        batch_id: str,
-        complete_until: datetime | str | None = None,
-    ) -> Committed:
-        """Append what a query of Spark gives to a stream, as `append_frame` does. What is committed
-        under this identity is found without asking anything.
-
-        `parameters`: the values of `:name` in the query, which Spark binds. Raises InvalidInput for
-        a query that Spark can't resolve, too.
-        """
-        app = self.installation
-        return self._append(
-            lambda: queried(app.spark, query, parameters), name, writer_id, batch_id, complete_until
-        )
-
-    def _append(
-        self,
-        frame: Callable[[], DataFrame],
-        name: StreamName | str,
-        writer_id: str,
-        batch_id: str,
-        complete_until: datetime | str | None,
-    ) -> Committed:
         opened = self.begin_frame(
             stream_name(str(name)), writer_id, batch_id, complete_until=complete_until
         )
@@ -136,7 +90,8 @@ class Appender:
             return opened
         attempts = [opened]
         with self.writing(attempts):
-            return self.commit(self.stage_frame(attempts, frame()))
+            rows = frame() if callable(frame) else frame
+            return self.commit(self.stage_frame(attempts, rows))
 
     def begin_frame(
         self,

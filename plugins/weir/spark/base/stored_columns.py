@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from weir.model.schema import Field, stored_name, without_metadata
+from weir.model.schema import Field, new_field, stored_name, without_metadata
 from weir.spark.base.exact import quoted
 
 _DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")  # Spark's names
@@ -64,5 +64,4 @@ def _literal(kind: str, text: str) -> str:
 
 def spark_type(kind: Any) -> DataType:
     """Return a type in Spark's JSON form as an object."""
-    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
-    return StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType
+    return StructType.fromJson({"type": "struct", "fields": [new_field("x", kind)]})["x"].dataType

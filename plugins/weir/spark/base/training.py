@@ -28,10 +28,6 @@ def main(folder: str) -> None:
         .write.partitionBy("segment").parquet(f"{folder}/events")
     )  # fmt: skip
     read = spark.read.parquet(f"{folder}/events").where(F.col("offset") > 10)
-    read.select("offset", "segment", "key", "time").write.csv(f"{folder}/csv", header=True)
-    read.select("offset", "struct").write.json(f"{folder}/json")
-    spark.read.csv(f"{folder}/csv", header=True, inferSchema=True).count()
-    spark.read.json(f"{folder}/json").collect()
     counted = read.groupBy("segment").agg(F.count("*"), F.min("offset"), F.max("time"))
     read.join(counted, "segment").orderBy("offset").toPandas()
     read.select("offset").mapInArrow(same, "offset BIGINT").groupBy().sum().collect()

@@ -13,7 +13,7 @@ from weir.inputs.files import Inputs
 from weir.inputs.rows import MOST_BYTES, Piece, grouped
 from weir.inputs.values import here, values_of
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
-from weir.model.schema import SEQ, Field
+from weir.model.schema import SEQ, Field, new_field
 from weir.spark.base.calls import called_in_tasks, numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
 from weir.warehouse.filesystem import only_by_jvm
@@ -111,9 +111,6 @@ def _groups(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
 
 def struct_of(fields: Sequence[Field]) -> StructType:
     """Return the columns of rows with their ranks and marks as Spark has them."""
-    marks = [{"name": name, "type": "string", "nullable": True, "metadata": {}}
-             for name in (ROW, *FAULT)]  # fmt: skip
-    more = [(SEQ, "long"), (MALFORMED, {"type": "struct", "fields": marks})]
-    return StructType.fromJson({"type": "struct", "fields": [
-        *fields, *({"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in more),
-    ]})  # fmt: skip
+    marks = {"type": "struct", "fields": [new_field(name, "string") for name in (ROW, *FAULT)]}
+    more = [new_field(SEQ, "long"), new_field(MALFORMED, marks)]
+    return StructType.fromJson({"type": "struct", "fields": [*fields, *more]})

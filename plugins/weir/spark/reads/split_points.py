@@ -211,8 +211,7 @@ class _Sample:
 
 def _sample(source: RecentFiles, ranges: Sequence[_Hot], limit: int, unit: str) -> _Sample:
     """Return what is sampled of a stream. Raises InvalidInput if its keys can't be computed."""
-    instead = "split its segments by hand"
-    key = routing_keys(source.stream, source.routing_key, to_read(source.fields), instead)
+    key = routing_keys(source.stream, source.routing_key, to_read(source.fields))
     parts = {0: -1}  # by the first position: what begins there
     for one in sorted(ranges, key=lambda one: one.segment.key_low):
         parts[first_step(one.segment.key_low)] = one.number

@@ -41,8 +41,7 @@ function change(changed) {
 }
 
 function draw(data, now) {
-  const { columns, events, hidden, next, missing, looked, since, by_key } = data;
-  key.hidden = !by_key;
+  const { columns, events, hidden, next, missing, looked, since } = data;
   const older = next && el("button", { type: "button", click: () => { passed.push(wanted.before); change({ before: next }); } }, wanted.key ? "Look further back" : "Older");
   const newer = passed.length > 0 && el("button", { type: "button", click: () => change({ before: passed.pop() }) }, "Newer");
   const where = [
