@@ -29,7 +29,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
 
 
 def turn(
-    reader: Reader, until: dict[int, Any] | None = None, waits: Event | None = None
+    reader: Reader, until: dict[int, Any] | None = None, *, waits: Event | None = None
 ) -> Batch | None:
     def sign() -> bool:
         if waits is not None:

@@ -10,6 +10,7 @@ from itertools import count
 from threading import Barrier, Event
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import make_database
@@ -41,6 +42,18 @@ def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]
     opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=60.0)
     yield opened
     opened.dispose()
+
+
+def shared_by(folder: str) -> Any:
+    """Return the fixture `shared_database` of a folder: a migrated database, as a job sees it, for
+    all tests that only look at streams and groups of their own."""
+
+    @pytest.fixture(scope="package")
+    def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+        with database_for_many(postgres_server, folder) as database:
+            yield database
+
+    return shared_database
 
 
 def rows(database: Database, sql: str, **parameters: Any) -> list[Any]:
