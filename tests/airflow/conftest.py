@@ -2,6 +2,7 @@
 
 import atexit
 import importlib
+import json
 import logging
 import os
 import tempfile
@@ -34,6 +35,15 @@ _handlers, _level = list(_root.handlers), _root.level
 importlib.import_module("airflow.dag_processing.dagbag")
 _root.handlers[:] = _handlers
 _root.setLevel(_level)
+
+
+def connect(
+    patch: pytest.MonkeyPatch, host: str = "local[2]", mode: str = "client",
+    name: str = "default", **extra: str,
+) -> None:  # fmt: skip
+    """Give Airflow a connection to a Spark."""
+    connection = {"conn_type": "spark", "host": host, "extra": {"deploy-mode": mode, **extra}}
+    patch.setenv(f"AIRFLOW_CONN_SPARK_{name.upper()}", json.dumps(connection))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Each alert is told once when it begins and once when it ends, by any notifier of Airflow."""
 
-import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -9,6 +8,7 @@ from airflow.sdk import DAG, BaseNotifier
 from airflow.sdk.exceptions import AirflowException
 
 import weir
+from tests.crash.jobs import wait_for
 from tests.world.streams import rows, run
 from weir.airflow import AlertsOperator
 from weir.database.connection import Database
@@ -41,11 +41,8 @@ def operator(notify: Any) -> AlertsOperator:
 def time_out(database: Database, *groups: str) -> None:
     """Wait until these subscribers have timed out, a second after what they have not read."""
     run(database, "UPDATE reader_group SET time_out = 1")
-    end = time.monotonic() + 300
-    while len(rows(database, "SELECT FROM retention_alerts WHERE reader_group = ANY(:g)",
-                   g=list(groups))) < len(groups):  # fmt: skip
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    told = "SELECT FROM retention_alerts WHERE reader_group = ANY(:g)"
+    wait_for("alerts", lambda: len(rows(database, told, g=list(groups))) == len(groups))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from sqlalchemy import text
 
 import weir
+from tests.airflow.conftest import connect
 from tests.conftest import TestDatabase
 from tests.crash.jobs import write_config
 from tests.world.streams import unique
@@ -25,6 +26,7 @@ from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.operations.action import Job
+from weir.operations.approval import Loss
 from weir.operations.form import parse
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import by_hand, hand_over, main
@@ -45,8 +47,7 @@ def answer(*chosen: str) -> dict[str, Any]:
 def stream(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a stream of two events that a group has not read, and let jobs find it."""
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
-    connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    connect(monkeypatch)
     name = unique("asked")
     with weir.open(settings=settings) as store:
         store.create_stream(f"test/{name}", "n")
@@ -63,6 +64,15 @@ def context(task: Any, try_number: int = 1, **more: Any) -> dict[str, Any]:
     return {"ti": ti, "params": {}, **more}
 
 
+def loss_of(job: str, given: dict[str, Any], settings: Settings, database: Database) -> Loss:
+    """Return what a person is shown."""
+    measure = ACTIONS[job].measure
+    assert measure is not None
+    loss = measure(Job(job, by_hand("x"), settings, database), parse(FORMS[job], given))
+    assert loss is not None
+    return loss
+
+
 def test_an_approval_is_done_rejected_timed_out_or_void(
     stream: str, settings: Settings, database: Database
 ) -> None:
@@ -71,11 +81,7 @@ def test_an_approval_is_done_rejected_timed_out_or_void(
         task = WeirJobOperator(
             task_id=unique("t"), job="truncate_stream", arguments=given, engine="auto"
         )
-    job = Job("truncate_stream", by_hand("x"), settings, database)
-    action = ACTIONS["truncate_stream"]
-    assert action.measure is not None
-    loss = action.measure(job, parse(FORMS["truncate_stream"], given))
-    assert loss is not None
+    loss = loss_of("truncate_stream", given, settings, database)
     kept = {"arguments": given | loss.arguments, "facts": loss.facts}
     with pytest.raises(AirflowSkipException, match="ann rejected it"):
         task.approved(context(task), answer("Reject"), **kept)
@@ -102,12 +108,7 @@ def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
     }  # fmt: skip
     with DAG("mine", schedule=None):
         task = EraseOperator(task_id=unique("t"), engine="auto", **given)
-    action = ACTIONS["erase"]
-    assert action.measure is not None
-    loss = action.measure(
-        Job("erase", by_hand("x"), settings, database), parse(FORMS["erase"], given)
-    )
-    assert loss is not None
+    loss = loss_of("erase", given, settings, database)
     assert loss.lines[0] == f"would erase 1 event of stream {stream}, in 1 file"
     assert "would leave backups" in str(loss.lines)
     facts = json.loads(json.dumps(loss.facts))  # as Airflow keeps them
@@ -115,10 +116,7 @@ def test_an_erasure_asks_with_its_dry_run_and_a_cleared_task_asks_no_more(
         store.append(stream, [{"n": 1}])
         with pytest.raises(AirflowFailException, match="approval_void"):
             task.approved(context(task), answer("Approve"), arguments=given, facts=facts)
-        loss = action.measure(
-            Job("erase", by_hand("x"), settings, database), parse(FORMS["erase"], given)
-        )
-        assert loss is not None
+        loss = loss_of("erase", given, settings, database)
         facts = json.loads(json.dumps(loss.facts))
         report = task.approved(context(task), answer("Approve"), arguments=given, facts=facts)
         assert report is not None
@@ -175,13 +173,7 @@ def test_what_a_person_approved_is_done_by_a_submitted_job_unless_the_world_has_
     given = {"stream": stream, "cut": "tail", "dry_run": False}
     with DAG("mine", schedule=None):
         task = WeirJobOperator(task_id=unique("t"), job="truncate_stream", arguments=given)
-    action = ACTIONS["truncate_stream"]
-    assert action.measure is not None
-    loss = action.measure(
-        Job("truncate_stream", by_hand("x"), settings, database),
-        parse(FORMS["truncate_stream"], given),
-    )
-    assert loss is not None
+    loss = loss_of("truncate_stream", given, settings, database)
     kept = {"arguments": given | loss.arguments, "facts": loss.facts}
     with weir.open(settings=settings) as store:
         store.append(stream, [{"n": 3}])
@@ -189,7 +181,7 @@ def test_what_a_person_approved_is_done_by_a_submitted_job_unless_the_world_has_
         facts = {**loss.facts, "lost": {}}
         hand_over(database, moved, "truncate_stream", kept["arguments"], facts)
         # As spark-submit would call it, but for the JVM.
-        assert main(action, ["--run", json.dumps(moved.__dict__)]) == 2
+        assert main(ACTIONS["truncate_stream"], ["--run", json.dumps(moved.__dict__)]) == 2
         assert "the approval is void" in capsys.readouterr().out
         # A worker that is killed here has handed over what was approved, and done nothing.
         run = RunId("d", "r", task.task_id)

@@ -19,6 +19,7 @@ from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
+from tests.airflow.conftest import connect
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from weir.airflow.operators import WeirJobOperator
@@ -106,9 +107,7 @@ def calls(
 def tries(mode: str, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Try:
     """Return `try_(number)`, which executes a task of a DAG as Airflow does."""
     host, deploy_mode = MODES[mode]
-    extra = {"deploy-mode": deploy_mode, "rest-port": os.environ["REST_PORT"]}
-    connection = {"conn_type": "spark", "host": host, "extra": extra}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    connect(monkeypatch, host, deploy_mode, **{"rest-port": os.environ["REST_PORT"]})
     remembered = Remembered()
 
     def try_(number: int) -> Any:

@@ -1,6 +1,5 @@
 """What can't succeed fails before a JVM is started, in a moment, with the sentence of the job."""
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import weir
+from tests.airflow.conftest import connect
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, record_start, was_begun
@@ -24,8 +24,7 @@ LIMIT = 1.0  # second of the processor: what else runs here is no part of the ch
 def world(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that is sealed, one that is not, a group, and files. Nothing may be submitted:
     `execute` has no spark-submit."""
-    connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    connect(monkeypatch)
     with weir.open(settings=settings) as store:
         for name in ("shop/orders", "shop/old"):
             store.create_stream(name, "n")
@@ -123,8 +122,7 @@ def test_a_function_that_is_not_here_is_left_to_a_job_that_runs_elsewhere(
              "value_columns": "n INT"}  # fmt: skip
     with pytest.raises(AirflowFailException, match="function_not_loadable"):
         execute(task("define_adjunct_store", given))
-    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    connect(monkeypatch, "yarn", "cluster")
     with pytest.raises(AirflowException, match="spark-submit"):
         execute(task("define_adjunct_store", given))
 

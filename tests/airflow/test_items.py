@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,20 @@ def appended(settings: Settings, stream: str) -> dict[str, int]:
     return {one: named.count(one) for one in sorted(set(named))}
 
 
+MADE = count()
+
+
+def of_item(item: Any) -> list[dict[str, Any]]:
+    """Return the one event of an item, which is another one in each try."""
+    return [{"item": str(item), "made": next(MADE)}]
+
+
+def mapped_over(stream: str, listed: list[Any], **given: Any) -> Any:
+    """Return a task that appends an event for each item of a list."""
+    with DAG("mine", schedule=None):
+        return weir_append(stream=stream, **given)(of_item).expand(item=listed).operator
+
+
 class Mapped:
     """A task that appends an event for its item, mapped over a list that may be another one."""
 
@@ -45,21 +60,14 @@ class Mapped:
     def run(self, listed: list[Any], only: Any = None) -> list[str]:
         """Execute each index; return what became of them."""
         self.tries += 1
-        with DAG("mine", schedule=None):
-
-            @weir_append(stream=self.stream, **self.given)  # type: ignore[untyped-decorator]
-            def items(item: Any) -> list[dict[str, str]]:
-                return [{"item": str(item), "try": self.tries}]  # type: ignore[dict-item]
-
-            mapped = items.expand(item=listed).operator
+        mapped = mapped_over(self.stream, listed, **self.given)
         became = []
         for index, item in enumerate(listed):
             if only is not None and index not in only:
                 continue
             try:
-                report = self.execute(
-                    mapped.unmap({"op_kwargs": {"item": item}}), self.tries, map_index=index
-                )
+                one = mapped.unmap({"op_kwargs": {"item": item}})
+                report = self.execute(one, self.tries, map_index=index)
                 became.append("repeated" if report["repeated"] else "appended")
             except AirflowFailException as error:
                 became.append(str(error).rpartition("[")[2].rstrip("]"))
@@ -116,15 +124,9 @@ def test_an_item_that_can_not_be_compared_is_refused_before_anything_is_appended
 def test_an_index_beyond_the_list_is_refused(
     execute: Execute, stream: str, settings: Settings
 ) -> None:
-    with DAG("mine", schedule=None):
-
-        @weir_append(stream=stream)  # type: ignore[untyped-decorator]
-        def items(item: str) -> list[dict[str, str]]:
-            return [{"item": item}]
-
-        mapped = items.expand(item=["a"]).operator
+    beyond = mapped_over(stream, ["a"]).unmap({"op_kwargs": {"item": "b"}})
     with pytest.raises(AirflowFailException, match="item_missing"):
-        execute(mapped.unmap({"op_kwargs": {"item": "b"}}), map_index=1)
+        execute(beyond, map_index=1)
     assert appended(settings, stream) == {}
 
 
@@ -161,13 +163,9 @@ def test_tasks_of_a_mapped_group_are_known_by_the_item_of_the_group(
     for number, listed in enumerate((["a", "b"], ["z", "a", "b"]), 1):
         with DAG("mine", schedule=None):
 
-            @weir_append(stream=stream)  # type: ignore[untyped-decorator]
-            def inner(item: Any) -> list[dict[str, str]]:
-                return [{"item": str(item)}]
-
             @task_group  # type: ignore[untyped-decorator]
             def each(item: Any) -> None:
-                inner(item)
+                weir_append(stream=stream, task_id="inner")(of_item)(item)
 
             dag = each.expand(item=listed).dag
         for index, item in enumerate(listed):
@@ -199,23 +197,14 @@ def test_a_task_that_is_not_mapped_appends_once_for_its_run_or_its_batch_id(
 ) -> None:
     for number, batch in enumerate(("", "", "{{ run_id }} b", "{{ run_id }} b"), 1):
         with DAG("mine", schedule=None):
-
-            @weir_append(stream=stream, batch_id=batch)  # type: ignore[untyped-decorator]
-            def one(number: int) -> list[dict[str, str]]:
-                return [{"item": str(number)}]
-
-            execute(one(number).operator, number)
+            one = weir_append(stream=stream, batch_id=batch, task_id="one")(of_item)(number)
+        execute(one.operator, number)
     assert appended(settings, stream) == {"1": 1, "3": 1}
 
 
 def test_a_pass_of_a_loop_is_refused_by_name(stream: str, settings: Settings) -> None:
     with DAG("mine", schedule=None):
-
-        @weir_append(stream=stream)  # type: ignore[untyped-decorator]
-        def again() -> list[dict[str, str]]:
-            return [{"item": "a"}]
-
-        operator = again().operator
+        operator = weir_append(stream=stream, task_id="again")(of_item)("a").operator
     ti = SimpleNamespace(
         dag_id="mine", run_id="r", task_id="again", map_index=-1, try_number=1, region_id="r-1",
         region_index=2, stats_tags={},

@@ -10,6 +10,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 import weir
+from tests.airflow.conftest import connect
 from tests.world.streams import rows, unique
 from weir.airflow import (
     AppendOperator,
@@ -33,9 +34,8 @@ Execute = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def world(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, mode in (("default", "client"), ("cluster", "cluster")):
-        connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": mode}}
-        monkeypatch.setenv(f"AIRFLOW_CONN_SPARK_{name.upper()}", json.dumps(connection))
+    connect(monkeypatch)
+    connect(monkeypatch, mode="cluster", name="cluster")
     with weir.open(settings=settings) as store:
         for name in ("shop/orders", "shop/old"):
             store.create_stream(name, "n")

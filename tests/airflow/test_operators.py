@@ -15,7 +15,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 import weir
 import weir.airflow
 from tests.raises import raises
-from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.airflow import (
     AppendOperator,
@@ -120,21 +119,6 @@ def test_an_action_that_needs_no_spark_runs_in_the_worker_once_for_all_tries_of_
         "SELECT reason FROM epoch_transition WHERE stream = :name", name=str(lane.name)
     )
     assert "r" in {one.reason for one in reasons}
-
-
-def test_mapped_tasks_are_different_ones(execute: Callable[..., Any], database: Database) -> None:
-    group = Group.made(Lane.made(database, name=f"test/{unique('stream')}"))
-    with DAG("mine", schedule=None):
-        mapped = CheckpointOperator.partial(
-            task_id="c", reader_group=group.name, engine="auto"
-        ).expand(name=["one", "two"])
-    for index, name in enumerate(["one", "two"]):
-        unmapped = mapped.unmap({"name": name})
-        assert execute(unmapped, map_index=index)["checkpoint"] == name
-        assert execute(unmapped, 2, map_index=index)["checkpoint"] == name
-    made = rows(database, "SELECT checkpoint FROM checkpoints WHERE reader_group = :g "
-                "AND checkpoint IN ('one', 'two')", g=group.name)  # fmt: skip
-    assert len(made) == 2
 
 
 def test_an_error_says_in_words_of_a_program_what_to_pass(

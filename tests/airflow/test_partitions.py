@@ -1,9 +1,9 @@
 """Hours and days of event time: announced when they are complete, and again for late events."""
 
-import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from tests.airflow.triggerer import Triggerer
+from tests.airflow.triggerer import Triggerer, in_a_loop
 from tests.raises import raises
 from tests.world.streams import rows, unique
 from weir.airflow import announcing, watcher
@@ -59,12 +59,15 @@ def append(stream: StreamName, *hours: float, complete_until: datetime | None = 
     )
 
 
-def announce(fails: bool = False, **payload: Any) -> dict[str, dict[str, Any]]:
+def announce(
+    fails: bool = False, between: Callable[[], object] = lambda: None, **payload: Any
+) -> dict[str, dict[str, Any]]:
     """Run the two tasks; return per asset what they say in the events of each key."""
     event = SimpleNamespace(extra={"payload": payload}) if payload else SimpleNamespace(extra=None)
     made = OutletEventAccessors()
     task = AnnouncePartitions(task_id="announce")
     told = task.execute({"triggering_asset_events": {"a": [event]}, "outlet_events": made})
+    between()
     said = {}
     for asset in task.outlets:
         one = made[asset]
@@ -172,7 +175,7 @@ def test_hours_and_days_are_assets_whose_triggers_start_the_dag_that_announces_t
         await triggerer.stop()
         assert len(triggerer.events) == 1
 
-    asyncio.run(asyncio.wait_for(play(), 60))
+    in_a_loop(play)
 
 
 def test_a_statement_that_is_taken_back_says_what_it_announced_and_that_is_announced_again(
@@ -203,12 +206,8 @@ def test_all_statements_are_taken_back_while_their_hours_are_announced(
     watch(database, "airflow", [("hours", str(stream))])
     name = f"weir {stream} hours"
     append(stream, 3.5, complete_until=DAY + timedelta(hours=5))
-    made = OutletEventAccessors()
-    task = AnnouncePartitions(task_id="announce")
-    told = task.execute({"triggering_asset_events": {}, "outlet_events": made})
-    update_stream(database, stream, {}, complete_until="none", request_id="back")
-    ti = SimpleNamespace(xcom_pull=lambda task_ids: told)
-    RecordPartitions(task_id="record").execute({"ti": ti})
+    take_back = partial(update_stream, database, stream, {}, complete_until="none")
+    announce(between=lambda: take_back(request_id="back"))
     state_completeness(database, stream, "w", DAY + timedelta(hours=4))
     assert list(announce()[name]) == [hour(3)]
     for wrong in ("2013-06-01T04:00:00Z", "2013-06-02", "done"):

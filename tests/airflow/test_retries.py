@@ -11,25 +11,17 @@ from weir.airflow.operators import WeirJobOperator
 ARGUMENTS = {"stream": "shop/orders", "files": ["orders.parquet"]}
 
 
-def test_a_job_of_ones_own_dag_is_retried() -> None:
-    with DAG("mine", schedule=None):
-        task = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
+def test_a_job_of_ones_own_dag_is_retried_unless_the_task_or_the_dag_says_otherwise() -> None:
+    def made(said: dict[str, Any], **given: Any) -> Any:
+        with DAG("mine", schedule=None, default_args=said):
+            return WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS, **given)
+
+    task = made({})
     assert task.retries == 3
     assert task.retry_delay <= timedelta(seconds=30)
-
-
-def test_what_the_task_says_counts() -> None:
-    with DAG("mine", schedule=None):
-        task = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS, retries=0)
-    assert task.retries == 0
-
-
-def test_what_the_dag_says_counts() -> None:
-    with DAG("mine", schedule=None, default_args={"retries": 1}):
-        one = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
-    with DAG("other", schedule=None, default_args={"retry_delay": timedelta(minutes=7)}):
-        other = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
-    assert one.retries == 1
+    assert made({}, retries=0).retries == 0
+    assert made({"retries": 1}).retries == 1
+    other = made({"retry_delay": timedelta(minutes=7)})
     assert (other.retries, other.retry_delay) == (3, timedelta(minutes=7))
 
 

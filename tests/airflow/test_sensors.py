@@ -1,13 +1,12 @@
 """Sensors: what they wait for, and that one statement asks for all that wait."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from tests.airflow.triggerer import Triggerer
+from tests.airflow.triggerer import Triggerer, in_a_loop
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.watching import count_statements
@@ -166,7 +165,7 @@ def test_a_thousand_waiting_sensors_are_one_statement_of_a_triggerers_login(
         assert triggerer.events[1] == (few[1], "gone")
         await triggerer.stop()
 
-    asyncio.run(asyncio.wait_for(play(), 60))
+    in_a_loop(play)
     [polls] = sent
     assert {one for one in polls if "progress_of" not in one} <= {"BEGIN", "COMMIT"}, polls[:5]
     assert not waiting._waiting

@@ -1,7 +1,6 @@
 """Sessions of Spark in a worker: what a query gives is appended once, and a function of a DAG file
 is called with DataFrames, exactly once over a kill."""
 
-import json
 import os
 import signal
 import time
@@ -17,6 +16,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
 import weir
+from tests.airflow.conftest import connect
 from tests.airflow.worker import Worker
 from tests.crash.jobs import write_config
 from tests.raises import raises
@@ -32,17 +32,12 @@ pytestmark = pytest.mark.timeout(600)
 def stream(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the name of a stream of numbers, and let workers find it, and a Spark."""
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
-    connect(monkeypatch, "client")
+    connect(monkeypatch)
     name = unique("numbers")
     with weir.open(settings=settings) as store:
         store.create_stream(f"test/{name}", "n")
         store.create_reader_group(name, [f"test/{name}"])
     return f"test/{name}"
-
-
-def connect(patch: pytest.MonkeyPatch, mode: str) -> None:
-    connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": mode}}
-    patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
 
 
 def numbers(settings: Settings, stream: str) -> list[int]:
@@ -123,7 +118,7 @@ def test_a_query_is_no_template_shows_its_outlet_and_runs_where_the_worker_is(
         one = AppendQueryOperator(task_id="b", stream=stream, query="SELECT 1 AS n")
     assert one.outlets == [stream_asset(stream)]
     assert "query" not in one.template_fields
-    connect(monkeypatch, "cluster")
+    connect(monkeypatch, mode="cluster")
     with pytest.raises(AirflowFailException, match="the code of this DAG file; use client"):
         execute(one)
 

@@ -2,14 +2,14 @@
 is in Airflow's database, by Airflow's own shared streams and a login that may do nothing else."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg2
 import pytest
 from psycopg2 import errors
 
-from tests.airflow.triggerer import Triggerer
+from tests.airflow.triggerer import Triggerer, in_a_loop
 from tests.conftest import TestDatabase
 from tests.watching import count_statements
 from tests.world.groups import Group
@@ -41,10 +41,6 @@ def drifting(database: Database) -> list[Any]:
 
 def watched(database: Database, count: int) -> Callable[[], bool]:
     return lambda: len(rows(database, "SELECT FROM watch")) == count
-
-
-def in_a_loop(play: Callable[[], Coroutine[None, None, None]]) -> None:
-    asyncio.run(asyncio.wait_for(play(), 500))
 
 
 def test_a_stream_is_an_asset_that_is_watched() -> None:

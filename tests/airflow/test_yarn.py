@@ -1,7 +1,6 @@
 """Weir's operator submits to a real YARN, in both deploy modes: a second driver is harmless."""
 
 import contextlib
-import json
 import os
 import sys
 import threading
@@ -15,6 +14,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
 import weir
+from tests.airflow.conftest import connect
 from tests.crash.jobs import ROOT, wait_for, write_config
 from tests.spark.yarn import Yarn, yarn
 from weir.airflow.operators import WeirJobOperator
@@ -54,8 +54,7 @@ def operator(
     monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster.conf))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": mode}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    connect(monkeypatch, "yarn", mode)
     with weir.open(settings=settings) as store:
         store.create_stream("shop/orders", "n")
     (Path(settings.input_roots[0]) / "more.csv").write_text("n\n1\n2\n")

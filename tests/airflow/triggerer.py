@@ -3,12 +3,17 @@ trigger what `TriggerRunner.run_trigger` does. Tests say when an event is in Air
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger
 from airflow.triggers.shared_stream import SharedStreamManager
+
+
+def in_a_loop(play: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Run what triggers do, to its end."""
+    asyncio.run(asyncio.wait_for(play(), 500))
 
 
 class Triggerer:

@@ -1,19 +1,11 @@
 """A database for all tests that only look at streams of their own."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.world.streams import Lane, database_for_many
+from tests.world.streams import Lane, shared_by
 from weir.database.connection import Database
-from weir.local.embedded_postgres import EmbeddedPostgres
 
-
-@pytest.fixture(scope="package")
-def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """Yield a migrated database, as a job sees it, with the streams of many tests."""
-    with database_for_many(postgres_server, "controller") as database:
-        yield database
+shared_database = shared_by("controller")
 
 
 @pytest.fixture

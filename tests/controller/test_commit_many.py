@@ -71,19 +71,6 @@ def test_two_transactions_of_one_stream_may_both_add_columns(lane: Lane) -> None
     assert [row.schema_version for row in written] == [1, 2]
 
 
-def test_two_late_transactions_of_one_epoch_share_one_roll(lane: Lane) -> None:
-    a, b = lane.opened(), lane.opened()
-    lane.append({"0.0": 1})
-    lane.scale("0.0")
-    first, second = commit(lane.database, staged(a, {"0.0": 2}), staged(b, {"0.0": 4, "1.0": 8}))
-    assert (first.rolled, second.rolled) == (True, True)
-    assert first.clock < second.clock
-    assert [(e.epoch, e.reference_epoch) for e in lane.epochs()] == [(0, 0), (1, 1), (2, 0), (3, 1)]
-    assert lane.order_in("0.2") == [a.transaction_number, b.transaction_number]
-    assert lane.sizes()["1.2"] == 8
-    assert lane.active() == ["2.3", "3.3", "1.3"]
-
-
 def test_late_transactions_of_two_epochs_roll_one_after_the_other(lane: Lane) -> None:
     oldest = lane.opened()
     lane.scale("0.0")

@@ -75,11 +75,6 @@ def test_segments_at_a_time_before_the_sealing_are_still_known(lane: Lane) -> No
                      n=str(lane.name)) == []  # fmt: skip
 
 
-def test_only_a_sealed_stream_can_be_deleted(lane: Lane) -> None:
-    with raises("stream_not_sealed active"):
-        delete(lane)
-
-
 def test_a_deleted_stream_leaves_nothing_but_garbage(lane: Lane) -> None:
     lane.append({"0.0": [3, 4], "1.0": 5}, inputs=["a.csv"])
     group = Group.made(lane)

@@ -1,25 +1,17 @@
 """A lease is kept while work goes on."""
 
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 from sqlalchemy import Connection, text
 
+from tests.crash.jobs import wait_for
 from weir.database.connection import Database
 from weir.database.progress import Progress, sessions
 from weir.errors import Fenced
 
 EVERY = 0.05
 SELDOM = 3600.0
-
-
-def until(found: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def at_work() -> list[threading.Thread]:
@@ -34,9 +26,9 @@ def test_a_lease_is_renewed_until_the_work_is_done(database: Database) -> None:
         database.keep_alive(lambda c: seldom.append(1), every=SELDOM) as other,
         database.keep_alive(lambda c: often.append(1), every=EVERY) as alive,
     ):
-        until(lambda: len(often) >= 5)
+        wait_for("renewals", lambda: len(often) >= 5)
         assert len(at_work()) == 2
-    until(lambda: at_work() == [])
+    wait_for("their ends", lambda: at_work() == [])
     assert (alive.lost, other.lost, seldom) == (None, None, [])
 
 
@@ -51,8 +43,8 @@ def test_a_lease_that_is_lost_is_told_and_what_passes_is_borne(database: Databas
             raise Fenced("attempt_fenced", "another has it")
 
     with database.keep_alive(renew, every=EVERY) as alive:
-        until(lambda: alive.lost is not None)
-        until(lambda: at_work() == [])
+        wait_for("the loss", lambda: alive.lost is not None)
+        wait_for("their ends", lambda: at_work() == [])
     assert isinstance(alive.lost, Fenced)
     assert len(calls) == 3
 

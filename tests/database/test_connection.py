@@ -1,10 +1,7 @@
 """Transactions and outages, on a server that is really killed."""
 
-import re
 import threading
-import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +12,6 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import wait_for
 from tests.crash.proxy import failing_network
 from tests.raises import raises
-from tests.watching import count_statements
 from tests.world.groups import Group
 from tests.world.streams import Lane, at_once, rows, staged, unique
 from weir.database.connection import Database
@@ -31,6 +27,13 @@ def note(connection: Connection, request: str) -> None:
             VALUES (:r, 'test', 'test', '', '{}')"""
         ),
         {"r": request},
+    )
+
+
+def lock(connection: Connection, lane: Lane) -> None:
+    """Lock a stream to the end of the transaction."""
+    connection.execute(
+        text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE"), {"s": lane.stream_id}
     )
 
 
@@ -56,43 +59,6 @@ def test_the_password_is_not_said(secret: str) -> None:
         noted(database, "none")
     assert "s3cret" not in str(caught.value)
     assert "host=127.0.0.1 port=1 dbname=weir user=weir_app" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        (r"passfile='[^']*'", "password=wrong", "password authentication failed"),
-        (r"passfile='[^']*'", "passfile=/nowhere", "no password supplied"),
-        (r"dbname=\w+", "dbname=nothing", 'database "nothing" does not exist|permission denied'),
-        (r"user=\w+", "user=nobody password=x", "password authentication failed"),
-        (r"^.*$", "service=nothing", 'service "nothing" not found.*; .* WEIR_CONFIG'),
-    ],
-)
-def test_a_refused_login_fails_at_once(
-    postgres_server: EmbeddedPostgres,
-    monkeypatch: pytest.MonkeyPatch,
-    old: str,
-    new: str,
-    says: str,
-) -> None:
-    monkeypatch.delenv("PGSERVICEFILE", raising=False)  # another test's installation may name one
-    dsn = re.sub(old, new, postgres_server.dsn("weir", "weir_app"))
-    database = Database(dsn, patience=300.0, connect_patience=300.0)
-    begun = time.monotonic()
-    with pytest.raises(Unavailable, match=says):
-        noted(database, "none")
-    assert time.monotonic() - begun < 100.0
-
-
-def test_a_missing_service_file_fails_at_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "none.conf"))
-    database = Database("service=weir", patience=300.0, connect_patience=300.0)
-    begun = time.monotonic()
-    with pytest.raises(Unavailable, match=r"service file .* not found"):
-        noted(database, "none")
-    assert time.monotonic() - begun < 100.0
 
 
 def test_a_session_that_is_ended_in_the_middle_is_begun_anew(database: Database) -> None:
@@ -226,10 +192,7 @@ def test_a_deadlock_is_resolved_by_doing_one_of_the_two_again(database: Database
         def work(connection: Connection) -> None:
             calls.append(1)
             for lane in (first, second):
-                connection.execute(
-                    text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE"),
-                    {"s": lane.stream_id},
-                )
+                lock(connection, lane)
                 if lane is first and len(calls) == 1:
                     met.wait(timeout=60)
 
@@ -244,20 +207,16 @@ def test_a_lock_that_is_not_to_be_had_is_waited_for(database: Database) -> None:
     lane = Lane.made(database)
     locked = threading.Event()
     calls: list[int] = []
-    statement = text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE")
 
     def holding(connection: Connection) -> None:
-        connection.execute(statement, {"s": lane.stream_id})
+        lock(connection, lane)
         locked.set()
-        end = time.monotonic() + 60
-        while len(calls) < 2:
-            assert time.monotonic() < end, "it has not tried again"
-            time.sleep(0.01)
+        wait_for("another try", lambda: len(calls) >= 2)
 
     def waiting(connection: Connection) -> None:
         calls.append(1)
         connection.execute(text("SET LOCAL lock_timeout = '100ms'"))
-        connection.execute(statement, {"s": lane.stream_id})
+        lock(connection, lane)
 
     def afterwards() -> None:
         locked.wait(timeout=60)
@@ -270,14 +229,13 @@ def test_a_lock_that_somebody_keeps_is_told_with_the_session_and_is_no_outage(
     database: Database, test_database: TestDatabase
 ) -> None:
     lane, hasty = Lane.made(database), test_database.open(patience=0.5)
-    statement = text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE")
 
     def waiting(connection: Connection) -> None:
         connection.execute(text("SET LOCAL lock_timeout = '100ms'"))
-        connection.execute(statement, {"s": lane.stream_id})
+        lock(connection, lane)
 
     def holding(connection: Connection) -> int:
-        connection.execute(statement, {"s": lane.stream_id})
+        lock(connection, lane)
         with raises("lock_held session") as caught:
             hasty.transaction(waiting)
         pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
@@ -309,13 +267,12 @@ def test_a_session_is_the_same_whatever_the_server_is_set_to(
 def test_a_process_that_freezes_with_a_lock_loses_it_and_begins_anew(database: Database) -> None:
     lane, calls = Lane.made(database), list[int]()
     frozen, freed = threading.Event(), threading.Event()
-    lock = text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE")
 
     def freezing(connection: Connection) -> int:
         calls.append(1)
         if len(calls) == 1:  # the minute of each session, shortened
             connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '300ms'"))
-        connection.execute(lock, {"s": lane.stream_id})
+        lock(connection, lane)
         frozen.set()
         if len(calls) == 1:
             assert freed.wait(timeout=60)
@@ -324,7 +281,7 @@ def test_a_process_that_freezes_with_a_lock_loses_it_and_begins_anew(database: D
 
     def others() -> None:
         frozen.wait(timeout=60)
-        database.transaction(lambda c: c.execute(lock, {"s": lane.stream_id}))
+        database.transaction(partial(lock, lane=lane))
         freed.set()
 
     assert at_once(partial(database.transaction, freezing), others) == [2, None]
@@ -370,12 +327,6 @@ def test_a_process_keeps_open_as_many_connections_as_it_is_told(
     # The server ends a session some time after its client has closed the connection.
     wait_for("the others to be closed", lambda: rows(database, sessions) == [(1,)])
     database.dispose()
-
-
-def test_statements_are_counted(database: Database) -> None:
-    counted = count_statements(database)
-    rows(database, "SELECT 1")
-    assert counted == ["SELECT 1"]
 
 
 @pytest.mark.parametrize(

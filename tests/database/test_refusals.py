@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -195,19 +196,26 @@ def test_a_session_that_an_administrator_ends_is_told_after_the_patience(
     ("change", "says", "todo"),
     [
         (" password=wrong passfile=/nowhere", "password authentication failed", "its password"),
+        (" passfile=/nowhere", "no password supplied", "its password"),
+        (" user=nobody password=x", "password authentication failed", "its password"),
         (" dbname=nowhere", "does not exist", "migrate it"),
         (" user=weir_view dbname=airflow", "permission denied", "GRANT CONNECT"),
-        (" service=nowhere", "nowhere", "the service"),
+        (" service=nowhere", 'service "nowhere" not found.*; .* WEIR_CONFIG', "the service"),
+        (" service=weir", "service file .* not found", "the service"),
     ],
 )
-def test_a_login_that_is_refused_is_told_what_to_correct(
+def test_a_login_that_is_refused_is_told_at_once_what_to_correct(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase, change: str, says: str,
     todo: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.delenv("PGSERVICEFILE", raising=False)
+    monkeypatch.delenv("PGSERVICEFILE", raising=False)  # another test's installation may name one
+    if "file" in says:
+        monkeypatch.setenv("PGSERVICEFILE", "/nowhere/none.conf")
+    begun = time.monotonic()
     with pytest.raises(Unavailable, match=says) as refused:
-        reading(Database(test_database.dsn + change, patience=60.0, connect_patience=60.0))
+        reading(Database(test_database.dsn + change, patience=300.0, connect_patience=300.0))
     assert todo in refused.value.sentence
+    assert time.monotonic() - begun < 100.0
 
 
 def test_a_migration_says_what_to_do_in_the_words_of_its_own_setting(

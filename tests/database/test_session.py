@@ -37,6 +37,9 @@ HOSTILE = {
     "row_security": "off",
     "gin_fuzzy_search_limit": "1",
 }
+SHOP = """CREATE SCHEMA shop; CREATE TABLE shop.numbers (n bigint, said text, at date);
+    GRANT USAGE ON SCHEMA shop TO weir_publisher, weir_jobs;
+    GRANT SELECT, INSERT ON shop.numbers TO weir_publisher, weir_jobs"""
 # The ways in which a session is told another encoding than the one that Weir sends.
 ENCODINGS = ("environment", "login", "database", "service", "connection string", "its options")
 # Texts whose bytes are others in other encodings, or that these don't have.
@@ -115,12 +118,7 @@ def told(
 def test_texts_are_the_same_whatever_encoding_a_session_is_told(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase, told: Database
 ) -> None:
-    postgres_server.psql(
-        "CREATE SCHEMA shop; CREATE TABLE shop.numbers (n bigint, said text, at date);"
-        "GRANT USAGE ON SCHEMA shop TO weir_publisher, weir_jobs;"
-        "GRANT SELECT, INSERT ON shop.numbers TO weir_publisher, weir_jobs",
-        test_database.name,
-    )
+    postgres_server.psql(SHOP, test_database.name)
     lane = Lane.made(told, retention="consumed")
     lane.append({"0.0": [5], "1.0": [5]})
     group = Group.made(lane)
@@ -211,13 +209,9 @@ def test_a_database_that_cannot_hold_every_text_is_refused(
 def test_a_login_that_runs_no_triggers_publishes_nothing(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> None:
+    of_login = f"ALTER ROLE weir_app IN DATABASE {test_database.name} "
     postgres_server.psql(
-        "CREATE SCHEMA shop; CREATE TABLE shop.numbers (n bigint, said text, at date);"
-        "GRANT USAGE ON SCHEMA shop TO weir_publisher, weir_jobs;"
-        "GRANT SELECT, INSERT ON shop.numbers TO weir_publisher, weir_jobs;"
-        f"ALTER ROLE weir_app IN DATABASE {test_database.name} "
-        "SET session_replication_role = replica",
-        test_database.name,
+        f"{SHOP}; {of_login} SET session_replication_role = replica", test_database.name
     )
     with test_database.open() as database:
         lane = Lane.made(database, retention="consumed")

@@ -178,8 +178,3 @@ def test_scale_below_the_minimum_is_a_conflict() -> None:
 def test_bad_ranges_are_reported_before_the_minimum() -> None:
     with pytest.raises(InvalidInput):
         check_scale(HALVES, [0, 1], [KeyRange(0.0, 0.9)], minimum=2)
-
-
-def test_scale_may_recreate_a_segment_and_change_separate_blocks() -> None:
-    quarters = segments(even_split(4))
-    check_scale(quarters, [0, 3], [KeyRange(0.75, 1.0), KeyRange(0.0, 0.1), KeyRange(0.1, 0.25)])

@@ -31,16 +31,6 @@ def test_the_first_append_gives_the_schema_with_all_columns_nullable() -> None:
     assert merge("s/s", None, given) == [column("a", "long"), column("b")]
 
 
-def test_the_same_columns_change_nothing_in_whatever_order_they_come() -> None:
-    current = [column("a", "long"), column("b")]
-    assert merge("s/s", current, [column("b"), column("a", "long")]) is current
-
-
-def test_missing_columns_are_null_and_change_nothing() -> None:
-    current = [column("a", "long"), column("b")]
-    assert merge("s/s", current, [column("b")]) is current
-
-
 def test_new_columns_come_at_the_end_and_are_nullable() -> None:
     current = [column("a", "long")]
     given = [column("x", "date", nullable=False), column("a", "long"), column("y")]

@@ -119,13 +119,6 @@ def test_a_hot_key_is_cut_off_on_both_sides_to_the_last_bit(place: int) -> None:
     assert [one.key for one in found.hot_keys] == [str(place)]
 
 
-def test_a_key_that_is_everything_is_named_and_nothing_is_split() -> None:
-    found = split_points(0.0, 0.5, [Load(0.3, 7, "all")], 4)
-    assert found.points == ()
-    assert found.shares == (1.0,)
-    assert [(one.key, one.share) for one in found.hot_keys] == [("all", 1.0)]
-
-
 def test_what_a_hot_key_leaves_is_not_split_into_more_than_it_needs() -> None:
     noise = [Load(i / 100, 1, f"key {i}") for i in range(100) if i != 50]
     found = split_points(0.0, 1.0, [*noise, Load(0.5, 9_901, "hot")], 16, target=0.1)

@@ -1,6 +1,8 @@
 """What an action would lose is measured, and done only if it is still what was approved."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,11 +29,14 @@ class Asked:
         self.action, self.given = action, given
         self.job = Job(action, by_hand(action), settings, database)
 
-    def loss(self) -> Loss:
-        """What the person is shown."""
+    def measured(self) -> Loss | None:
         measure = ACTIONS[self.action].measure
         assert measure is not None
-        found = measure(self.job, parse(FORMS[self.action], self.given))
+        return measure(self.job, parse(FORMS[self.action], self.given))
+
+    def loss(self) -> Loss:
+        """What the person is shown."""
+        found = self.measured()
         assert found is not None
         return found
 
@@ -39,6 +44,15 @@ class Asked:
         """What is done once it is approved."""
         form = parse(FORMS[self.action], self.given | loss.arguments)
         return ACTIONS[self.action].run(replace(self.job, approved=loss.facts), form)
+
+
+Ask = Callable[..., Asked]
+
+
+@pytest.fixture
+def ask(database: Database, settings: Settings) -> Ask:
+    """Return `ask(action, **given)`."""
+    return partial(Asked, database, settings)
 
 
 @pytest.fixture
@@ -64,9 +78,9 @@ def read(store: StreamStore, stream: str, outputs: bool = False) -> None:
 
 
 def test_a_truncation_is_of_what_was_approved_though_events_came_meanwhile(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
-    asked = Asked(database, settings, "truncate_stream", stream=stream, cut="tail", dry_run=False)
+    asked = ask("truncate_stream", stream=stream, cut="tail", dry_run=False)
     loss = asked.loss()
     group = stream.partition("/")[2]
     assert loss.facts["events"] == 3
@@ -79,9 +93,9 @@ def test_a_truncation_is_of_what_was_approved_though_events_came_meanwhile(
 
 
 def test_an_approval_is_void_once_the_world_has_moved(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
-    asked = Asked(database, settings, "truncate_stream", stream=stream, cut="tail", dry_run=False)
+    asked = ask("truncate_stream", stream=stream, cut="tail", dry_run=False)
     loss = asked.loss()
     read(store, stream)
     with raises("approval_void no reader group"):
@@ -92,9 +106,9 @@ def test_an_approval_is_void_once_the_world_has_moved(
 
 
 def test_a_deletion_shows_events_files_and_who_has_not_read_them(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
-    asked = Asked(database, settings, "delete_stream", stream=stream, unread_too=True)
+    asked = ask("delete_stream", stream=stream, unread_too=True)
     with raises("stream_not_sealed"):
         asked.loss()
     store.seal_stream(stream)
@@ -114,13 +128,13 @@ def test_a_deletion_shows_events_files_and_who_has_not_read_them(
 
 
 def test_a_group_is_deleted_if_it_still_is_where_it_was_and_a_dry_run_says_what_goes(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
     group = stream.partition("/")[2]
     told = store.delete_reader_group(group, dry_run=True)
     assert told["dry_run"] is True
     assert (told["checkpoints"], told["batches"]) == (0, 0)
-    asked = Asked(database, settings, "delete_reader_group", reader_group=group)
+    asked = ask("delete_reader_group", reader_group=group)
     loss = asked.loss()
     assert f"would delete reader group {group} with its positions in {stream}" in loss.lines[0]
     assert {**loss.facts, "of": 0} == {key: told.get(key, 0) for key in loss.facts}
@@ -137,12 +151,12 @@ def test_a_group_is_deleted_if_it_still_is_where_it_was_and_a_dry_run_says_what_
 
 
 def test_an_adjunct_store_is_deleted_as_approved_and_a_dry_run_changes_nothing(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
     name = f"{stream}-store"
     store.define_adjunct_store(name, stream)
     assert store.delete_adjunct_store(name, dry_run=True)["stream"] == stream
-    asked = Asked(database, settings, "delete_adjunct_store", adjunct_store=name)
+    asked = ask("delete_adjunct_store", adjunct_store=name)
     loss = asked.loss()
     assert f"would delete adjunct store {name} with 0 versions (0 bytes)" in loss.lines[0]
     done = asked.does(loss)
@@ -152,7 +166,7 @@ def test_an_adjunct_store_is_deleted_as_approved_and_a_dry_run_changes_nothing(
 
 
 def test_a_dry_run_of_a_deletion_and_of_a_reset_says_the_loss_and_does_nothing(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str
 ) -> None:
     group = stream.partition("/")[2]
     read(store, stream)
@@ -161,20 +175,18 @@ def test_a_dry_run_of_a_deletion_and_of_a_reset_says_the_loss_and_does_nothing(
     store.seal_stream(stream)
     assert store.delete_stream(stream, dry_run=True)["events"] == 3
     assert store.count(stream) == 3
-    assert read_lag(database, [group])[0]["unread_events"] == 0, "it is where it was"
+    assert read_lag(store.database, [group])[0]["unread_events"] == 0, "it is where it was"
 
 
 def test_a_reset_backwards_shows_what_is_read_again_and_which_outputs_get_it_twice(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
     group = stream.partition("/")[2]
     given = {"reader_group": group, "to": "start", "allow_repeat": True}
-    forward = Asked(database, settings, "reset_reader_group", **{**given, "to": "tail"})
-    measure = ACTIONS["reset_reader_group"].measure
-    assert measure is not None
-    assert measure(forward.job, parse(FORMS["reset_reader_group"], forward.given)) is None
+    forward = ask("reset_reader_group", **{**given, "to": "tail"})
+    assert forward.measured() is None
     read(store, stream, outputs=True)
-    asked = Asked(database, settings, "reset_reader_group", **given)
+    asked = ask("reset_reader_group", **given)
     loss = asked.loss()
     assert loss.facts["again"] == {stream: 3}
     assert f"their results would be in parquet:{group} twice" in loss.lines
@@ -189,21 +201,19 @@ def test_a_reset_backwards_shows_what_is_read_again_and_which_outputs_get_it_twi
 
 
 def test_declarations_that_lose_data_are_made_if_they_still_lose_the_same(
-    store: StreamStore, stream: str, settings: Settings, database: Database
+    store: StreamStore, stream: str, ask: Ask
 ) -> None:
     store.update_stream(stream, retention="age", retain_max_age="30 d")
     text = "streams: {%s: {routing_key: n, retention: age, retain_max_age: %s}}"
-    asked = Asked(database, settings, "apply", text=text % (stream, "1 d"), allow_loss=True)
+    asked = ask("apply", text=text % (stream, "1 d"), allow_loss=True)
     loss = asked.loss()
     assert "may lose data" in loss.lines[0]
     store.update_stream(stream, retain_max_age="60 d")
     with raises("approval_void 5184000"):
         asked.does(loss)
     assert asked.does(asked.loss())["changes"][0]["name"] == stream
-    keeps = Asked(database, settings, "apply", text=text % (stream, "90 d"), allow_loss=True)
-    measure = ACTIONS["apply"].measure
-    assert measure is not None
-    assert measure(keeps.job, parse(FORMS["apply"], keeps.given)) is None
+    keeps = ask("apply", text=text % (stream, "90 d"), allow_loss=True)
+    assert keeps.measured() is None
 
 
 def twice(store: StreamStore, stream: str) -> None:
@@ -230,9 +240,8 @@ def twice(store: StreamStore, stream: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_created_again_under_the_same_name_is_not_what_was_approved(
-    store: StreamStore, stream: str, settings: Settings, database: Database, action: str,
-    given: dict[str, Any],
-) -> None:  # fmt: skip
+    store: StreamStore, stream: str, ask: Ask, action: str, given: dict[str, Any]
+) -> None:
     group = stream.partition("/")[2]
 
     def ready() -> None:
@@ -248,7 +257,7 @@ def test_what_is_created_again_under_the_same_name_is_not_what_was_approved(
         name: value.format(s=stream, g=group) if isinstance(value, str) else value
         for name, value in given.items()
     }
-    asked = Asked(database, settings, action, **said)
+    asked = ask(action, **said)
     loss = asked.loss()
     if action == "delete_adjunct_store":
         store.delete_adjunct_store(f"{stream}-store")
@@ -271,7 +280,7 @@ def test_what_is_created_again_under_the_same_name_is_not_what_was_approved(
 
 
 def test_other_unread_events_in_the_same_number_are_another_loss(
-    store: StreamStore, settings: Settings, database: Database
+    store: StreamStore, ask: Ask
 ) -> None:
     name = unique("lossy")
     stream = f"test/{name}"
@@ -280,7 +289,7 @@ def test_other_unread_events_in_the_same_number_are_another_loss(
     store.create_reader_group(name, [stream])
     cuts = ["0.0=5, 1.0=0", "0.0=0, 1.0=5"]
     store.reset_reader_group(name, cuts[0], dry_run=False)
-    asked = Asked(database, settings, "truncate_stream", stream=stream, cut="tail", dry_run=False)
+    asked = ask("truncate_stream", stream=stream, cut="tail", dry_run=False)
     loss = asked.loss()
     store.reset_reader_group(name, cuts[1], allow_repeat=True)
     again = asked.loss()

@@ -1,11 +1,9 @@
 """Whose transaction keeps commits from being versions is named, of whatever database it is."""
 
-import time
-from collections.abc import Callable
-
 import psycopg2
 import pytest
 
+from tests.crash.jobs import wait_for
 from tests.world.streams import Lane, rows, run
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -16,21 +14,14 @@ WAITING = "SELECT * FROM weir.waiting_versions"
 METRIC = "SELECT value FROM weir.metrics WHERE metric = 'weir_versions_waiting_seconds'"
 
 
-def until(found: Callable[[], bool]) -> None:
-    """Wait: the server's own transactions, such as an autovacuum's, count for a moment, too."""
-    end = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("own", [True, False], ids=["of Weir's database", "of another database"])
 def test_the_transaction_that_commits_wait_for_to_be_versions_is_named(
     database: Database, settings: Settings, postgres_server: EmbeddedPostgres, own: bool
 ) -> None:
     lane = Lane.made(database)
     lane.append({"0.0": 1})
-    until(lambda: rows(database, WAITING) == [])
+    # The server's own transactions, such as an autovacuum's, count for a moment, too.
+    wait_for("the others", lambda: rows(database, WAITING) == [])
     name = str(rows(database, "SELECT current_database()")[0][0]) if own else "postgres"
     other = psycopg2.connect(postgres_server.dsn(name, "postgres"))
     try:
@@ -39,7 +30,7 @@ def test_the_transaction_that_commits_wait_for_to_be_versions_is_named(
         [(_, pid)] = cursor.fetchall()
         for _ in range(2):
             lane.append({"0.0": 1})
-        until(lambda: [one.pid for one in rows(database, WAITING)] == [pid])
+        wait_for("it", lambda: [one.pid for one in rows(database, WAITING)] == [pid])
         [found] = rows(database, WAITING)
         assert (found.commits, found.pid, found.database) == (2, pid, name)
         assert (found.login, found.prepared) == ("postgres", None)
@@ -51,6 +42,6 @@ def test_the_transaction_that_commits_wait_for_to_be_versions_is_named(
         assert seconds > 100
     finally:
         other.close()
-    until(lambda: rows(database, WAITING) == [] and rows(database, METRIC) == [(0,)])
+    wait_for("the end", lambda: rows(database, WAITING) == [] and rows(database, METRIC) == [(0,)])
     [check] = [one for one in examine(settings, database) if one.what == "versions"]
     assert check.ok

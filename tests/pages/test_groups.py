@@ -1,24 +1,21 @@
 """The reader groups, and one of them, as JSON."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from tests.pages.conftest import pages
+from tests.pages.test_streams import NOW, alert, lag
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.database.connection import Database
 from weir.pages.health import health_of_group
-from weir.queries.pages.health import Alert, Lag
 from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.batches.streaming_query import StreamingQuery
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
-
-NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
 def test_groups_come_in_pages_and_are_found_by_name(client: TestClient, database: Database) -> None:
@@ -97,25 +94,14 @@ def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(
     assert (statements("groups"), statements(f"groups/{group.name}")) == one
 
 
-LOST = Alert(stream="a/b", reader_group="g", alert="lost", at=NOW, message="")
-
-
-def lag(unread: int, since: datetime | None) -> Lag:
-    return Lag(
-        stream="a/b",
-        reader_group="g", unread_events=unread, unread_bytes=unread, lost_events=0,
-        behind_since=since,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("given", "level", "words"),
     [
-        ((1, False, [lag(0, None)], []), "good", "all is read"),
-        ((0, True, [lag(0, None)], []), "rest", "at its end"),
+        ((1, False, [lag()], []), "good", "all is read"),
+        ((0, True, [lag()], []), "rest", "at its end"),
         ((1, False, [lag(2, NOW), lag(3, NOW)], []), "good", "5 events to read"),
         ((0, False, [lag(1, NOW)], []), "good", "1 event to read, no reader"),
-        ((0, False, [lag(1, NOW)], [LOST]), "bad", "lost unread events"),
+        ((0, False, [lag(1, NOW)], [alert("lost")]), "bad", "lost unread events"),
     ],
 )  # fmt: skip
 def test_the_health_of_a_group_says_the_worst_first(given: Any, level: str, words: str) -> None:

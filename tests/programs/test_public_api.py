@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import weir
 from docs.generate_python import (
     DAG_FUNCTIONS,
     OPERATORS,
@@ -46,9 +45,3 @@ def test_a_signature_shows_each_kind_of_argument() -> None:
 def test_page_and_stubs_are_those_of_the_code(path: Path, made: object) -> None:
     assert callable(made)
     assert path.read_text() == made(), f"run `make docs`: {path.name} is of other signatures"
-
-
-def test_everything_that_programs_use_says_what_it_does() -> None:
-    for name in weir.__all__:
-        if not name.startswith("_"):
-            assert getattr(weir, name).__doc__, name

@@ -11,6 +11,7 @@ from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
 from weir.controller.seal import seal_stream
+from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.bounds import Bound
@@ -319,3 +320,12 @@ class World:
                 g=self.group.name,
             )
             assert complete == as_datetime(stream.complete_with(self.read))
+
+
+def append(
+    stream: Stream, times: Times, until: Any = None, writer: str = "w", segment: str = "0.0"
+) -> Committed:
+    """Append events with these times to one segment."""
+    staged = staged_times(stream.begin(writer, until), {segment: [times]} if times else {})
+    [done] = commit(stream.lane.database, staged)
+    return done

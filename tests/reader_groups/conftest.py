@@ -1,21 +1,14 @@
 """A database for all tests that only look at groups and streams of their own."""
 
-from collections.abc import Iterator
-
 import psycopg2
 import pytest
 
 from tests.world.groups import Execute, Group
-from tests.world.streams import Lane, database_for_many, unique
+from tests.world.streams import Lane, shared_by, unique
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-
-@pytest.fixture(scope="package")
-def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """Yield a migrated database, as a job sees it, with the groups of many tests."""
-    with database_for_many(postgres_server, "reader_groups") as database:
-        yield database
+shared_database = shared_by("reader_groups")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Aligned groups: a batch holds, of all streams, everything up to one moment, and nothing after."""
 
-import time
 from functools import partial
 from threading import Event
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.chance import cases, random_for
+from tests.crash.jobs import wait_for
 from tests.raises import raises
 from tests.world.groups import ALL, Group, Reader, spans
 from tests.world.streams import Lane, at_once, rows, run, staged, waiting_for_a_lock
@@ -39,6 +39,10 @@ def clock(lane: Lane) -> int:
     return int(lane.value("SELECT last_clock FROM stream WHERE stream_id = :s"))
 
 
+def clock_of_commit(lane: Lane) -> int:
+    return int(lane.value("SELECT max(clock) FROM time_index WHERE stream_id = :s"))
+
+
 def events_until(lane: Lane, bound: int) -> set[tuple[int, int, int]]:
     """By stream id, segment id and offset, what is committed up to a clock."""
     found = lane.rows(
@@ -57,6 +61,12 @@ def next_one(reader: Reader, run_: Run, budget: int = ALL) -> Batch | None:
     return reader.open(budget, **run_)
 
 
+def must_open(reader: Reader, run_: Run, budget: int = ALL) -> Batch:
+    batch = next_one(reader, run_, budget)
+    assert batch is not None
+    return batch
+
+
 def test_a_batch_ends_in_all_streams_at_the_same_moment(lanes: tuple[Lane, Lane]) -> None:
     one, other = lanes
     group = Group.made(*lanes, aligned=True)
@@ -65,14 +75,12 @@ def test_a_batch_ends_in_all_streams_at_the_same_moment(lanes: tuple[Lane, Lane]
     second = clock(other)
     one.append({"1.0": 4})
     reader, run_ = group.reader(), start(group)
-    first = next_one(reader, run_, 12)
-    assert first is not None
+    first = must_open(reader, run_, 12)
     assert first.up_to == second
     assert events_of(first) == events_until(one, second) | events_until(other, second)
     assert first.events == 9
     reader.commit(first)
-    last = next_one(reader, run_)
-    assert last is not None
+    last = must_open(reader, run_)
     assert last.up_to == run_["closed"]
     reader.commit(last)
     assert next_one(reader, run_) is None
@@ -88,13 +96,8 @@ def test_a_commit_is_in_a_batch_whole_or_not_at_all(lanes: tuple[Lane, Lane]) ->
     for lane in lanes:
         lane.append({"0.0": [5, 5], "1.0": [5, 5]})
     reader, run_ = group.reader(), start(group)
-    batch = next_one(reader, run_, 1)
-    assert batch is not None
+    batch = must_open(reader, run_, 1)
     assert (batch.events, batch.up_to) == (20, clock_of_commit(lanes[0]))
-
-
-def clock_of_commit(lane: Lane) -> int:
-    return int(lane.value("SELECT max(clock) FROM time_index WHERE stream_id = :s"))
 
 
 def test_an_idle_stream_holds_nothing_back(lanes: tuple[Lane, Lane]) -> None:
@@ -104,8 +107,7 @@ def test_an_idle_stream_holds_nothing_back(lanes: tuple[Lane, Lane]) -> None:
     before = clock(idle)
     busy.append({"0.0": 3})
     reader, run_ = group.reader(), start(group)
-    batch = next_one(reader, run_)
-    assert batch is not None
+    batch = must_open(reader, run_)
     assert batch.up_to == run_["closed"] > clock_of_commit(busy)
     assert clock(idle) == run_["closed"] > before, "nothing can come before it any more"
     idle.append({"0.0": 1})
@@ -123,13 +125,11 @@ def test_what_is_committed_after_the_start_of_a_run_is_left_to_the_next(
     one.scale("0.0")
     one.append({"1.0": 2})
     reader = group.reader()
-    batch = next_one(reader, run_)
-    assert batch is not None
+    batch = must_open(reader, run_)
     assert spans(batch) == [("0.0", 0, 1)]
     reader.commit(batch)
     assert next_one(reader, run_) is None
-    following = next_one(reader, start(group))
-    assert following is not None
+    following = must_open(reader, start(group))
     assert following.events == 3
 
 
@@ -139,17 +139,14 @@ def test_whoever_takes_over_gets_the_same_moment_and_a_half_that_of_the_whole(
     group = Group.made(*lanes, aligned=True)
     lanes[0].append({"0.0": 4})
     reader, run_ = group.reader("a"), start(group)
-    batch = next_one(reader, run_)
-    assert batch is not None
+    batch = must_open(reader, run_)
     group.lapse("a")
     lanes[1].append({"0.0": 9})
     heir = group.reader("b")
-    taken = next_one(heir, start(group))
-    assert taken is not None
+    taken = must_open(heir, start(group))
     assert (taken.bounds, taken.up_to) == (batch.bounds, batch.up_to)
     split_batch(group.database, taken, "failed")
-    half = next_one(heir, start(group))
-    assert half is not None
+    half = must_open(heir, start(group))
     assert (half.events, half.up_to) == (2, batch.up_to)
 
 
@@ -158,16 +155,14 @@ def test_one_reader_reads_at_a_time_and_the_others_stand_by(lanes: tuple[Lane, L
     for lane in lanes:
         lane.append({"0.0": 2, "1.0": 2})
     a, b, run_ = group.reader("a"), group.reader("b"), start(group)
-    batch = next_one(a, run_, 4)
-    assert batch is not None
+    batch = must_open(a, run_, 4)
     assert next_one(b, run_) is None
     [row] = rows(
         group.database, "SELECT * FROM weir.waiting_readers WHERE reader_group = :g", g=group.name
     )
     assert (row.reader_id, row.reason, row.waits_for, row.batch_id) == ("b", "aligned", "a", 1)
     a.commit(batch)
-    last = next_one(b, run_)
-    assert last is not None
+    last = must_open(b, run_)
     assert last.events == 4
     assert len(group.owned("b", lanes[0])) == len(group.owned("b", lanes[1])) == 2
 
@@ -182,7 +177,7 @@ def test_a_stream_that_joins_the_group_during_a_run_is_not_read_before_it_is_clo
     with raises("group_changed"):
         next_one(reader, run_)
     reader = group.reader()
-    assert next_one(reader, start(group)) is not None
+    must_open(reader, start(group))
 
 
 def test_a_group_that_becomes_aligned_reads_what_is_left_to_one_moment(
@@ -200,8 +195,7 @@ def test_a_group_that_becomes_aligned_reads_what_is_left_to_one_moment(
     with raises("group_changed"):
         next_one(reader, run_)
     run_ = start(group)
-    batch = next_one(reader, run_, 1)
-    assert batch is not None
+    batch = must_open(reader, run_, 1)
     assert (batch.events, batch.up_to) == (5, clock_of_commit(one))
 
 
@@ -220,8 +214,7 @@ def test_streams_of_which_one_is_ahead_of_the_time_are_closed_at_its_clock(
     group = Group.made(*lanes, aligned=True)
     run_ = start(group)
     assert run_["closed"] == clock(one) == clock(other)
-    batch = next_one(group.reader(), run_)
-    assert batch is not None
+    batch = must_open(group.reader(), run_)
     assert batch.events == 2
     other.append({"0.0": 1})
     assert clock(other) > run_["closed"]
@@ -240,10 +233,7 @@ def in_flight(lanes: tuple[Lane, Lane], group: Group) -> tuple[Batch, set[tuple[
     def committing(connection: Connection) -> None:
         commit_in(connection, lock_streams(connection, ids=[one.stream_id]), [made])
         begun.set()
-        end = time.monotonic() + 60
-        while not (opened.is_set() or waiting_for_a_lock(group.database)):
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_for("the other", lambda: opened.is_set() or waiting_for_a_lock(group.database))
 
     def opening() -> Batch | None:
         assert begun.wait(timeout=60)

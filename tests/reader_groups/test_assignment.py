@@ -93,15 +93,8 @@ def test_shares_that_are_fair_stay_as_they_are(world: World) -> None:
         assert world.assign() == kept
 
 
-@given(st.integers(1, 60), readers_of)
-def test_equal_loads_differ_by_at_most_one(count: int, readers: list[str]) -> None:
-    result = assign(dict.fromkeys(range(count), 7), {}, readers)
-    shares = [list(result.values()).count(reader) for reader in readers]
-    assert max(shares) - min(shares) <= 1
-
-
 @given(st.integers(1, 40), readers_of)
-def test_a_reader_that_joins_takes_its_share_and_nothing_else_moves(
+def test_of_a_reader_that_joins_and_leaves_again_only_its_own_share_moves(
     count: int, readers: list[str]
 ) -> None:
     loads = dict.fromkeys(range(count), 7)
@@ -110,15 +103,8 @@ def test_a_reader_that_joins_takes_its_share_and_nothing_else_moves(
     moved = [s for s in loads if before[s] != after[s]]
     assert {after[s] for s in moved} <= {"new"}
     assert len(moved) == count // (len(readers) + 1)
-
-
-@given(st.integers(1, 40), st.lists(st.sampled_from(READERS), unique=True, min_size=2))
-def test_of_a_reader_that_left_only_its_own_segments_move(count: int, readers: list[str]) -> None:
-    loads = dict.fromkeys(range(count), 7)
-    before = assign(loads, {}, readers)
-    gone, *rest = readers
-    after = assign(loads, before, rest)
-    assert all(after[s] == owner for s, owner in before.items() if owner != gone)
+    left = assign(loads, after, readers)
+    assert all(left[s] == owner for s, owner in after.items() if owner != "new")
 
 
 @settings(max_examples=cases(200))
@@ -128,31 +114,6 @@ def test_the_answer_depends_on_nothing_but_the_arguments(world: World, seed: int
     shuffled = list(world.owners.items())
     Random(seed).shuffle(shuffled)
     assert world.assign(dict(shuffled)) == world.assign()
-
-
-def test_a_large_segment_outweighs_many_small_ones() -> None:
-    result = assign({0: 100, 1: 10, 2: 10, 3: 10}, {}, ["a", "b"])
-    assert result == {0: "a", 1: "b", 2: "b", 3: "b"}
-
-
-def test_segments_of_open_batches_count_but_do_not_move() -> None:
-    held = frozenset({0, 1})
-    result = assign({0: 10, 1: 10, 2: 10}, {0: "a", 1: "a", 2: "a"}, ["a", "b"], in_batches=held)
-    assert result == {0: "a", 1: "a", 2: "b"}
-
-
-def test_what_is_reserved_counts_for_its_reader() -> None:
-    result = assign(dict.fromkeys(range(4), 10), {}, ["a", "b"], reserved={3: frozenset({"b"})})
-    assert list(result.values()) == ["a", "b", "a", "b"]
-    result = assign({0: 10, 1: 10, 2: 20}, {}, ["a", "b"], reserved={2: frozenset({"a"})})
-    assert result == {0: "b", 1: "b", 2: "a"}
-
-
-def test_what_is_reserved_for_others_is_given_up() -> None:
-    owners = {0: "a", 1: "a", 2: "b", 3: "b"}
-    reserved = dict.fromkeys([0, 1], frozenset({"b"}))
-    result = assign(dict.fromkeys(owners, 5), owners, ["a", "b"], reserved=reserved)
-    assert result == {0: "b", 1: "b", 2: "a", 3: "a"}
 
 
 def test_without_readers_only_open_batches_keep_their_segments() -> None:

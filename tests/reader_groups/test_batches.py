@@ -13,16 +13,6 @@ def test_a_batch_has_everything_up_to_the_tail(lane: Lane, group: Group) -> None
     assert [(b.state, b.events, b.bytes) for b in group.batches()] == [("open", 20, 200)]
 
 
-def test_a_budget_is_shared_over_the_segments_and_rounded_to_whole_files(
-    lane: Lane, group: Group
-) -> None:
-    reader = group.reader()
-    batch = reader.must_open(budget=10)
-    assert spans(batch) == [("0.0", 0, 5), ("1.0", 0, 5)]
-    reader.commit(batch)
-    assert reader.read_all(budget=7) == [("0.0", 5, 10), ("1.0", 5, 10)]
-
-
 def test_opening_again_before_the_commit_gives_the_same_batch_as_another_attempt(
     group: Group,
 ) -> None:
@@ -63,43 +53,12 @@ def test_segments_of_an_open_batch_do_not_move_to_a_reader_that_joins(group: Gro
     assert group.cut() == {"0.0": 10, "1.0": 10}
 
 
-def test_readers_that_are_expected_keep_their_share_free(group: Group) -> None:
-    a = group.reader("a")
-    assert spans(a.must_open(expected=2)) == [("0.0", 0, 10)]
-    b = group.reader("b")
-    assert spans(b.must_open(expected=2)) == [("1.0", 0, 10)]
-
-
 def test_ends_of_empty_segments_are_passed_without_a_batch(lane: Lane) -> None:
     group = Group.made(lane)
     low, high = lane.scale("0.0")
     assert group.reader().open() is None
     assert group.cut() == {low: 0, high: 0, "1.0": 0}
     assert group.batches() == []
-
-
-def test_a_run_reads_to_the_tail_it_saw_and_no_further(lane: Lane, group: Group) -> None:
-    until = group.tails()
-    lane.append({"0.0": 1})
-    low, high = lane.scale("0.0")
-    lane.append({low: 1, high: 1, "1.0": 1})
-    reader = group.reader()
-    assert reader.read_all(until=until) == [("0.0", 0, 10), ("1.0", 0, 10)]
-    assert reader.read_all() == [("0.0", 10, 11), ("1.0", 10, 11), (low, 0, 1), (high, 0, 1)]
-
-
-def test_catching_up_over_many_scales_takes_batches_by_budget(lane: Lane) -> None:
-    group = Group.made(lane)
-    for _ in range(30):
-        low, *_ = lane.active()
-        lane.append({low: 1})
-        lane.scale(low)
-    reader = group.reader()
-    while (batch := reader.open(budget=10)) is not None:
-        reader.commit(batch)
-        group.check_positions()
-    assert [b.events for b in group.batches()] == [10, 10, 10]
-    assert group.cut() == lane.tail()
 
 
 @pytest.mark.parametrize("most", [1, 3])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chance import cases, random_for
 from tests.raises import raises
-from tests.reader_groups.completeness_model import Stream, Times, World, staged_times
+from tests.reader_groups.completeness_model import Stream, World, append, staged_times
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.controller.commit import commit, commit_in
@@ -39,28 +39,20 @@ def test_completeness_and_late_events_are_those_of_the_model(
         assert all(a <= b for a, b in pairwise(known)), "a stream is never complete to less"
 
 
-def one(stream: Stream, times: Times, writer: str = "w", until: Any = None) -> Committed:
-    """Append to one segment."""
-    attempt = stream.begin(writer, until)
-    staged = staged_times(attempt, {"0.0": [times]} if times else {})
-    [done] = commit(stream.lane.database, staged)
-    return done
-
-
 def test_a_writer_that_is_done_holds_nothing_back(shared_database: Database) -> None:
     stream = Stream.made(shared_database)
-    assert one(stream, [10], "a", as_datetime(10)).complete_until == 10
-    assert one(stream, [30], "b", as_datetime(30)).complete_until == 10
+    assert append(stream, [10], as_datetime(10), "a").complete_until == 10
+    assert append(stream, [30], as_datetime(30), "b").complete_until == 10
     [found] = stream.lane.rows("SELECT held_by, writers FROM completeness WHERE stream_id = :s")
     assert (found.held_by, found.writers) == ("a", 2)
-    assert one(stream, [], "a", DONE).complete_until == 30
-    assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "never to less"
+    assert append(stream, [], DONE, "a").complete_until == 30
+    assert append(stream, [40], as_datetime(20), "a").complete_until == 30, "never to less"
 
 
 def test_a_sealed_stream_that_is_read_holds_nothing_back(shared_database: Database) -> None:
     ended, going = Stream.made(shared_database), Stream.made(shared_database)
-    one(ended, [10], until=as_datetime(10))
-    one(going, [30], until=as_datetime(30))
+    append(ended, [10], as_datetime(10))
+    append(going, [30], as_datetime(30))
     group = Group.made(ended.lane, going.lane)
     assert group.reader().must_open().complete_until == 10
     seal_stream(shared_database, ended.lane.name, request_id=unique("seal"))
@@ -82,7 +74,7 @@ def test_a_commit_that_is_asked_for_the_same_again_ends_in_an_error(
 ) -> None:
     stream = Stream.made(shared_database)
     waiting = staged_times(stream.begin("b"), {"0.0": [[5]]})
-    one(stream, [30], "a", as_datetime(30))
+    append(stream, [30], as_datetime(30), "a")
     monkeypatch.setattr(Staged, "recounted", lambda staged, until: staged)
     with raises("commit_without_end late"):
         if locked:
@@ -133,7 +125,7 @@ def test_a_retry_of_a_committed_append_states_what_it_knows_now(shared_database:
 
 def test_what_cannot_be_stated_without_an_append_is_refused(shared_database: Database) -> None:
     stream, untimed = Stream.made(shared_database), Lane.made(shared_database)
-    one(stream, [10])
+    append(stream, [10])
 
     def state(lane: Lane, until: Any) -> None:
         state_completeness(shared_database, lane.name, "w", until)
@@ -157,7 +149,7 @@ def test_another_event_time_begins_anew_and_changes_nothing_of_before(
     stream = Stream.made(shared_database)
     lane = stream.lane
     group = Group.made(lane)
-    one(stream, [10, 20], until=as_datetime(20))
+    append(stream, [10, 20], as_datetime(20))
     before, between = lane.opened(), lane.rows("SELECT * FROM time_index WHERE stream_id = :s")
     update_stream(shared_database, lane.name, {"event_time": "other"}, request_id=unique("u"))
     [done] = commit(shared_database, staged_times(before, {"1.0": [[5, 6]]}))
@@ -179,13 +171,13 @@ def test_the_word_of_a_group_counts_only_streams_whose_writers_state_something(
     speaking, silent = Stream.made(shared_database), Stream.made(shared_database)
     group = Group.made(speaking.lane, silent.lane)
     reader = group.reader()
-    one(silent, [5])
+    append(silent, [5])
     batch = reader.must_open()
     assert batch.complete_until is None
     reader.commit(batch)
     view = "SELECT complete_until FROM weir.group_completeness WHERE reader_group = :group"
     found = rows(shared_database, view, group=group.name)
     assert {row.complete_until for row in found} == {None}
-    one(speaking, [10], until=as_datetime(10))
-    one(silent, [5])
+    append(speaking, [10], as_datetime(10))
+    append(silent, [5])
     assert reader.must_open().complete_until == 10

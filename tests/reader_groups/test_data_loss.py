@@ -16,33 +16,27 @@ from weir.retention.delete_stream import delete_stream
 
 
 @pytest.fixture
-def skipping(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane, on_gap="skip")
+def skipping(group: Group) -> Group:
+    group.update(on_gap="skip")
+    return group
 
 
-@pytest.fixture
-def failing(lane: Lane) -> Group:
-    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    return Group.made(lane, on_gap="fail")
-
-
-def test_a_gap_is_said_with_its_count_and_nothing_moves(lane: Lane, failing: Group) -> None:
+def test_a_gap_is_said_with_its_count_and_nothing_moves(lane: Lane, group: Group) -> None:
     lane.truncate("0.0=3, 1.0=4")
     with raises("events_truncated 7 events 0.0=0, 1.0=0, 0.0=3 update_reader_group on_gap skip"):
-        failing.reader().open()
-    assert failing.cut() == {"0.0": 0, "1.0": 0}
-    assert (failing.lost(), failing.batches()) == (0, [])
+        group.reader().open()
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+    assert (group.lost(), group.batches()) == (0, [])
 
 
-def test_after_a_gap_a_group_goes_on_when_it_is_told_to_skip_it(lane: Lane, failing: Group) -> None:
+def test_after_a_gap_a_group_goes_on_when_it_is_told_to_skip_it(lane: Lane, group: Group) -> None:
     lane.truncate("0.0=8, 1.0=4")
-    reader = failing.reader()
+    reader = group.reader()
     with raises("events_truncated 12 events"):
         reader.open()
-    update_reader_group(failing.database, failing.name, on_gap="skip", request_id=unique("update"))
+    update_reader_group(group.database, group.name, on_gap="skip", request_id=unique("update"))
     assert reader.read_all() == [("0.0", 8, 10), ("1.0", 4, 10)]
-    assert failing.lost() == 12
+    assert group.lost() == 12
 
 
 def said(lane: Lane, batch: Batch, events: int) -> str:
@@ -54,9 +48,9 @@ def said(lane: Lane, batch: Batch, events: int) -> str:
 
 
 def test_what_an_open_batch_lost_is_said_with_the_truncation_that_took_the_last_of_it(
-    lane: Lane, failing: Group
+    lane: Lane, group: Group
 ) -> None:
-    batch = failing.reader().must_open()
+    batch = group.reader().must_open()
     assert said(lane, batch, 1) == "1 event was truncated, longer ago than is recorded"
     lane.append({"0.0": 5, "1.0": 5})  # not of the batch
     names = []
@@ -76,11 +70,11 @@ def test_what_an_open_batch_lost_is_said_with_the_truncation_that_took_the_last_
 
 
 def test_the_truncation_of_a_batch_is_found_over_scales_and_after_their_metadata_is_pruned(
-    lane: Lane, failing: Group
+    lane: Lane, group: Group
 ) -> None:
     lane.scale("0.0", parts=2)
     lane.append({"1.0": 4, "2.1": 4, "3.1": 4})
-    batch = failing.reader().must_open()
+    batch = group.reader().must_open()
     assert batch.events == 32
     for head in ("0.0=9, 1.0=0", "1.0=14, 2.1=4, 3.1=3", "1.0=14, 2.1=4, 3.1=4"):
         lane.truncate(head)
@@ -96,21 +90,21 @@ def test_the_truncation_of_a_batch_is_found_over_scales_and_after_their_metadata
 
 
 def test_a_group_that_is_reset_to_the_end_of_what_was_truncated_goes_on_at_the_head(
-    lane: Lane, failing: Group
+    lane: Lane, group: Group
 ) -> None:
     """Between the end of a segment and its successors lies no event, so nothing is lost."""
-    failing.reader().read_all()
+    group.reader().read_all()
     lane.scale("0.0", parts=2)
     lane.truncate("1.0=10, 2.1=0, 3.1=0")
-    failing.reader().read_all()
+    group.reader().read_all()
     reset_reader_group(
-        failing.database, failing.name, "0.0=10, 1.0=10", allow_repeat=True,
+        group.database, group.name, "0.0=10, 1.0=10", allow_repeat=True,
         request_id=unique("reset"),
     )  # fmt: skip
-    assert "0.0" in failing.cut()
-    assert failing.reader().open() is None
-    assert failing.cut() == {"1.0": 10, "2.1": 0, "3.1": 0}
-    assert failing.lost() == 0
+    assert "0.0" in group.cut()
+    assert group.reader().open() is None
+    assert group.cut() == {"1.0": 10, "2.1": 0, "3.1": 0}
+    assert group.lost() == 0
 
 
 def test_a_group_leaves_a_stream_that_was_deleted_and_goes_on_with_the_others(lane: Lane) -> None:
@@ -170,26 +164,26 @@ def test_a_gap_before_a_segment_that_waits_ends_in_the_join_of_both(
 
 
 def test_standing_at_the_end_of_a_segment_behind_the_head_is_no_gap(
-    lane: Lane, failing: Group
+    lane: Lane, group: Group
 ) -> None:
     # All of 0.0 is read; the head is at the start of its successors: no event lies between.
-    failing.reader().read_all()
+    group.reader().read_all()
     low, high = lane.scale("0.0")
     lane.append({low: 2, high: 2})
     lane.truncate(f"{low}=0, {high}=0, 1.0=10")
-    assert failing.cut() == {"0.0": 10, "1.0": 10}
-    assert failing.reader().read_all() == [(low, 0, 2), (high, 0, 2)]
-    assert failing.lost() == 0
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+    assert group.reader().read_all() == [(low, 0, 2), (high, 0, 2)]
+    assert group.lost() == 0
 
 
 def test_a_batch_that_was_planned_before_the_truncation_still_commits(
-    lane: Lane, failing: Group
+    lane: Lane, group: Group
 ) -> None:
-    reader = failing.reader()
+    reader = group.reader()
     batch = reader.must_open(budget=10)
     lane.truncate("0.0=7, 1.0=4")
     reader.commit(batch)  # it had read its files, which are kept while it is open
-    assert failing.cut() == {"0.0": 5, "1.0": 5}
+    assert group.cut() == {"0.0": 5, "1.0": 5}
     with raises("events_truncated 2 events"):
         reader.open()
 

@@ -173,13 +173,6 @@ def test_one_reader_alone_is_never_ahead_of_anybody(hours: Lane) -> None:
     assert group.reader().must_open().events == 24
 
 
-def test_without_the_limit_a_reader_goes_as_far_as_it_can(hours: Lane) -> None:
-    group = Group.made(hours)
-    group.reader("a").must_open(2, expected=2)
-    assert spans(group.reader("b").must_open(expected=2)) == [("1.0", 0, 12)]
-    assert waiting(group) == []
-
-
 def test_what_was_read_late_and_what_was_left_behind_is_measured(hours: Lane) -> None:
     group = Group.made(hours)
     slow, fast = group.reader("a"), group.reader("b")

@@ -10,11 +10,10 @@ from tests.reader_groups.completeness_model import (
     Event,
     Stream,
     World,
-    staged_times,
+    append,
 )
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
-from weir.controller.commit import commit
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Truncated
@@ -117,10 +116,6 @@ def _check_one(world: World, random: Random, unknown: Unknown) -> None:
 HOUR = 3_600_000_000
 
 
-def append(stream: Stream, *times: int, segment: str = "0.0") -> None:
-    commit(stream.lane.database, staged_times(stream.begin("w"), {segment: [times]}))
-
-
 def create(*lanes: Lane, start: str, end: str = "") -> tuple[Group, list[str]]:
     """Return a new group, and what is said of how much lies between event times."""
     name = unique("group")
@@ -134,11 +129,11 @@ def create(*lanes: Lane, start: str, end: str = "") -> tuple[Group, list[str]]:
 def test_an_event_time_may_be_written_wherever_a_place_is(shared_database: Database) -> None:
     stream = Stream.made(shared_database)
     lane = stream.lane
-    append(stream, HOUR, 2 * HOUR)
+    append(stream, [HOUR, 2 * HOUR])
     lane.scale("0.0")
     later = lane.active()[-1]
-    append(stream, 3 * HOUR, 5 * HOUR, segment=later)
-    append(stream, 9 * HOUR, segment=later)
+    append(stream, [3 * HOUR, 5 * HOUR], segment=later)
+    append(stream, [9 * HOUR], segment=later)
     group, said = create(lane, start=at(3 * HOUR), end="event  time 1970-01-01 06:00")
     assert group.reader().read_all() == [(later, 0, 2)]
     assert said == [
@@ -164,8 +159,8 @@ def test_an_event_time_may_be_written_wherever_a_place_is(shared_database: Datab
         create(lane, start=at(9 * HOUR), end=at(3 * HOUR))
 
     other = Stream.made(shared_database)
-    append(other, HOUR)
-    append(other, 4 * HOUR)
+    append(other, [HOUR])
+    append(other, [4 * HOUR])
     updated = update_reader_group(
         shared_database, group.name, streams=[lane.name, other.lane.name], start=at(2 * HOUR),
         request_id=unique("u"),
@@ -185,8 +180,8 @@ def test_event_times_that_are_not_known_may_be_any(shared_database: Database) ->
         create(lane, start=at(3 * HOUR))
     update_stream(shared_database, lane.name, {"event_time": "at"}, request_id=unique("u"))
     stream = Stream(lane)
-    append(stream, HOUR)
-    append(stream, 5 * HOUR)
+    append(stream, [HOUR])
+    append(stream, [5 * HOUR])
     assert create(lane, start=at(3 * HOUR))[0].reader().read_all() == [("0.0", 0, 4)]
     end = create(lane, start="head", end=at(HOUR))[0]
     assert end.reader().read_all() == [("0.0", 0, 2)]

@@ -35,14 +35,6 @@ def fork(group: Group, **options: Any) -> Group:
     return Group(group.database, name, group.lanes)
 
 
-def test_group_begins_at_the_head(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 5})
-    lane.truncate("0.0=2, 1.0=0")
-    group = Group.made(lane)
-    assert group.cut() == {"0.0": 2, "1.0": 0}
-    assert group.states() == {"0.0": ("unassigned", 2, None), "1.0": ("unassigned", 0, None)}
-
-
 def test_group_begins_at_the_tail_of_now(lane: Lane) -> None:
     lane.append({"0.0": 5, "1.0": 3})
     group = Group.made(lane, start="tail")
@@ -168,7 +160,9 @@ def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) ->
 def test_a_fork_of_a_group_between_two_cuts_stops_where_that_stops(lane: Lane) -> None:
     lane.append({"0.0": 10, "1.0": 10})
     group = Group.made(lane, start="0.0=2, 1.0=2", end="0.0=6, 1.0=3")
-    group.reader().read_all()
+    assert sorted(group.reader().read_all()) == [("0.0", 2, 6), ("1.0", 2, 3)]
+    lane.append({"0.0": 3})
+    assert group.reader().read_all() == []
     again = fork(group, at="0.0=3, 1.0=2")
     assert sorted(again.reader().read_all()) == [("0.0", 3, 6), ("1.0", 2, 3)]
     [[at_end]] = again.rows(

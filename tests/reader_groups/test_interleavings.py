@@ -124,20 +124,6 @@ def test_a_group_created_while_the_stream_is_truncated_begins_at_the_new_head(
         assert group.cut() == group.released()
 
 
-def test_retention_and_a_subscriber_that_is_created_leave_it_all_its_events(lane: Lane) -> None:
-    for _ in range(6):
-        one = Lane.made(lane.database, retention="consumed")
-        one.append({"0.0": 5, "1.0": 5})
-        first = Group.made(one)
-        first.reader().read_all()
-        first.checkpoint()
-        second, _ = at_once(partial(Group.made, one), partial(retain, lane.database))
-        # Whichever was first: what the new one is to read is still there.
-        retain(lane.database)
-        head, start = one.head(), second.cut()
-        assert all(head[name] <= start[name] for name in head)
-
-
 def test_checkpoints_and_retention_at_once_never_pass_the_slower_subscriber(lane: Lane) -> None:
     one = Lane.made(lane.database, retention="consumed")
     fast, slow = Group.made(one), Group.made(one)

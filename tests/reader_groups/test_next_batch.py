@@ -1,7 +1,7 @@
 """A run ends when all is committed up to the tail that it saw, by whichever reader."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Event
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from weir.reader_groups.batches.next import next_batch
 from weir.reader_groups.batches.reading import Reading
 
 T = TypeVar("T")
+Waits = Callable[..., Future[Batch | None]]
 
 
 @pytest.fixture
@@ -28,10 +29,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
 
 
 def turn(
-    reader: Reader,
-    until: dict[int, Any] | None = None,
-    budget: int = ALL,
-    waits: Event | None = None,
+    reader: Reader, until: dict[int, Any] | None = None, *, waits: Event | None = None
 ) -> Batch | None:
     def sign() -> bool:
         if waits is not None:
@@ -40,27 +38,33 @@ def turn(
 
     return next_batch(
         reader.group.database, reader.group.name, reader.reader_id, reader.token,
-        Reading(events(budget)), lease=0.0, until=until or reader.group.tails(),
+        Reading(events(ALL)), lease=0.0, until=until or reader.group.tails(),
         waits=sign,
     )  # fmt: skip
 
 
 @pytest.fixture
-def waits() -> Event:
-    """Return what is set when a reader waits."""
-    return Event()
+def waits(pool: ThreadPoolExecutor) -> Waits:
+    """Return `waits(reader, ...)`, whose turn it becomes in a thread, and who waits."""
+
+    def waits(*given: Any) -> Future[Batch | None]:
+        begun = Event()
+        turning = pool.submit(turn, *given, waits=begun)
+        assert begun.wait(20)
+        assert not turning.done()
+        return turning
+
+    return waits
 
 
 def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
-    group: Group, waits: Event, pool: ThreadPoolExecutor
+    group: Group, waits: Waits
 ) -> None:
     first = group.reader("first")
     batch = first.must_open(budget=10)
     assert len(batch.bounds) == 2, "there is more, but in the same segments"
     second = group.reader("second")
-    waiting = pool.submit(turn, second, waits=waits)
-    assert waits.wait(20)
-    assert not waiting.done()
+    waiting = waits(second)
     first.commit(batch)
     mine = first.must_open()
     theirs = waiting.result(timeout=60)
@@ -72,13 +76,9 @@ def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
     assert group.cut() == {"0.0": 10, "1.0": 10}
 
 
-def test_a_reader_that_waits_takes_over_from_one_that_dies(
-    group: Group, waits: Event, pool: ThreadPoolExecutor
-) -> None:
+def test_a_reader_that_waits_takes_over_from_one_that_dies(group: Group, waits: Waits) -> None:
     batch = group.reader("dies").must_open()
-    waiting = pool.submit(turn, group.reader("waits"), waits=waits)
-    assert waits.wait(20)
-    assert not waiting.done()
+    waiting = waits(group.reader("waits"))
     group.lapse("dies")
     taken = waiting.result(timeout=60)
     assert taken is not None
@@ -86,15 +86,13 @@ def test_a_reader_that_waits_takes_over_from_one_that_dies(
 
 
 def test_a_run_ends_when_others_have_committed_all_that_it_saw(
-    lane: Lane, group: Group, waits: Event, pool: ThreadPoolExecutor
+    lane: Lane, group: Group, waits: Waits
 ) -> None:
     other = group.reader("other")
     batch = other.must_open()
     seen = group.tails()
     lane.append({"0.0": 7})
-    waiting = pool.submit(turn, group.reader("run"), seen, waits=waits)
-    assert waits.wait(20)
-    assert not waiting.done()
+    waiting = waits(group.reader("run"), seen)
     other.commit(batch)
     assert waiting.result(timeout=60) is None
     assert group.cut() == {"0.0": 10, "1.0": 10}, "what came later is left for the next run"

@@ -29,6 +29,19 @@ def out(lane: Lane) -> Lane:
     return Lane.made(lane.database)
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return str(tmp_path)
+
+
+@pytest.fixture
+def folder(group: Group, root: str) -> Path:
+    """Make and return the folder in which the group has its manifest."""
+    made = Path(root, "delays", f"group={group.name}")
+    made.mkdir(parents=True)
+    return made
+
+
 def parquet(group: Group, batch: int, attempt: int, root: str = "/out") -> dict[str, Any]:
     folder = f"delays/group={group.name}/batch={batch}/attempt={attempt}/"
     return {"kind": "parquet", "output": "delays", "root": root, "path": folder}
@@ -136,11 +149,9 @@ def test_nothing_is_written_for_a_batch_that_was_taken_over(group: Group) -> Non
 
 
 def test_the_manifest_lists_what_counts_for_readers_without_the_database(
-    group: Group, tmp_path: Path
+    group: Group, root: str, folder: Path
 ) -> None:
-    root = str(tmp_path)
-    (tmp_path / "delays" / f"group={group.name}").mkdir(parents=True)
-    manifest = tmp_path / "delays" / f"group={group.name}" / "_manifest.json"
+    manifest = folder / "_manifest.json"
     write_manifest(group.database, group.name, "delays", root, "delays")
     assert not manifest.exists()
     reader = group.reader()
@@ -159,23 +170,26 @@ def listed(folder: Path) -> list[str]:
     return [path for part in [*parts, manifest["folders"]] for path in part]
 
 
+def recorded(group: Group, root: str, past: int, history: str = "") -> None:
+    """Record the batches up to a number as committed, unlisted."""
+    run(
+        group.database,
+        """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
+                                    path, committed_at)
+        SELECT :g, :name, 'delays', n, n, :root, 'delays/' || :history || n, clock_timestamp()
+        FROM generate_series(coalesce((SELECT 1 + max(number) FROM parquet_output
+                                       WHERE group_id = :g), 0), :past - 1) n""",
+        g=group.group_id, name=group.name, root=root, history=history, past=past,
+    )  # fmt: skip
+
+
 def test_the_manifest_lists_thousands_of_batches_at_the_price_of_the_newest(
-    group: Group, tmp_path: Path
+    group: Group, root: str, folder: Path
 ) -> None:
-    root, reader = str(tmp_path), group.reader()
-    folder = tmp_path / "delays" / f"group={group.name}"
-    folder.mkdir(parents=True)
+    reader = group.reader()
     write = partial(write_manifest, group.database, group.name, "delays", root, "delays")
     for before in (0, PART - 1, PART, 3 * PART + 7):  # what was committed in between, unlisted
-        run(
-            group.database,
-            """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
-                                        path, committed_at)
-            SELECT :g, :name, 'delays', n, n, :root, 'delays/' || n, clock_timestamp()
-            FROM generate_series(coalesce((SELECT 1 + max(number) FROM parquet_output
-                                           WHERE group_id = :g), 0), :last) n""",
-            g=group.group_id, name=group.name, root=root, last=before - 1,
-        )  # fmt: skip
+        recorded(group, root, before)
         group.lanes[0].append({"0.0": 1})
         batch = reader.must_open()
         reader.commit(batch, outputs=[parquet(group, batch.batch_id, 1, root)])
@@ -194,25 +208,14 @@ def test_the_manifest_lists_thousands_of_batches_at_the_price_of_the_newest(
 
 
 def test_after_a_restore_the_manifest_lists_no_folder_of_the_history_that_was_lost(
-    group: Group, tmp_path: Path
+    group: Group, root: str, folder: Path
 ) -> None:
-    root = str(tmp_path)
-    folder = tmp_path / "delays" / f"group={group.name}"
-    folder.mkdir(parents=True)
     number = 0
 
     def commit(batches: int, history: str) -> None:
         nonlocal number
-        run(
-            group.database,
-            """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
-                                        path, committed_at)
-            SELECT :g, :name, 'delays', n, n, :root, 'delays/' || :history || n, clock_timestamp()
-            FROM generate_series(CAST(:first AS bigint), :first + :batches - 1) n""",
-            g=group.group_id, name=group.name, root=root, history=history, first=number,
-            batches=batches,
-        )  # fmt: skip
         number += batches
+        recorded(group, root, number, history)
         write_manifest(group.database, group.name, "delays", root, "delays")
         assert listed(folder) == committed_folders(group.database, group.name, "delays")
 
@@ -255,11 +258,8 @@ def test_old_batches_are_pruned_and_what_they_wrote_counts_on(group: Group) -> N
 
 
 def test_readers_that_write_the_manifest_at_once_leave_it_whole_and_up_to_date(
-    group: Group, tmp_path: Path
+    group: Group, root: str, folder: Path
 ) -> None:
-    root = str(tmp_path)
-    folder = tmp_path / "delays" / f"group={group.name}"
-    folder.mkdir(parents=True)
     write = partial(write_manifest, group.database, group.name, "delays", root, "delays")
     reader = group.reader()
     for batch_id in range(1, 21):

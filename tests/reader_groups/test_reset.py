@@ -6,7 +6,7 @@ import pytest
 
 from tests.raises import raises
 from tests.world.groups import Group
-from tests.world.streams import Lane, unique
+from tests.world.streams import unique
 from weir.errors import Fenced
 from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.run import retain
@@ -53,17 +53,3 @@ def test_a_subscriber_that_goes_back_holds_back_what_it_will_read(group: Group) 
     assert group.lanes[0].head() == {"0.0": 3, "1.0": 0}
     with raises("events_truncated 3 events"):
         reset(group, "start", allow_repeat=True)
-
-
-def test_a_place_behind_the_head_from_which_nothing_was_truncated_is_as_good_as_the_head(
-    lane: Lane,
-) -> None:
-    lane.append({"0.0": 5})
-    group = Group.made(lane)
-    group.reader().read_all()
-    group.checkpoint("at the end of 0.0")
-    lane.scale("0.0")
-    lane.truncate("1.0=0, 2.1=0, 3.1=0")
-    lane.append({"2.1": 3})
-    reset(group, "checkpoint at the end of 0.0")
-    assert group.reader().read_all() == [("2.1", 0, 3)]

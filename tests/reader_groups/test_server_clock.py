@@ -11,8 +11,7 @@ import pytest
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.raises import raises
-from tests.reader_groups.completeness_model import Stream, World
-from tests.reader_groups.test_wrong_clocks import append
+from tests.reader_groups.completeness_model import Stream, World, append
 from tests.world import questions as queries
 from tests.world.groups import Group
 from tests.world.streams import Lane, run

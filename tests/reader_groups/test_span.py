@@ -63,6 +63,8 @@ def test_with_the_flag_a_group_begins_at_the_head_and_says_what_is_missing(
         [line] = made["missing"]
         assert line.startswith(f"{gone} events of stream {lane.name} were truncated, the last of")
         assert line.endswith("by hand: me); reading begins at the head, 0.0=8, 1.0=5")
+    with raises("events_truncated 3 events"):
+        created(lane, "0.0=5, 1.0=6")  # it is ahead of the head in the other segment
     for start in (third, "tail", "0.0=8, 1.0=5", "0.0=8, 1.0=7"):
         assert created(lane, start)["missing"] == [], "nothing of it is gone"
 

@@ -14,18 +14,6 @@ from weir.retention.manual_truncation import truncate_before
 from weir.retention.release import release
 
 
-def test_a_group_begins_at_a_cut_at_a_time_and_stops_at_another(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 5})
-    at: datetime = lane.value("SELECT clock_timestamp()")
-    lane.append({"0.0": 3})
-    timed = Group.made(lane, start=f"time {at.isoformat()}")
-    assert timed.cut() == {"0.0": 5, "1.0": 5}
-    between = Group.made(lane, start="0.0=2, 1.0=1", end="0.0=6, 1.0=3")
-    assert sorted(between.reader().read_all()) == [("0.0", 2, 6), ("1.0", 1, 3)]
-    lane.append({"0.0": 3, "1.0": 4})
-    assert between.reader().read_all() == []
-
-
 def test_whoever_creates_a_group_is_told_where_it_begins_and_ends(lane: Lane) -> None:
     lane.append({"0.0": 5, "1.0": 5})
     name, start, end = unique("bounded"), "0.0=2, 1.0=1", "0.0=4, 1.0=3"
@@ -99,42 +87,3 @@ def test_a_time_to_come_and_an_end_before_the_start_are_refused(lane: Lane) -> N
     lane.append({"0.0": 5})
     with raises("end_before_start 0.0"):
         Group.made(lane, start="0.0=4, 1.0=0", end="0.0=2, 1.0=0")
-
-
-def test_a_place_below_the_head_is_refused_with_the_count(lane: Lane) -> None:
-    lane.append({"0.0": 5})
-    lane.truncate("0.0=4, 1.0=0")
-    with raises("events_truncated 3 events"):
-        Group.made(lane, start="0.0=1, 1.0=0")
-
-
-def test_of_a_place_partly_behind_the_head_just_what_was_truncated_is_counted(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 5})
-    lane.truncate("0.0=4, 1.0=0")
-    with raises("events_truncated 3 events"):
-        Group.made(lane, start="0.0=1, 1.0=5")
-
-
-def test_a_time_before_the_head_is_refused_with_what_is_missing(lane: Lane) -> None:
-    never: datetime = lane.value("SELECT clock_timestamp()")
-    lane.append({"0.0": 5, "1.0": 5})
-    middle: datetime = lane.value("SELECT clock_timestamp()")
-    lane.append({"0.0": 3})
-    group = Group.made(lane, subscriber=False)
-    lane.truncate("0.0=8, 1.0=5")
-    lane.append({"1.0": 2})
-    with raises("events_truncated 10 events by hand"):
-        Group.made(lane, start=str(never), end=str(middle))
-    for options in ({"start": f"time {never}"}, {"start": str(never)}):
-        with raises("events_truncated 13 events by hand head"):
-            Group.made(lane, **options)
-    with raises("events_truncated 10 events"):
-        Group.made(lane, end=str(middle))
-    with raises("events_truncated 13 events"):
-        reset_reader_group(lane.database, group.name, str(never), request_id=unique("r"))
-    with raises("events_truncated 3 events"):
-        fork_reader_group(
-            lane.database, group.name, unique("f"), at=str(middle), request_id=unique("f")
-        )
-    assert Group.made(lane, end=str(never)).reader().read_all() == [], "nothing was ever there"
-    assert Group.made(lane).cut() == {"0.0": 8, "1.0": 5}

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection, exc, text
 
 from tests.raises import raises
-from tests.world.groups import Execute, Group, numbers, stage_numbers
+from tests.world.groups import Execute, Group, numbers, publish, stage_numbers
 from tests.world.streams import rows, unique
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -40,9 +40,7 @@ def test_a_trigger_finds_what_its_tables_owner_finds(
         f"ALTER ROLE weir_owner IN DATABASE reader_groups SET search_path = {schema}, public",
     )
     try:
-        reader = group.reader()
-        batch = reader.must_open()
-        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+        publish(group, table)
     finally:
         as_owner("ALTER ROLE weir_owner IN DATABASE reader_groups RESET search_path")
     found = rows(group.database, f"SELECT n FROM {schema}.log ORDER BY n")
@@ -91,11 +89,9 @@ def test_a_tables_owner_gets_no_rights_of_the_jobs_by_a_trigger(
         f"GRANT SELECT, UPDATE ON {table} TO weir_publisher",
     )
     before = rows(group.database, "SELECT count(*) FROM request")
-    reader = group.reader()
-    batch = reader.must_open()
     says = "permission denied for schema weir|cannot set parameter|trigger_deferrable"
     with pytest.raises((WeirError, exc.DBAPIError), match=says):
-        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+        publish(group, table)
     assert rows(group.database, "SELECT count(*) FROM request") == before
     assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
 
@@ -144,17 +140,15 @@ def test_a_trigger_can_not_change_what_other_groups_publish_with(
         "GRANT TEMPORARY ON DATABASE reader_groups TO weir_publisher",
         *trigger(table, body.replace("{s}", schema), timing),
     )
-    reader = group.reader()
-    batch = reader.must_open()
     before = rows(group.database, _CATALOGUE)
     # A right that is gone is met by the statement itself, if its session has heard of it by then.
     with pytest.raises(WeirError) as told:
-        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+        publish(group, table)
     codes = {"right_missing"} if "taking" in how else {"right_missing", "trigger_changes_database"}
     assert told.value.code in codes
     assert rows(group.database, _CATALOGUE) == before
     as_owner(f"DROP TRIGGER t ON {table}")
-    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    publish(group, table)
     assert numbers(group, table) == [(1, "one"), (2, None)]
 
 
@@ -171,10 +165,8 @@ def test_a_trigger_leaves_no_cursor_behind(group: Group, table: str, as_owner: E
         f"GRANT SELECT ON {table} TO weir_publisher",
         *trigger(table, f"IF NEW.n = 1 THEN EXECUTE 'DECLARE c CURSOR FOR TABLE {table}'; END IF;"),
     )
-    reader = group.reader()
-    batch = reader.must_open()
     with raises("trigger_keeps_cursor"):
-        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+        publish(group, table)
     assert numbers(group, table) == []
 
 
@@ -209,9 +201,7 @@ def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(
             table, f"PERFORM set_config('search_path', '{stranger}, weir_internal, weir', false);"
         ),
     )
-    reader = group.reader()
-    batch = reader.must_open()
-    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    publish(group, table)
     assert numbers(group, table) == [(1, "one"), (2, None)]
     assert {row[0] for row in (rows(group.database, "SHOW search_path")[0] for _ in range(8))} == {
         "weir_internal, weir"
@@ -283,10 +273,8 @@ def test_a_trigger_reaches_no_table_of_another_owner(
         *trigger(table, REACHING[how].replace("{o}", theirs), when),
         f"COMMENT ON TABLE {table} IS 'weir: may change rows'",
     )
-    reader = group.reader()
-    batch = reader.must_open()
     with raises(f"trigger_reaches_others {theirs}"):
-        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+        publish(group, table)
     kept = rows(group.database, f"SELECT n, said FROM {theirs}")
     assert ([tuple(row) for row in kept], numbers(group, table)) == ([(1, "mine")], [])
 
@@ -324,9 +312,7 @@ def test_a_foreign_key_may_lead_to_a_table_of_another_owner(
         f"INSERT INTO {theirs} VALUES (2, 'mine')",
         f"ALTER TABLE {table} ADD FOREIGN KEY (n) REFERENCES {theirs}",
     )
-    reader = group.reader()
-    batch = reader.must_open()
-    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    publish(group, table)
     assert numbers(group, table) == [(1, "one"), (2, None)]
 
 
@@ -337,8 +323,6 @@ def test_a_trigger_sees_no_staged_rows_of_another_batch(
     other_batch = other.reader().must_open()
     secret = stage_numbers(other, other_batch, table)
     as_owner(*trigger(table, f"SELECT said INTO NEW.said FROM weir_staging.{secret.staging};"))
-    reader = group.reader()
-    batch = reader.must_open()
     with raises("right_missing nobody's triggers"):
-        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+        publish(group, table)
     assert numbers(group, table) == []

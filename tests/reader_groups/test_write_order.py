@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.chance import cases, random_for
-from tests.reader_groups.ranked import Place, Ranked
+from tests.reader_groups.ranked import Files, Place, Ranked
 from tests.world.groups import ALL, Group, Reader, spans
 from tests.world.streams import Lane
 from weir.consumers.ranks import rows_in_first_half
@@ -61,22 +61,22 @@ def test_files_of_one_task_and_segment_are_a_run_each_if_no_rank_lies_across(lan
     assert sizes(Group.made(lane).reader(), 1) == [2, 2, 2, 2, 4]
 
 
-def test_an_append_that_was_staged_before_a_merge_is_read_in_write_order(lane: Lane) -> None:
+@pytest.mark.parametrize(
+    ("files", "budget", "split"),
+    [
+        ({"0.0": [[0, 1], [4, 5]], "1.0": [[2, 3], [6, 7]]}, 1, False),
+        ({"0.0": [[0, 3]], "1.0": [[1, 2]]}, ALL, True),  # its ranks alternate
+    ],
+)
+def test_an_append_that_was_staged_before_a_merge_is_read_in_write_order(
+    lane: Lane, files: Files, budget: int, split: bool
+) -> None:
     ranked = Ranked(lane)
     attempt = lane.opened()
     lane.scale("0.0", "1.0", parts=1)
-    ranked.commit(attempt, {"0.0": [[0, 1], [4, 5]], "1.0": [[2, 3], [6, 7]]})
+    ranked.commit(attempt, files)
     reader = Group.made(lane).reader()
-    assert read_in_parts(reader, [ranked], 1) == [ranked.written()]
-
-
-def test_halves_of_such_an_append_are_in_write_order_though_its_ranks_alternate(lane: Lane) -> None:
-    ranked = Ranked(lane)
-    attempt = lane.opened()
-    lane.scale("0.0", "1.0", parts=1)
-    ranked.commit(attempt, {"0.0": [[0, 3]], "1.0": [[1, 2]]})
-    reader = Group.made(lane).reader()
-    assert read_in_parts(reader, [ranked], ALL, split=True) == [ranked.written()]
+    assert read_in_parts(reader, [ranked], budget, split=split) == [ranked.written()]
 
 
 def read_in_parts(

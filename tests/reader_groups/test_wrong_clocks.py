@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.raises import raises
-from tests.reader_groups.completeness_model import Stream, Times, staged_times
+from tests.reader_groups.completeness_model import Stream, append, staged_times
 from tests.world.streams import unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness, state_unmapped
@@ -35,12 +35,6 @@ def stream(shared_database: Database) -> Stream:
 
 def micros(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
-
-
-def append(stream: Stream, times: Times, until: Any = None, writer: str = "w") -> Committed:
-    staged = staged_times(stream.begin(writer, until), {"0.0": [times]} if times else {})
-    [done] = commit(stream.lane.database, staged)
-    return done
 
 
 def by_append(stream: Stream, until: datetime) -> None:

@@ -1,16 +1,5 @@
 """A database for all tests that only look at streams of their own."""
 
-from collections.abc import Iterator
+from tests.world.streams import shared_by
 
-import pytest
-
-from tests.world.streams import database_for_many
-from weir.database.connection import Database
-from weir.local.embedded_postgres import EmbeddedPostgres
-
-
-@pytest.fixture(scope="package")
-def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """Yield a migrated database, as a job sees it, with the streams of many tests."""
-    with database_for_many(postgres_server, "scaling") as database:
-        yield database
+shared_database = shared_by("scaling")

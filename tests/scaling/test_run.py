@@ -136,32 +136,6 @@ def test_copies_by_a_roll_keep_the_rates_the_cool_down_and_the_cold_of_their_ori
     assert (done["action"], done["changes"][0]["segments"]) == ("merge", ["2.3", "3.3"])
 
 
-def test_a_decision_is_void_on_another_epoch(shared_database: Database) -> None:
-    lane = made(shared_database)
-    write(lane, {"0.0": 35.0})
-
-    def meanwhile(hot: Sequence[HotSegment]) -> Found:
-        lane.scale("0.0", parts=2)
-        return equal_ranges(hot)
-
-    done = scaled(lane, meanwhile)
-    assert (done["action"], done["rule"]) == ("none", "void")
-    assert lane.active() == ["1.1", "2.1"]
-    assert decisions(lane) == []
-
-
-def test_a_decision_is_void_under_another_policy(shared_database: Database) -> None:
-    lane = made(shared_database)
-    write(lane, {"0.0": 35.0})
-
-    def meanwhile(hot: Sequence[HotSegment]) -> Found:
-        update(lane, target_rate=1000)
-        return equal_ranges(hot)
-
-    assert scaled(lane, meanwhile)["rule"] == "void"
-    assert lane.active() == ["0.0"]
-
-
 def update(lane: Lane, **changes: Any) -> None:
     update_stream(lane.database, lane.name, changes, request_id=unique("update"))
 
@@ -174,9 +148,7 @@ def test_a_stream_that_is_sealed_meanwhile_is_left(shared_database: Database) ->
         seal_stream(lane.database, lane.name, request_id=unique("seal"))
         return equal_ranges(hot)
 
-    assert scale_by_load(
-        lane.database, meanwhile, names=[lane.name], request_id=unique("run")
-    ) == []  # fmt: skip
+    assert not scale_by_load(lane.database, meanwhile, names=[lane.name], request_id=unique("run"))
     [after] = scale_by_load(lane.database, never, names=[lane.name], request_id=unique("run"))
     assert "sealed" in after["error"]
     [missing] = scale_by_load(

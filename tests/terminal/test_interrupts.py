@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.crash.jobs import wait_for
 from tests.terminal.conftest import Done
 
 REPOSITORY = Path(__file__).parents[2]
@@ -32,9 +32,7 @@ def test_an_interrupt_is_one_line_and_its_own_status(
         env=os.environ | {"PYTHONPATH": str(REPOSITORY / "plugins")},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    end = time.monotonic() + 300
-    while not (tmp_path / "started").exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for("its start", (tmp_path / "started").exists)
     started.send_signal(number)
     out, err = started.communicate(timeout=300)
     assert (started.returncode, out, err.splitlines()) == (status, "", ["weir: interrupted"])

@@ -239,6 +239,13 @@ def stage_numbers(group: Group, batch: Batch, table: str, csv: str = "1,one\n2,\
     return StagedTable(table, staging, (piece,), csv.count("\n"))
 
 
+def publish(group: Group, table: str) -> None:
+    """Commit the next batch of a group with rows for the fixture `table`."""
+    reader = group.reader()
+    batch = reader.must_open()
+    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+
+
 def numbers(group: Group, table: str) -> list[tuple[Any, ...]]:
     """Return the rows of the fixture `table`."""
     return [tuple(r) for r in rows(group.database, f"SELECT n, said FROM {table} ORDER BY n")]

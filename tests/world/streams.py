@@ -53,6 +53,18 @@ def database_of_file(
         yield opened
 
 
+def shared_by(folder: str) -> Any:
+    """Return the fixture `shared_database` of a folder: a migrated database, as a job sees it, for
+    all tests that only look at streams and groups of their own."""
+
+    @pytest.fixture(scope="package")
+    def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+        with database_for_many(postgres_server, folder) as database:
+            yield database
+
+    return shared_database
+
+
 def rows(database: Database, sql: str, **parameters: Any) -> list[Any]:
     """Return the rows of a query in a transaction of its own."""
     return database.transaction(lambda c: list(c.execute(text(sql), parameters)))
