@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.times import Moment, parse_span
 from weir.database.connection import Database
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput
 from weir.history.key_map import KeyMap, key_map
 from weir.history.levels import say_rate
 from weir.history.picture import WIDTH, draw
@@ -17,6 +17,7 @@ from weir.history.slices import width_of_bin
 from weir.history.time_axis import say_time
 from weir.model.clock import to_clock
 from weir.model.names import StreamName, reader_group_name, stream_name
+from weir.reader_groups.locks import no_such_group
 
 STREAMS = 8  # of a group, each of which has a chart: those with most unread events
 
@@ -116,7 +117,7 @@ def unread_over_time(
     """
     found = connection.execute(text(_GROUP), {"name": reader_group}).one_or_none()
     if found is None:
-        raise NotFound("group_not_found", f"there is no reader group {reader_group}.")
+        raise no_such_group(reader_group)
     begin = found.known if since is None else max(since, found.known)
     end = found.now if until is None else min(until, found.now)
     if begin >= end:
