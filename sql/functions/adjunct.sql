@@ -10,7 +10,7 @@ BEGIN
     END IF;
     SELECT a.store_id INTO found FROM weir_internal.adjunct_store a WHERE a.name = store;
     IF found IS NULL THEN
-        RAISE EXCEPTION 'there is no adjunct store %; check its name (the view weir.adjunct_stores lists them).', store
+        RAISE EXCEPTION 'there is no adjunct store %; check the name (the view weir.adjunct_stores lists them).', store
             USING ERRCODE = 'WEIR1', DETAIL = 'adjunct_store_not_found';
     END IF;
     RETURN found;

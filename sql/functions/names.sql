@@ -13,7 +13,7 @@ BEGIN
     WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
       AND s.state <> 'deleted' AND (s.owner IS NULL OR weir_internal.may_act_for(weir_internal.asking(), s.owner));
     IF found IS NULL THEN
-        RAISE EXCEPTION 'there is no stream %; check its name (the view weir.streams lists them).', stream
+        RAISE EXCEPTION 'there is no stream %; check the name (the view weir.streams lists them).', stream
             USING ERRCODE = 'WEIR1', DETAIL = 'stream_not_found';
     END IF;
     RETURN found;

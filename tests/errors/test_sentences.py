@@ -26,6 +26,10 @@ def test_a_code_is_lower_case_words_and_of_one_class() -> None:
     assert {code: kind for code, kind in kinds.items() if len(kind) > 1} == {}
 
 
+def test_codes_are_for_what_programs_tell_apart_and_so_they_are_few() -> None:
+    assert len({one.code for one in sentences()}) <= 130, "share the code of a kind (decision 28)"
+
+
 def test_every_code_is_in_a_test() -> None:
     here = Path(__file__).parents[1]
     texts = [

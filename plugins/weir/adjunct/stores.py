@@ -75,12 +75,17 @@ def read_store(connection: Connection, name: str) -> AdjunctStore:
     """Return a store. Raises NotFound."""
     found = read_stores(connection, [name])
     if name not in found:
-        raise NotFound(
-            "adjunct_store_not_found",
-            f"there is no adjunct store {name}; check the name, or "
-            f"{do('define_adjunct_store', adjunct_store=name, stream='STREAM')}.",
-        )
+        raise no_such_store(name)
     return found[name]
+
+
+def no_such_store(name: str) -> NotFound:
+    """Return the error for a store that does not exist."""
+    return NotFound(
+        "adjunct_store_not_found",
+        f"there is no adjunct store {name}; check the name, or "
+        f"{do('define_adjunct_store', adjunct_store=name, stream='STREAM')}.",
+    )
 
 
 def read_stores(connection: Connection, names: Sequence[str]) -> dict[str, AdjunctStore]:

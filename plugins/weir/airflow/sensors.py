@@ -15,7 +15,7 @@ from weir.airflow.waiting import ConditionTrigger, answered
 from weir.controller.locks import no_such_stream
 from weir.controller.times import parse_time
 from weir.database.connection import Database
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput
 from weir.front_ends import speaking
 from weir.model.clock import EPOCH
 from weir.model.event_time import no_event_time
@@ -172,11 +172,9 @@ class StoreSensor(WeirSensor):
         at = parse_time(self.up_to) if self.up_to else datetime.now(UTC)
         found = progress_of(database, [("group", self.adjunct_store)])
         if "/" not in self.adjunct_store or not found:
-            raise NotFound(
-                "adjunct_store_not_found",
-                f"there is no adjunct store {self.adjunct_store}; check the name (the view "
-                "weir.adjunct_stores lists them).",
-            )
+            from weir.adjunct.stores import no_such_store  # loads pyarrow
+
+            raise no_such_store(self.adjunct_store)
         return Condition("group", self.adjunct_store, until=_micros(at))
 
 

@@ -91,7 +91,7 @@ def _create_if_missing(terminal: Terminal, name: StreamName, given: argparse.Nam
         if key is None:
             raise NotFound(
                 "stream_not_found",
-                f"there is no stream {name}; check its name, or add --key COLUMN to create it "
+                f"there is no stream {name}; check the name, or add --key COLUMN to create it "
                 "(events with the same value in that column keep their order).",
             ) from None
         given.stream = str(name)
@@ -265,7 +265,7 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
     if not streams:
         raise NotFound(
             "group_not_found",
-            f"there is no reader group {group}; check its name, or add --stream STREAM to create "
+            f"there is no reader group {group}; check the name, or add --stream STREAM to create "
             "it.",
         )
     given = {"reader_group": group, "streams": list(streams)}

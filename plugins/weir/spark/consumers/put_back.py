@@ -31,6 +31,7 @@ from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups.lifecycle import create_reader_group
 from weir.reader_groups.groups.update import update_reader_group
+from weir.reader_groups.locks import no_such_group
 from weir.spark.base.exact import EXACT, quoted
 from weir.spark.base.stored_columns import stored_schema
 from weir.spark.consumers.engine import Spark
@@ -56,7 +57,7 @@ def put_back(
     database = app.database
     schemas, rejected = database.transaction(lambda c: _rejected_streams(c, group))
     if not schemas:
-        raise NotFound("group_not_found", f"there is no reader group {group}; check its name.")
+        raise no_such_group(group)
     if not rejected:
         app.say(f"reader group {group} has rejected no events")
         return {"reader_group": group, "batches": [], "events": 0, "rejected": 0}
