@@ -342,5 +342,6 @@ def test_a_process_keeps_open_as_many_connections_as_it_is_told(
 def test_a_list_is_given_to_postgres_as_it_is(
     database: Database, kind: str, values: list[Any]
 ) -> None:
-    [[found]] = rows(database, f"SELECT CAST(:v AS {kind}[])", v=values)
-    assert found == values
+    for given in (values, tuple(values)):
+        [[found]] = rows(database, f"SELECT CAST(:v AS {kind}[])", v=given)
+        assert found == values

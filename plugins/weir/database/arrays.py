@@ -4,19 +4,21 @@ The driver would write ARRAY[1,2], an expression of that many constants. Plannin
 takes longer than running most statements.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 
 def as_sent(given: Any) -> Any:
-    """Return a statement's parameters with each list as a literal; the others as they are."""
-    if isinstance(given, dict) and any(isinstance(value, list) for value in given.values()):
-        return {k: _literal(v) if isinstance(v, list) else v for k, v in given.items()}
+    """Return a statement's parameters with each list or tuple as a literal; the others as they
+    are."""
+    if isinstance(given, dict) and any(isinstance(one, (list, tuple)) for one in given.values()):
+        return {k: _literal(v) if isinstance(v, (list, tuple)) else v for k, v in given.items()}
     return given
 
 
-def _literal(values: list[Any]) -> str:
+def _literal(values: Sequence[Any]) -> str:
     if {*map(type, values)} == {int}:  # most lists, and the long ones
-        return "{" + repr(values)[1:-1] + "}"
+        return "{" + repr([*values])[1:-1] + "}"
     return "{" + ",".join(map(_element, values)) + "}"
 
 
