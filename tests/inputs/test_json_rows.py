@@ -19,8 +19,7 @@ from tests.raises import raises
 from weir.inputs import json_pieces
 from weir.inputs.files import ROW_MASK, find_inputs
 from weir.inputs.json_reader import read_json, written
-from weir.inputs.json_rows import json_values
-from weir.inputs.values import here
+from weir.inputs.values import here, values_of
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_options import TextOptions
 from weir.model.schema import SEQ, show
@@ -49,7 +48,7 @@ class Found:
         with tempfile.TemporaryDirectory() as root:
             Path(root, "x.json").write_bytes(data)
             inputs = find_inputs(["x.json"], [root], "json", TextOptions(**how))
-            values = json_values(inputs, known, self.said.append, here, most, quarantine=quarantine)
+            values = values_of(inputs, known, self.said.append, here, most, quarantine=quarantine)
             tables = [table for piece in values.pieces for table in values.tables(piece)]
         self.fields = values.fields
         self.kinds = {one["name"]: show(one["type"]) for one in values.fields}

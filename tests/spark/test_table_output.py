@@ -131,7 +131,7 @@ WRONG = [
     ("n int, at timestamp_ntz", "column_type_differs 'at' timestamp_ntz timestamp with time zone"),
     ("n int, made int", "column_generated 'made' t"),
     ("n int", "column_missing 'must' t"),
-    ("n array<int>, must string", "column_type_differs 'n' array<int> bigint"),
+    ("n array<int>, must string", "column_type_differs 'n' array<integer> bigint"),
     ("must string, pad string", "column_type_differs 'pad' string character(5) t pads"),
     ("must string, low timestamp", "column_type_differs 'low' timestamp timestamp(3) six digits"),
     ("must string, n int, n int", "column_named_twice t 'n'"),
