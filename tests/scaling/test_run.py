@@ -136,6 +136,18 @@ def test_copies_by_a_roll_keep_the_rates_the_cool_down_and_the_cold_of_their_ori
     assert (done["action"], done["changes"][0]["segments"]) == ("merge", ["2.3", "3.3"])
 
 
+def test_a_decision_is_void_under_another_policy(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+
+    def meanwhile(hot: Sequence[HotSegment]) -> Found:
+        update(lane, target_rate=1000)
+        return equal_ranges(hot)
+
+    assert scaled(lane, meanwhile)["rule"] == "void"
+    assert lane.active() == ["0.0"]
+
+
 def update(lane: Lane, **changes: Any) -> None:
     update_stream(lane.database, lane.name, changes, request_id=unique("update"))
 
