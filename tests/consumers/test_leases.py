@@ -126,9 +126,10 @@ def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_i
     with store.reader("aligned", order="stream") as reader:
         append(store, [3], "s/out")  # after the moment at which the run began
         for batch in reader:
-            assert batch.up_to is not None
+            up_to = batch.up_to
             assert batch.size == 22
             assert batch.events_of("s/out")["n"].to_pylist() == [1, 2]
             batch.commit()
-    bound = "SELECT max(clock) > time_clock(CAST('{}' AS timestamptz)) FROM time_index"
-    assert found(store, bound.format(batch.up_to.isoformat())) == [(True,)]
+    assert up_to is not None
+    bound = f"time_clock(CAST('{up_to.isoformat()}' AS timestamptz))"
+    assert found(store, f"SELECT max(clock) > {bound} FROM time_index") == [(True,)]

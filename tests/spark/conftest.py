@@ -3,10 +3,12 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.settings import Settings
+from weir.spark.reads.source import register
 
 
 @pytest.fixture
@@ -22,3 +24,10 @@ def stream(weir: Installation) -> StreamName:
     weir.create("s/out", segments=5)
     weir.put(stream, [(f"key {n % 11}", n) for n in range(90)])
     return stream
+
+
+@pytest.fixture
+def config(weir: Installation) -> str:
+    """Register the format `weir`, and return where Spark's workers find the settings."""
+    register(weir.spark)
+    return str(write_config(weir.settings))

@@ -17,7 +17,6 @@ from tests.spark.installation import Installation
 from weir.compaction import rewrite
 from weir.programs.opening import shared
 from weir.spark.reads import tasks
-from weir.spark.reads.source import register
 
 pytestmark = [
     pytest.mark.release,
@@ -63,8 +62,9 @@ def worlds(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> tuple[Erasing
 
 
 def test_spark_reads_compacted_files_as_pyarrow_does_in_every_order(
-    weir: Installation, worlds: tuple[Erasing, Erasing], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    weir: Installation, worlds: tuple[Erasing, Erasing], config: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.setattr(tasks, "_LARGE", 40)
     one, other = worlds
     name, spark = str(one.lane.name), weir.spark
@@ -107,11 +107,6 @@ def test_spark_reads_compacted_files_as_pyarrow_does_in_every_order(
         (clock, stream, n) for clock, stream, _, n in sorted(wanted)
     ]
     # The convenient way, in Python workers.
-    register(spark)
-    source = spark.read.format("weir").options(config=str(weir.settings.state / "weir.toml"))
-    (weir.settings.state / "weir.toml").write_text(
-        f"database = {weir.settings.database!r}\nwarehouse = {weir.settings.warehouse!r}\n"
-        f"state = {str(weir.settings.state)!r}\n"
-    )
+    source = spark.read.format("weir").options(config=config)
     assert sorted(rows(source.load(name))) == sorted(written)
     assert one.lane.stream_id != other.lane.stream_id

@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import text
 
 import weir as programs
+from tests.crash.jobs import write_config
 from tests.digests import sum_of_rows
 from tests.released import only
 from tests.spark.installation import Installation
@@ -76,9 +77,7 @@ class World:
         self.store = StreamStore(
             weir.settings, weir.database, "test", weir.said.append, lambda: weir.spark
         )
-        given = {"database": weir.settings.database, "warehouse": weir.settings.warehouse}
-        self.config = folder / "weir.toml"
-        self.config.write_text("".join(f"{n} = {json.dumps(v)}\n" for n, v in given.items()))
+        self.config = write_config(weir.settings)
         register(weir.spark)
 
     def frame(self, table: pa.Table) -> Any:

@@ -1,6 +1,5 @@
 """Appends with Spark's own verbs: `df.write.format("weir")` and `df.writeStream.format("weir")`."""
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -18,16 +17,6 @@ from weir.controller.seal import seal_stream
 from weir.model.names import StreamName
 from weir.retention.delete_stream import delete_stream
 from weir.spark.reads.source import register
-
-
-@pytest.fixture
-def config(weir: Installation, tmp_path: Path) -> str:
-    """The settings as Spark's workers find them."""
-    register(weir.spark)
-    path = tmp_path / "weir.toml"
-    settings = {"database": weir.settings.database, "warehouse": weir.settings.warehouse}
-    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items()))
-    return str(path)
 
 
 def fails(says: str) -> pytest.RaisesExc[PySparkException]:

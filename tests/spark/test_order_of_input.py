@@ -145,3 +145,26 @@ def test_a_csv_file_whose_keys_only_spark_computes_is_written_by_many_tasks(
     for name, key in (("few", "k"), ("few-computed", "upper(k)")):
         done = weir.ingest(weir.create(f"s/{name}", key, segments=2), [path], "csv")
         assert (done.events, done.files) == (20_000, 2), "tasks wrote small files"
+
+
+@pytest.mark.release
+def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
+    weir: Installation,
+) -> None:
+    stream = weir.create()
+    frame = weir.spark.range(10).selectExpr("IF(id = 7, NULL, 'a') AS k", "id AS n")
+    with raises('bad_rows 1 key (row 3: {"k":null,"n":7})'):
+        weir.append(stream, frame.repartitionByRange(2, "n"))
+
+
+@pytest.mark.release
+def test_all_rows_may_be_rejected_and_later_ones_follow_in_the_same_stream(
+    weir: Installation,
+) -> None:
+    stream = weir.create(on_missing_key="quarantine", segments=3)
+    assert weir.append(stream, [(None, n) for n in range(5)]).rejected == 5
+    assert weir.append(stream, [(None, n) for n in range(5, 8)]).events == 0
+    assert weir.check(stream).empty
+    rejected = weir.check(stream.rejected, key=None, read=True)
+    assert set(rejected["source"]) == {"test"}, "who appended them"
+    assert [row.split(":")[2] for row in rejected["row"]] == [f"{n}}}" for n in range(8)]

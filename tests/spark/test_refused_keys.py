@@ -1,6 +1,5 @@
 """A stream that refuses the keys that were erased from it does so however Spark appends."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.released import only
 from tests.spark.installation import Installation
 from tests.world.streams import run
 from weir.model.names import StreamName
-from weir.spark.reads.source import register
 
 GONE = [f"gone {n}" for n in range(300)]
 
@@ -72,15 +70,11 @@ def test_a_key_with_a_transform_is_compared_by_its_value(
 
 
 @pytest.mark.release
-def test_writes_of_the_format_weir_are_refused(weir: Installation, tmp_path: Path) -> None:
+def test_writes_of_the_format_weir_are_refused(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
     stream = refusing(weir, "s/few", ["gone 7"], segments=2)
-    register(weir.spark)
-    config = tmp_path / "weir.toml"
-    config.write_text(
-        "".join(f"{name} = {json.dumps(getattr(weir.settings, name))}\n"
-                for name in ("database", "warehouse"))
-    )  # fmt: skip
-    options = {"config": str(config), "writerId": "w"}
+    options = {"config": config, "writerId": "w"}
     frame = weir.spark.range(0, 10, 1, 2).selectExpr("concat('gone ', id) AS k", "id AS n")
     with pytest.raises(PySparkException, match="1 event has a routing key"):
         frame.write.format("weir").mode("append").options(**options, batchId="1").save(str(stream))

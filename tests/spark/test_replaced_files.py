@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 import weir as library
 import weir.spark
 from tests.compaction.world import EVER
-from tests.crash.jobs import write_config
 from tests.spark.adjunct_world import EVENTS, LONG, WAYS, World, reading
 from tests.spark.installation import Installation, parquet_rows
 from weir.adjunct.expiry import expire_versions
@@ -24,7 +23,6 @@ from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.spark.adjuncts import writer
 from weir.spark.reads.frames import frame_of as frame_of_slices
-from weir.spark.reads.source import register
 
 pytestmark = pytest.mark.release
 OTHER = "s/other"
@@ -172,12 +170,6 @@ def test_a_consumer_writes_each_event_once_though_each_batch_s_files_are_replace
     swept(weir)
     assert there(weir, set().union(*olds)) == set()
     assert parquet_rows(weir, "readers", "copy") == list(range(5 * 21))
-
-
-@pytest.fixture
-def config(weir: Installation) -> str:
-    register(weir.spark)
-    return str(write_config(weir.settings))
 
 
 def test_a_streaming_query_reads_each_event_once_and_reads_again_what_was_swept(

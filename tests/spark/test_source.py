@@ -34,17 +34,7 @@ from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.retention.prune import prune
 from weir.settings import Settings
-from weir.spark.reads.source import WeirSource, register
-
-
-@pytest.fixture
-def config(weir: Installation, tmp_path: Path) -> str:
-    """The settings as Spark's workers find them."""
-    register(weir.spark)
-    path = tmp_path / "weir.toml"
-    settings = {"database": weir.settings.database, "warehouse": weir.settings.warehouse}
-    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items()))
-    return str(path)
+from weir.spark.reads.source import WeirSource
 
 
 def rows(weir: Installation, start: int, count: int) -> DataFrame:

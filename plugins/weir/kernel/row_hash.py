@@ -1,6 +1,6 @@
 """The hash of a row, of which digests are made, with numpy and without a JVM (semantics 18.1).
 
-Native expressions of Spark compute the same numbers (`tests/spark/spark_hashes.py`).
+Spark's `xxhash64` gives the same numbers: `tests/kernel/test_digests.py` has a sum of them.
 """
 
 import sys
