@@ -198,8 +198,8 @@ def run(job: Job, arguments: Ingest) -> Report:
     name = stream_name(arguments.stream, reserved=False)
     inputs, app = _inputs(job, arguments), job.installation
     size = sum(file.bytes for file in inputs.files)
-    files = counted(len(inputs.files), f"{inputs.format} file")
-    job.say(f"{files}, {counted(size, 'byte')}, for {name}")
+    read = counted(len(inputs.files), f"{inputs.format} file")
+    job.say(f"{read}, {counted(size, 'byte')}, for {name}")
     again = job.request_id if arguments.allow_repeated_files else ""
     batch = None
     if arguments.batch_id:
