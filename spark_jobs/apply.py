@@ -152,6 +152,11 @@ def _read(job: Job, arguments: Apply) -> Declared:
                 f"file {arguments.file!r} is longer than {LONGEST:,} bytes; divide it.",
             )
         return read_text(written.decode())
+    except FileNotFoundError:
+        raise InvalidInput(
+            "declarations_invalid",
+            f"there is no file {arguments.file!r} below the input root {root}; check its path.",
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
             "declarations_invalid",

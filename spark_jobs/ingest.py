@@ -198,7 +198,8 @@ def run(job: Job, arguments: Ingest) -> Report:
     name = stream_name(arguments.stream, reserved=False)
     inputs, app = _inputs(job, arguments), job.installation
     size = sum(file.bytes for file in inputs.files)
-    job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
+    read = counted(len(inputs.files), f"{inputs.format} file")
+    job.say(f"{read}, {counted(size, 'byte')}, for {name}")
     again = job.request_id if arguments.allow_repeated_files else ""
     batch = None
     if arguments.batch_id:

@@ -106,6 +106,8 @@ def test_a_stream_is_complete_or_has_new_events(database: Database) -> None:
         (GroupSensor(task_id="a", reader_group="no", unread_at_most=0), "no reader group no"),
         (StreamSensor(task_id="a", stream="no/where", complete_until="2013"), "no stream no/where"),
         (StoreSensor(task_id="a", adjunct_store="no/where"), "no adjunct store no/where"),
+        (GroupSensor(task_id="a", reader_group="no", unread_at_most=-1), "unread_at_most is -1"),
+        (GroupSensor(task_id="a", reader_group="no", unread_at_least="a few"), "at least 0"),
     ],
 )
 def test_what_cannot_come_about_fails_at_once(

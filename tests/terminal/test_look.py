@@ -201,7 +201,7 @@ def test_a_picture_is_written_to_a_file_or_printed(
             "declarations_invalid",
             "did you mean 'routing_key'?",
         ),
-        ("streams shop/orders twice", "command_invalid", "unrecognized arguments: twice"),
+        ("tail shop/orders twice", "command_invalid", "twice; `weir tail --help` says more"),
         ("create-reader-group audit", "argument_missing", "--streams is missing"),
         ("scale-stream shop/orders --segments 0.0 --parts two", "argument_invalid", "'two'"),
         ("truncate-stream shop/orders --cut nowhere", "position_invalid", "nowhere"),

@@ -20,6 +20,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, NotFound
 from weir.front_ends import called, do
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.amounts import NONE
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
 from weir.queries.adjunct import stores as sql
@@ -209,10 +210,11 @@ def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str
         raise bound_to_another(store, stream.name)
     found = store.by_name
     if different := sorted(key for key in wanted if wanted[key] != found[key]):
+        there = NONE if (value := found[different[0]]) is None else repr(value)
         raise Conflict(
             "adjunct_store_exists",
             f"adjunct store {store.name} already exists with another "
-            f"{called(different[0])} ({found[different[0]]!r}); choose another name, or "
+            f"{called(different[0])} ({there}); choose another name, or "
             f"{do('update_adjunct_store', adjunct_store=store.name)} to change it.",
         )
 

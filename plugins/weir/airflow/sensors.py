@@ -1,6 +1,7 @@
 """Sensors that wait for streams, reader groups and adjunct stores. They look once in the worker,
 and then wait in the triggerer, where one statement asks for all of them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -95,7 +96,8 @@ class GroupSensor(WeirSensor):
 
     def condition(self, database: Database) -> Condition:
         group = reader_group_name(self.reader_group)
-        least, most = _number(self.unread_at_least), _number(self.unread_at_most)
+        least = _number("unread_at_least", self.unread_at_least)
+        most = _number("unread_at_most", self.unread_at_most)
         up_to = self.up_to or "tail"
         at = time_of(up_to)
         if least is None and most is None and at is None:
@@ -146,7 +148,7 @@ class StreamSensor(WeirSensor):
             raise no_such_stream(name)
         now = found["stream", str(name)]
         if not self.complete_until:
-            new = _number(self.new_events)
+            new = _number("new_events", self.new_events)
             return Condition("stream", now.name, at_least=now.events + (1 if new is None else new))
         if now.event_time is None:
             raise no_event_time(name)
@@ -182,9 +184,15 @@ def _micros(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
-def _number(given: int | str | None) -> int | None:
-    """Return a count, which a template gives as a text."""
-    return None if given is None else int(given)
+def _number(name: str, given: int | str | None) -> int | None:
+    """Return a count, which a template gives as a text. Raises InvalidInput for what is none, or
+    what nothing can have."""
+    if given is None or re.fullmatch("[0-9]{1,18}", str(given).strip()):
+        return None if given is None else int(given)
+    raise InvalidInput(
+        "argument_invalid",
+        f"{name} is {given!r}; it must be a whole number of at least 0 and at most 18 digits.",
+    )
 
 
 def _check_one(**conditions: object) -> None:

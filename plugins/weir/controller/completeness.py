@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from weir.controller.locks import LockedStream, no_such_stream, not_active
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.amounts import NONE
 from weir.model.event_time import (
     NO_MORE,
@@ -90,8 +91,9 @@ def take_back(connection: Connection, stream: LockedStream, given: str) -> list[
         to = "no time" if was is None else say_time(was)
         raise InvalidInput(
             "statement_not_taken_back",
-            f"complete_until is {given}, but stream {stream.name} is complete to {to}; give an "
-            "earlier time, or none, because an update only takes back what writers have stated.",
+            f"{called('complete_until')} is {given}, but stream {stream.name} is complete to {to}; "
+            "give an earlier time, or none, because an update only takes back what writers have "
+            "stated.",
         )
     told = sql.take_back(connection, until=until, stream_id=stream.stream_id)
     to = "no time" if until is None else say_time(until)

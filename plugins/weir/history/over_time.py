@@ -47,7 +47,9 @@ def unread_over_time(
     """
     group = sql.known_group(connection, name=reader_group)
     if group is None:
-        raise NotFound("group_not_found", f"there is no reader group {reader_group}.")
+        raise NotFound(
+            "group_not_found", f"there is no reader group {reader_group}; check its name."
+        )
     begin = group.known if since is None else max(since, group.known)
     end = group.now if until is None else min(until, group.now)
     if begin >= end:

@@ -60,7 +60,7 @@ def names_of(inputs: Inputs, known: list[Field] | None) -> Header:
     one, how = headers[0], headers[0].how
     for file, other in zip(inputs.files, headers, strict=True):
         if not other.names:
-            what = "header line; add one, or say that the files have none" if how.header else "row"
+            what = f"header line; write one, or {give(header=False)}" if how.header else "row"
             raise InvalidInput("header_missing", f"the file {file.path!r} has no {what}.")
         if other.how != how or (
             other.names != one.names if how.header else len(other.names) != len(one.names)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.errors import counted
 from weir.inputs.csv_header import check_text_of, names_of, text_fields
 from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
 from weir.inputs.csv_reader import CsvRows
@@ -53,7 +54,7 @@ def csv_values(
     paths = tuple(file.path for file in inputs.files)
     csv = Csv(inputs.root, paths, tuple(header.names), header.how, tuple(new))
     if new:
-        say(f"looking at all values of {len(new)} columns, to find types that keep them")
+        say(f"looking at all values of {counted(len(new), 'column')}, to find types that keep them")
     pieces = pieces_of(csv, [file.bytes for file in inputs.files], most, run)
     pieces, looked = looked_at(csv, pieces, run)
     for file, path in enumerate(paths):

@@ -54,14 +54,14 @@ class ScalingPolicy:
         if self.target_rate is None or self.target_rate < 1:
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('target_rate')} is {self.target_rate}; with scaling {self.kind} it must "
-                "be a whole number per second and segment, 1 or more.",
+                f"{called('target_rate')} is {self.target_rate or 'not given'}; with scaling "
+                f"{self.kind} it must be a whole number per second and segment, 1 or more.",
             )
         if self.scale_factor is None or self.scale_factor < 2:
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('scale_factor')} is {self.scale_factor}; it must be 2 or more, because a "
-                "segment is split into at least two.",
+                f"{called('scale_factor')} is {self.scale_factor or 'not given'}; it must be 2 or "
+                "more, because a segment is split into at least two.",
             )
         if self.max_segments is not None:
             check_count("max_segments", self.max_segments)

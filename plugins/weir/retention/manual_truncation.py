@@ -161,7 +161,7 @@ def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
     events, size, files = done["events"], done["bytes"], done["files"]
     lines = [
         f"{truncates} {counted(events, 'event')} of stream {done['stream']} ({size:,} bytes; "
-        f"{files:,} whole files); its head {becomes} {_shown(done['head'])}"
+        f"{counted(files, 'whole file')}); its head {becomes} {_shown(done['head'])}"
     ]
     for kind, key in (("subscriber", "lost"), ("reader group", "lost_to_others")):
         lines += [

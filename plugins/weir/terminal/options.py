@@ -24,6 +24,14 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InvalidInput("command_invalid", f"{message}; `{self.prog} --help` says more.")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse what is not known here: argparse leaves that to the parser of all commands, whose
+        help does not say what this command takes."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def format_usage(self) -> str:
         """Return the usage, in which what is required has no brackets. argparse itself must not
         miss it, because the check of the job says more."""

@@ -266,3 +266,14 @@ def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(
         assert run(database, one) == []
         counts.append(len(counted))
     assert counts[0] == counts[1] <= 5
+
+
+def test_a_difference_is_said_as_the_file_says_it(database: Database) -> None:
+    orders, _, newest, *_ = map(str, compared(database, SHOP))
+    assert "retain_max_age = 30 d," in orders
+    assert "time_out = 7 d, history = 30 d," in newest
+    run(database, SHOP)
+    [change] = compared(database, edited("streams", "shop/orders", "retain_max_age", value="60 d"))
+    assert str(change) == "~ stream shop/orders: retain_max_age: 30 d -> 60 d"
+    [change] = compared(database, edited("reader_groups", "late", "subscriber", value=False))
+    assert str(change).startswith("~ reader group late: subscriber: yes -> no (may lose")

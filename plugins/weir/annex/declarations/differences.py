@@ -8,13 +8,23 @@ from weir.annex.declarations.declared import Declared, DeclaredStream
 from weir.annex.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, say_age, say_size
 from weir.model.column_changes import ColumnChanges, followed, followed_definition
 from weir.model.names import stream_name
 from weir.model.new_columns import AUTOMATIC
 from weir.model.schema import Field
 from weir.model.stream_configuration import Configuration
+from weir.operations import group_settings, store_settings, stream_settings
 from weir.operations.asked import Asked, AskedGroup, AskedStore, AskedStream
 from weir.operations.consumers import AskedConsumer
+
+_SAYS = {AGE_PATTERN: say_age, SIZE_PATTERN: say_size}
+_AMOUNTS = {
+    name: _SAYS[one.schema["pattern"]]
+    for part in (stream_settings, group_settings, store_settings)
+    for name, one in part.SETTINGS.items()
+    if one.schema.get("pattern") in _SAYS
+}
 
 
 @dataclass(frozen=True)
@@ -44,12 +54,25 @@ class Difference:
     def __str__(self) -> str:
         """Return it in one line."""
         settings = ", ".join(
-            f"{name} = {new}" if self.new else f"{name}: {old} -> {new}"
+            f"{name} = {_said(name, new)}"
+            if self.new
+            else f"{name}: {_said(name, old)} -> {_said(name, new)}"
             for name, (old, new) in self.changes.items()
         )
         loses = f" (may lose data: {'; '.join(self.loses)})" if self.loses else ""
         named = f" ({'; '.join(self.named_by)})" if self.named_by else ""
         return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}{named}"
+
+
+def _said(name: str, value: Any) -> str:
+    """Return the value of a setting as a file declares it: 30 d, 500 MB, yes."""
+    if value is None:
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in _AMOUNTS and isinstance(value, int):
+        return _AMOUNTS[name](value).replace(",", "") if value else NONE
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def differences(declared: Declared, known: Known) -> list[Difference]:

@@ -68,7 +68,7 @@ function draw({ streams, total, next }, now) {
     { title: "Stream", cell: (one) => name(one) },
     { title: "Health", cell: (one) => health(one.health, now) },
     { title: "Rate", cell: (one) => rate(one.activity) },
-    { title: "Size", number: true, cell: (one) => [size(one.bytes), el("small", {}, `${short(one.events)} events`)] },
+    { title: "Size", number: true, cell: (one) => [size(one.bytes), el("small", {}, `${short(one.events)} event${one.events === 1 ? "" : "s"}`)] },
     { title: "Segments", number: true, cell: (one) => number(one.segments) },
     { title: "Unread", number: true, cell: (one) => unread(one.groups) },
     { title: "Keeps", cell: (one) => one.retention },
