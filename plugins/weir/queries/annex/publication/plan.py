@@ -27,7 +27,7 @@ class Due(NamedTuple):
 
 def due(connection: Connection, *, names: Sequence[str] | None) -> list[Due]:
     """Return the streams to publish, and those whose publication is to end (not `wanted`), of these."""
-    result = connection.execute(DUE, {"names": names})
+    result = connection.execute(DUE, {"names": None if names is None else list(names)})
     return [Due._make(row) for row in result]
 
 
@@ -188,7 +188,7 @@ WHERE stream_id = :stream_id AND schema_version = ANY (:versions)"""
 
 def oldest_used(connection: Connection, *, stream_id: int, versions: Sequence[int]) -> int | None:
     """Return the oldest of some versions of columns that files have."""
-    result = connection.execute(OLDEST_USED, {"stream_id": stream_id, "versions": versions})
+    result = connection.execute(OLDEST_USED, {"stream_id": stream_id, "versions": list(versions)})
     value: int | None = result.scalar_one()
     return value
 
@@ -220,6 +220,6 @@ WHERE g.reason IS DISTINCT FROM 'compacted') AS truncated"""
 
 def truncated(connection: Connection, *, paths: Sequence[str]) -> bool:
     """Return whether one of some files that are not the stream's any more was not compacted."""
-    result = connection.execute(TRUNCATED, {"paths": paths})
+    result = connection.execute(TRUNCATED, {"paths": list(paths)})
     value: bool = result.scalar_one()
     return value

@@ -94,7 +94,12 @@ def is_overtaken(
     """Return whether one of some files is not the stream's any more."""
     result = connection.execute(
         IS_OVERTAKEN,
-        {"segments": segments, "starts": starts, "paths": paths, "stream_id": stream_id},
+        {
+            "segments": list(segments),
+            "starts": list(starts),
+            "paths": list(paths),
+            "stream_id": stream_id,
+        },
     )
     value: bool = result.scalar_one()
     return value
@@ -111,7 +116,7 @@ def drop_files(
 ) -> None:
     """Record that the new snapshot names some files no more."""
     result = connection.execute(
-        DROP_FILES, {"sequence": sequence, "stream_id": stream_id, "ended": ended}
+        DROP_FILES, {"sequence": sequence, "stream_id": stream_id, "ended": list(ended)}
     )
     result.close()
 
@@ -127,7 +132,9 @@ def move_files(
     connection: Connection, *, old: Sequence[str], new: Sequence[str], stream_id: int
 ) -> None:
     """Record the manifests that list files now, by those that did."""
-    result = connection.execute(MOVE_FILES, {"old": old, "new": new, "stream_id": stream_id})
+    result = connection.execute(
+        MOVE_FILES, {"old": list(old), "new": list(new), "stream_id": stream_id}
+    )
     result.close()
 
 
@@ -155,9 +162,9 @@ def add_files(
         {
             "stream_id": stream_id,
             "sequence": sequence,
-            "paths": paths,
-            "manifests": manifests,
-            "only": only,
+            "paths": list(paths),
+            "manifests": list(manifests),
+            "only": list(only),
         },
     )
     result.close()

@@ -26,7 +26,12 @@ def forget_digests(
     """Forget the digests of commits with events in some ranges of offsets."""
     result = connection.execute(
         FORGET_DIGESTS,
-        {"segments": segments, "firsts": firsts, "pasts": pasts, "stream_id": stream_id},
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "pasts": list(pasts),
+            "stream_id": stream_id,
+        },
     )
     result.close()
 
@@ -56,7 +61,12 @@ def forget_packed_digests(
     """Forget them of commits that share a row."""
     result = connection.execute(
         FORGET_PACKED_DIGESTS,
-        {"segments": segments, "firsts": firsts, "pasts": pasts, "stream_id": stream_id},
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "pasts": list(pasts),
+            "stream_id": stream_id,
+        },
     )
     result.close()
 
@@ -73,7 +83,7 @@ ORDER BY f.segment_id, f.start_offset"""
 
 def recorded(connection: Connection, *, stream_id: int, paths: Sequence[str]) -> list[Small]:
     """Return the files of the segments that have some files."""
-    result = connection.execute(RECORDED, {"stream_id": stream_id, "paths": paths})
+    result = connection.execute(RECORDED, {"stream_id": stream_id, "paths": list(paths)})
     return [Small._make(row) for row in result]
 
 

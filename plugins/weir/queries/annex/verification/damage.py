@@ -33,10 +33,10 @@ def forget(
         FORGET,
         {
             "stream_id": stream_id,
-            "kinds": kinds,
-            "looked_at": looked_at,
-            "path": path,
-            "kind": kind,
+            "kinds": list(kinds),
+            "looked_at": None if looked_at is None else list(looked_at),
+            "path": list(path),
+            "kind": list(kind),
         },
     )
     result.close()
@@ -82,12 +82,12 @@ def record(
     result = connection.execute(
         RECORD,
         {
-            "path": path,
-            "kind": kind,
-            "what": what,
-            "segment": segment,
-            "offset": offset,
-            "events": events,
+            "path": list(path),
+            "kind": list(kind),
+            "what": list(what),
+            "segment": list(segment),
+            "offset": list(offset),
+            "events": list(events),
             "stream_id": stream_id,
         },
     )
@@ -116,10 +116,10 @@ def record_hashes(
     result = connection.execute(
         RECORD_HASHES,
         {
-            "segments": segments,
-            "offsets": offsets,
-            "paths": paths,
-            "hashes": hashes,
+            "segments": list(segments),
+            "offsets": list(offsets),
+            "paths": list(paths),
+            "hashes": list(hashes),
             "stream_id": stream_id,
         },
     )
@@ -195,7 +195,7 @@ WITH_STRANGERS = text(
 
 def with_strangers(connection: Connection, *, kinds: Sequence[str]) -> list[int | None]:
     """Return the streams in whose folders something of some kinds was found."""
-    result = connection.execute(WITH_STRANGERS, {"kinds": kinds})
+    result = connection.execute(WITH_STRANGERS, {"kinds": list(kinds)})
     return [row[0] for row in result]
 
 
@@ -263,6 +263,12 @@ def declared(
 ) -> list[Declared]:
     """Return the holes that are declared in some ranges of offsets, by the number of the range."""
     result = connection.execute(
-        DECLARED, {"segments": segments, "firsts": firsts, "ends": ends, "stream_id": stream_id}
+        DECLARED,
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "ends": list(ends),
+            "stream_id": stream_id,
+        },
     )
     return [Declared._make(row) for row in result]

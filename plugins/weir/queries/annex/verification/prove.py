@@ -60,7 +60,7 @@ ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
 
 def move(connection: Connection, *, ids: Sequence[int], clocks: Sequence[int]) -> None:
     """Record up to which clock of streams all files were looked at."""
-    result = connection.execute(MOVE, {"ids": ids, "clocks": clocks})
+    result = connection.execute(MOVE, {"ids": list(ids), "clocks": list(clocks)})
     result.close()
 
 

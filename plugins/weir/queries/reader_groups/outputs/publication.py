@@ -54,7 +54,8 @@ def table(
 ) -> Table:
     """Return which rights are missing for a table, and what of its columns does not fit."""
     result = connection.execute(
-        TABLE, {"mode": mode, "named": named, "key": key, "schema": schema, "name": name}
+        TABLE,
+        {"mode": mode, "named": list(named), "key": list(key), "schema": schema, "name": name},
     )
     row = result.one()
     return Table._make(row)
