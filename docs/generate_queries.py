@@ -257,7 +257,8 @@ def _of(
     star = ", *" if given else ""
     yield f"def {one.name}(connection: Connection{star}{given}) -> {returns.get(one.kind, row)}:"
     yield f'    """{" ".join(one.about) or "Run the statement."}"""'
-    values = "{" + ", ".join(f'"{name}": {name}' for name in described.parameters) + "}"
+    sent = [f'"{name}": {_sent(name, kind)}' for name, kind in described.parameters.items()]
+    values = f"{{{', '.join(sent)}}}"
     yield f"    result = connection.execute({constant}{f', {values}' if given else ''})"
     value, made = len(columns) == 1, f"{row}(**row._mapping)" if models else f"{row}._make(row)"
     if one.kind == "count":
@@ -277,6 +278,14 @@ def _of(
         yield "    row = result.one_or_none()"
         yield f"    return None if row is None else {made}"
     yield "\n"
+
+
+def _sent(name: str, kind: str) -> str:
+    """Return how a parameter is sent: a sequence as a list, as the driver makes rows of tuples."""
+    if not kind.startswith("Sequence"):
+        return name
+    unless = f"None if {name} is None else " if kind.endswith(" | None") else ""
+    return f"{unless}list({name})"
 
 
 def modules(dsn: str) -> dict[Path, str]:

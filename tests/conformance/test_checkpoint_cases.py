@@ -285,16 +285,11 @@ def unread_from_the_last_checkpoint_to_the_end(database: Database, given: dict[s
 
 
 def unread(group: Group) -> int:
-    """Events from the newest checkpoint (or the start) to the end of the group."""
+    """Events from the newest checkpoint (or the position) to the end of the group."""
     [row] = group.rows(
-        """SELECT b.events FROM reader_group_stream gs JOIN streams s USING (stream_id)
-        CROSS JOIN LATERAL size_between(s.stream, coalesce(
-            (SELECT c.cuts -> gs.stream_id::text FROM checkpoint c WHERE c.group_id = :g
-             AND c.state = 'complete' ORDER BY created_at DESC LIMIT 1), gs.start_cut),
-            coalesce(gs.end_cut, tail_cut(gs.stream_id))) b
-        WHERE group_id = :g"""
+        "SELECT events_since_checkpoint FROM unread WHERE reader_group = :name", name=group.name
     )
-    return int(row.events)
+    return int(row.events_since_checkpoint)
 
 
 @case("UB-03")

@@ -193,6 +193,22 @@ def test_what_was_read_late_and_what_was_left_behind_is_measured(hours: Lane) ->
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("late", [1, 2])
+def test_one_late_event_in_a_hundred_is_not_in_the_99th_percentile(lane: Lane, late: int) -> None:
+    lane.append({"0.0": late})
+    lane.append({"1.0": 1})
+    lane.append({"0.0": 100 - late})
+    group = Group.made(lane)
+    slow, fast = group.reader("a"), group.reader("b")
+    held = slow.must_open(expected=2)
+    assert held.events == 100
+    fast.commit(fast.must_open(expected=2))
+    slow.commit(held)
+    batch = group.batches()[0]
+    assert batch.max_lateness > 0
+    assert batch.p99_lateness == (batch.max_lateness if late == 2 else 0)
+
+
 def test_after_a_reset_lateness_is_counted_anew(hours: Lane) -> None:
     group = Group.made(hours)
     reader = group.reader()

@@ -40,6 +40,7 @@ def test_an_expired_reader_that_nobody_replaced_goes_on(group: Group) -> None:
     batch = reader.must_open(budget=4)
     group.lapse("reader")
     reader.commit(batch)
+    assert sum(group.cut().values()) == batch.events == 4
     group.lapse("reader")
     reader.renew()
     group.lapse("reader")

@@ -4,11 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from docs import generate_queries
 from docs.generate_queries import TARGET, Wrong, modules
 from tests.conftest import TestDatabase
 from tests.rooms import JOBS, LIBRARY
+from weir.database.connection import Database
+from weir.queries.adjunct.builds import to_build
+from weir.queries.controller.scale import known
 
 
 def test_each_module_is_what_the_catalogue_says(test_database: TestDatabase) -> None:
@@ -28,6 +32,14 @@ def test_a_file_takes_the_fragments_of_another(
     asking.write_text("-- B.\n-- fragments: a.sql\n\n-- name: b -> many\nSELECT 1 WHERE {low}\n")
     found = generate_queries.read(asking)
     assert (found.about, [one.text for one in found.statements]) == ("B.", ["SELECT 1 WHERE x < 3"])
+
+
+def test_a_sequence_may_be_a_tuple_or_null(database: Database) -> None:
+    def asked(connection: Connection) -> tuple[list[int], list[object]]:
+        some = known(connection, stream_id=0, ids=(1, 2))
+        return some, [*to_build(connection, names=None, longest=1.0, rest=1.0)]
+
+    assert database.transaction(asked) == ([], [])
 
 
 def test_each_statement_is_used() -> None:

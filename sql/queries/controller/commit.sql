@@ -14,6 +14,11 @@ SELECT * FROM commit_append(:stream_id, :number, :attempt, :version, CAST(:segme
 -- Lock a stream and commit an append. What an outcome does not have is null.
 -- null: min_event_time, max_event_time, untimed, late, complete_until, returned_writer, not_before
 -- null: ahead, behind, :event_time, :late, :complete_until, :stated, :ahead, :behind, :untimed
+-- type: :min_times = Sequence[int | None]
+-- type: :max_times = Sequence[int | None]
+-- type: :hashes = Sequence[int | None]
+-- type: :end_hashes = Sequence[int | None]
+-- type: :file_hashes = Sequence[int | None]
 -- type: held = dict[str, str]
 {append} lock_for_commit(:stream_id))
 
@@ -21,6 +26,11 @@ SELECT * FROM commit_append(:stream_id, :number, :attempt, :version, CAST(:segme
 -- Commit an append to a locked stream, as `commit_alone`.
 -- null: min_event_time, max_event_time, untimed, late, complete_until, returned_writer, not_before
 -- null: ahead, behind, :event_time, :late, :complete_until, :stated, :ahead, :behind, :untimed
+-- type: :min_times = Sequence[int | None]
+-- type: :max_times = Sequence[int | None]
+-- type: :hashes = Sequence[int | None]
+-- type: :end_hashes = Sequence[int | None]
+-- type: :file_hashes = Sequence[int | None]
 -- type: held = dict[str, str]
 {append} true)
 

@@ -85,7 +85,8 @@ WHERE f.stream_id = :stream_id ORDER BY f.segment_id, f.start_offset
 -- the last one written comes first; and the clock of the oldest of them. Each slice has an event
 -- that can be read, so `most` slices, with all of the last one's commit, hold so many of the last
 -- events. A row without a file says that commits were looked at.
--- null: path, :before
+-- null: path, segment_id, key_low, key_high, start_offset, events, first_seq, last_seq, first_clock
+-- null: last_clock, compacted, first_row, end_row, holes, sparse, :before
 WITH seen AS (
     SELECT min(n.clock) AS oldest FROM newest_commits(
         :stream_id, coalesce(CAST(:before AS bigint), 9223372036854775807), :commits) n

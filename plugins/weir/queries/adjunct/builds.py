@@ -272,5 +272,8 @@ def to_build(
     connection: Connection, *, names: Sequence[str] | None, longest: float, rest: float
 ) -> list[ToBuild]:
     """Return the stores that may have to be built, and those with functions, those that died last."""
-    result = connection.execute(TO_BUILD, {"names": names, "longest": longest, "rest": rest})
+    result = connection.execute(
+        TO_BUILD,
+        {"names": None if names is None else list(names), "longest": longest, "rest": rest},
+    )
     return [ToBuild._make(row) for row in result]

@@ -132,7 +132,7 @@ def expire(
 ) -> None:
     """Let tables and histories of versions expire; their files become garbage."""
     result = connection.execute(
-        EXPIRE, {"store_id": store_id, "tables": tables, "histories": histories}
+        EXPIRE, {"store_id": store_id, "tables": list(tables), "histories": list(histories)}
     )
     result.close()
 

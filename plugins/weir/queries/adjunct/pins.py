@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
 def places(connection: Connection, *, group_id: int, ids: Sequence[int]) -> list[Place]:
     """Return where a group is in streams, where they end, and whether an open batch reads them."""
-    result = connection.execute(PLACES, {"group_id": group_id, "ids": ids})
+    result = connection.execute(PLACES, {"group_id": group_id, "ids": list(ids)})
     return [Place._make(row) for row in result]
 
 
@@ -112,7 +112,7 @@ EXISTING = text(
 
 def existing(connection: Connection, *, ids: Sequence[int]) -> list[int]:
     """Return those of some streams that were not deleted."""
-    result = connection.execute(EXISTING, {"ids": ids})
+    result = connection.execute(EXISTING, {"ids": list(ids)})
     return [row[0] for row in result]
 
 
@@ -143,7 +143,13 @@ def clocks(
 ) -> Clocks:
     """Return the clocks of the oldest and of the newest event of a batch."""
     result = connection.execute(
-        CLOCKS, {"streams": streams, "segments": segments, "starts": starts, "ends": ends}
+        CLOCKS,
+        {
+            "streams": list(streams),
+            "segments": list(segments),
+            "starts": list(starts),
+            "ends": list(ends),
+        },
     )
     row = result.one()
     return Clocks._make(row)

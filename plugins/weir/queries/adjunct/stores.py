@@ -47,7 +47,7 @@ class StoreRow(NamedTuple):
 
 def stores(connection: Connection, *, names: Sequence[str]) -> list[StoreRow]:
     """Return those of some stores that exist."""
-    result = connection.execute(STORES, {"names": names})
+    result = connection.execute(STORES, {"names": list(names)})
     return [StoreRow._make(row) for row in result]
 
 

@@ -143,7 +143,7 @@ def history_files(
     connection: Connection, *, store_id: int, versions: Sequence[int]
 ) -> list[AdjunctFile]:
     """Return the files of the changes of versions."""
-    result = connection.execute(HISTORY_FILES, {"store_id": store_id, "versions": versions})
+    result = connection.execute(HISTORY_FILES, {"store_id": store_id, "versions": list(versions)})
     return [AdjunctFile._make(row) for row in result]
 
 

@@ -37,7 +37,7 @@ def pack(
 ) -> int:
     """Pack commits to segments, so many into a row; return how many."""
     result = connection.execute(
-        PACK, {"stream_id": stream_id, "segments": segments, "before": before, "most": most}
+        PACK, {"stream_id": stream_id, "segments": list(segments), "before": before, "most": most}
     )
     value: int = result.scalar_one()
     return value

@@ -61,7 +61,7 @@ def small_files(
     result = connection.execute(
         SMALL_FILES,
         {
-            "names": names,
+            "names": None if names is None else list(names),
             "bytes": bytes,
             "events": events,
             "fewest": fewest,
@@ -91,7 +91,7 @@ class FilesApart(NamedTuple):
 
 def files_apart(connection: Connection, *, names: Sequence[str] | None) -> list[FilesApart]:
     """Return the streams of which no small files can be put together."""
-    result = connection.execute(FILES_APART, {"names": names})
+    result = connection.execute(FILES_APART, {"names": None if names is None else list(names)})
     return [FilesApart._make(row) for row in result]
 
 
@@ -161,15 +161,15 @@ def swap(
         {
             "stream_id": stream_id,
             "number": number,
-            "segments": segments,
-            "starts": starts,
-            "events": events,
-            "bytes": bytes,
-            "paths": paths,
-            "footers": footers,
-            "old": old,
-            "news": news,
-            "erased": erased,
+            "segments": list(segments),
+            "starts": list(starts),
+            "events": list(events),
+            "bytes": list(bytes),
+            "paths": list(paths),
+            "footers": list(footers),
+            "old": list(old),
+            "news": list(news),
+            "erased": list(erased),
         },
     )
     row = result.one()

@@ -21,5 +21,5 @@ class KeysOf(NamedTuple):
 
 def keys_of(connection: Connection, *, names: Sequence[str]) -> list[KeysOf]:
     """Return how streams make their keys."""
-    result = connection.execute(KEYS_OF, {"names": names})
+    result = connection.execute(KEYS_OF, {"names": list(names)})
     return [KeysOf._make(row) for row in result]

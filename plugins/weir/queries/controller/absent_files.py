@@ -53,7 +53,7 @@ class Files(NamedTuple):
 
 def files(connection: Connection, *, stream_id: int, paths: Sequence[str]) -> list[Files]:
     """Return which events files have."""
-    result = connection.execute(FILES, {"stream_id": stream_id, "paths": paths})
+    result = connection.execute(FILES, {"stream_id": stream_id, "paths": list(paths)})
     return [Files._make(row) for row in result]
 
 

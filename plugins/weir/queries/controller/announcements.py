@@ -12,7 +12,9 @@ def watch(
     connection: Connection, *, airflow: str, kinds: Sequence[str], streams: Sequence[str]
 ) -> None:
     """Begin to announce streams to an Airflow, or say that it still wants that."""
-    result = connection.execute(WATCH, {"airflow": airflow, "kinds": kinds, "streams": streams})
+    result = connection.execute(
+        WATCH, {"airflow": airflow, "kinds": list(kinds), "streams": list(streams)}
+    )
     result.close()
 
 
@@ -37,7 +39,7 @@ class ToAnnounce(NamedTuple):
 
 def to_announce(connection: Connection, *, airflow: str, idle: Sequence[str]) -> list[ToAnnounce]:
     """Return what is to be announced to an Airflow, but what is `idle`."""
-    result = connection.execute(TO_ANNOUNCE, {"airflow": airflow, "idle": idle})
+    result = connection.execute(TO_ANNOUNCE, {"airflow": airflow, "idle": list(idle)})
     return [ToAnnounce._make(row) for row in result]
 
 
@@ -51,7 +53,7 @@ def announced(
 ) -> None:
     """Record that transactions are in the database of an Airflow."""
     result = connection.execute(
-        ANNOUNCED, {"airflow": airflow, "streams": streams, "numbers": numbers}
+        ANNOUNCED, {"airflow": airflow, "streams": list(streams), "numbers": list(numbers)}
     )
     result.close()
 
@@ -100,7 +102,7 @@ def due_partitions(
 ) -> list[DuePartitions]:
     """Return which hours and days of streams may be announced to an Airflow. If nothing is complete (`until` is null), `since` and `bound` mean nothing."""
     result = connection.execute(
-        DUE_PARTITIONS, {"airflow": airflow, "kinds": kinds, "streams": streams}
+        DUE_PARTITIONS, {"airflow": airflow, "kinds": list(kinds), "streams": list(streams)}
     )
     return [DuePartitions._make(row) for row in result]
 
@@ -126,11 +128,11 @@ def announced_partitions(
         ANNOUNCED_PARTITIONS,
         {
             "airflow": airflow,
-            "kinds": kinds,
-            "streams": streams,
-            "untils": untils,
+            "kinds": list(kinds),
+            "streams": list(streams),
+            "untils": list(untils),
             "numbers": numbers,
-            "left_out": left_out,
+            "left_out": list(left_out),
         },
     )
     result.close()

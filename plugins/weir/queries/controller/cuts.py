@@ -17,7 +17,7 @@ CROSS JOIN LATERAL (
 
 def segments(connection: Connection, *, ids: Sequence[int], stream_id: int) -> list[Segment]:
     """Return those of some segments that there are. One index probe per segment: given a long list, Postgres may read all segments of a long history."""
-    result = connection.execute(SEGMENTS, {"ids": ids, "stream_id": stream_id})
+    result = connection.execute(SEGMENTS, {"ids": list(ids), "stream_id": stream_id})
     return [Segment._make(row) for row in result]
 
 
@@ -80,5 +80,5 @@ class Around(NamedTuple):
 
 def around(connection: Connection, *, ids: Sequence[int], stream_id: int) -> list[Around]:
     """Return the segments of a cut with their ends, and the segments that it might leave out. A segment between two segments of the cut comes after the older one, so it was created when that one was sealed, or later. For a cut of active segments there are none, however long ago one of them was created."""
-    result = connection.execute(AROUND, {"ids": ids, "stream_id": stream_id})
+    result = connection.execute(AROUND, {"ids": list(ids), "stream_id": stream_id})
     return [Around._make(row) for row in result]

@@ -48,7 +48,7 @@ CLOSE = text("""SELECT close_streams(CAST(:stream_ids AS bigint[]), :clock)""")
 
 def close(connection: Connection, *, stream_ids: Sequence[int], clock: int) -> None:
     """Close a time of locked streams: no later commit gets a clock at or before `clock` (semantics 8.4). Refuses a future time (InvalidInput)."""
-    result = connection.execute(CLOSE, {"stream_ids": stream_ids, "clock": clock})
+    result = connection.execute(CLOSE, {"stream_ids": list(stream_ids), "clock": clock})
     result.close()
 
 
@@ -108,13 +108,13 @@ def next_epoch(
         NEXT_EPOCH,
         {
             "stream_id": stream_id,
-            "seal": seal,
+            "seal": list(seal),
             "epoch": epoch,
             "clock": clock,
             "stream": stream,
-            "ids": ids,
-            "lows": lows,
-            "highs": highs,
+            "ids": list(ids),
+            "lows": list(lows),
+            "highs": list(highs),
             "reference_epoch": reference_epoch,
             "splits": splits,
             "merges": merges,

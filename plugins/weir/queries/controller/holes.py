@@ -22,7 +22,12 @@ def add_holes(
     """Record holes, as multiranges in chunks of segments. Return how many of them were none before."""
     result = connection.execute(
         ADD_HOLES,
-        {"stream_id": stream_id, "segments": segments, "chunks": chunks, "offsets": offsets},
+        {
+            "stream_id": stream_id,
+            "segments": list(segments),
+            "chunks": list(chunks),
+            "offsets": list(offsets),
+        },
     )
     value: int = result.scalar_one()
     return value

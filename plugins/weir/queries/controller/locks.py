@@ -56,7 +56,9 @@ def lock_streams(
     connection: Connection, *, ids: Sequence[int], scopes: Sequence[str], names: Sequence[str]
 ) -> list[StreamColumns]:
     """Lock streams, given by ids or by names, and return them in the order of their ids."""
-    result = connection.execute(LOCK_STREAMS, {"ids": ids, "scopes": scopes, "names": names})
+    result = connection.execute(
+        LOCK_STREAMS, {"ids": list(ids), "scopes": list(scopes), "names": list(names)}
+    )
     return [StreamColumns._make(row) for row in result]
 
 

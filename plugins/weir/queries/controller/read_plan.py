@@ -179,20 +179,20 @@ class NewestSlice(NamedTuple):
     """A row of `newest`."""
 
     path: str | None
-    segment_id: int
-    key_low: float
-    key_high: float
-    start_offset: int
-    events: int
-    first_seq: int
-    last_seq: int
-    first_clock: int
-    last_clock: int
-    compacted: bool
-    first_row: int
-    end_row: int
-    holes: int
-    sparse: bool
+    segment_id: int | None
+    key_low: float | None
+    key_high: float | None
+    start_offset: int | None
+    events: int | None
+    first_seq: int | None
+    last_seq: int | None
+    first_clock: int | None
+    last_clock: int | None
+    compacted: bool | None
+    first_row: int | None
+    end_row: int | None
+    holes: int | None
+    sparse: bool | None
     oldest: int
 
 

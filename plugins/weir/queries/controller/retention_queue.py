@@ -13,7 +13,7 @@ SELECT stream_id, clock_timestamp() FROM stream WHERE stream_id = ANY(:ids) AND 
 
 def queue(connection: Connection, *, ids: Sequence[int]) -> None:
     """Queue those of the streams that are active for a decision."""
-    result = connection.execute(QUEUE, {"ids": ids})
+    result = connection.execute(QUEUE, {"ids": list(ids)})
     result.close()
 
 
@@ -42,7 +42,7 @@ ORDER BY stream_id"""
 
 def active(connection: Connection, *, names: Sequence[str], named: bool) -> list[DueStream]:
     """Return the active streams of these names; all, unless `named`."""
-    result = connection.execute(ACTIVE, {"names": names, "named": named})
+    result = connection.execute(ACTIVE, {"names": list(names), "named": named})
     return [DueStream._make(row) for row in result]
 
 

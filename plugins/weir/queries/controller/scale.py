@@ -11,5 +11,5 @@ KNOWN = text(
 
 def known(connection: Connection, *, stream_id: int, ids: Sequence[int]) -> list[int]:
     """Return those of some segments that the stream has or had."""
-    result = connection.execute(KNOWN, {"stream_id": stream_id, "ids": ids})
+    result = connection.execute(KNOWN, {"stream_id": stream_id, "ids": list(ids)})
     return [row[0] for row in result]

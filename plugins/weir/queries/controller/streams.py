@@ -85,9 +85,9 @@ def create(
             "settings": settings,
             "request_id": request_id,
             "fields": fields,
-            "dropped": dropped,
-            "lows": lows,
-            "highs": highs,
+            "dropped": list(dropped),
+            "lows": list(lows),
+            "highs": list(highs),
         },
     )
     value: int | None = result.scalar_one_or_none()
@@ -109,7 +109,7 @@ def next_version(
     """Make `fields` a version of the schema, and the newest one."""
     result = connection.execute(
         NEXT_VERSION,
-        {"stream_id": stream_id, "version": version, "fields": fields, "dropped": dropped},
+        {"stream_id": stream_id, "version": version, "fields": fields, "dropped": list(dropped)},
     )
     result.close()
 

@@ -14,6 +14,6 @@ CLOSE = text(
 
 def close(connection: Connection, *, names: Sequence[str], at: datetime | None) -> datetime:
     """Close a time in streams that exist, or this moment; return it."""
-    result = connection.execute(CLOSE, {"names": names, "at": at})
+    result = connection.execute(CLOSE, {"names": list(names), "at": at})
     value: datetime = result.scalar_one()
     return value

@@ -76,8 +76,8 @@ def begin_append(
             "lease": lease,
             "allow_repeated_files": allow_repeated_files,
             "source": source,
-            "paths": paths,
-            "sizes": sizes,
+            "paths": list(paths),
+            "sizes": list(sizes),
             "stated": stated,
         },
     )
@@ -180,5 +180,5 @@ ON CONFLICT (root, path) DO NOTHING"""
 
 def discard(connection: Connection, *, folders: Sequence[str], stream_id: int) -> None:
     """Make garbage of folders that attempts wrote."""
-    result = connection.execute(DISCARD, {"folders": folders, "stream_id": stream_id})
+    result = connection.execute(DISCARD, {"folders": list(folders), "stream_id": stream_id})
     result.close()

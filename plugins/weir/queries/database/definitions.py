@@ -22,7 +22,7 @@ class Number(NamedTuple):
 
 def numbers(connection: Connection, *, kinds: Sequence[str], names: Sequence[str]) -> list[Number]:
     """Return the oids of functions and views; null for one that is not there."""
-    result = connection.execute(NUMBERS, {"kinds": kinds, "names": names})
+    result = connection.execute(NUMBERS, {"kinds": list(kinds), "names": list(names)})
     return [Number._make(row) for row in result]
 
 
@@ -92,7 +92,7 @@ WHERE pronamespace = 'weir_internal'::regnamespace AND oid <> ALL (CAST(:wanted 
 
 def obsolete(connection: Connection, *, wanted: Sequence[int]) -> str | None:
     """Return the functions of weir_internal that are not wanted."""
-    result = connection.execute(OBSOLETE, {"wanted": wanted})
+    result = connection.execute(OBSOLETE, {"wanted": list(wanted)})
     value: str | None = result.scalar_one()
     return value
 
@@ -107,5 +107,5 @@ WHERE (c.relnamespace = 'weir_internal'::regnamespace OR c.oid = ANY (CAST(:view
 
 def clearing(connection: Connection, *, views: Sequence[int]) -> list[str]:
     """Return the statements that remove the comments on columns of tables and of views."""
-    result = connection.execute(CLEARING, {"views": views})
+    result = connection.execute(CLEARING, {"views": list(views)})
     return [row[0] for row in result]

@@ -104,7 +104,14 @@ def offsets(
 ) -> list[Offsets]:
     """Return what segments had got at each time of their lives, and after the first commit after all of these."""
     result = connection.execute(
-        OFFSETS, {"segments": segments, "firsts": firsts, "ends": ends, "width": width, "id": id}
+        OFFSETS,
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "ends": list(ends),
+            "width": width,
+            "id": id,
+        },
     )
     return [Offsets._make(row) for row in result]
 
@@ -153,7 +160,9 @@ def cells(
     connection: Connection, *, id: int, times: Sequence[int], parts: int, grid: float
 ) -> list[Cells]:
     """Return what came to each row of a grid in each part of the time, and how many more segments it has since. A segment is there from one of the times to before another one, or only between two of them. A part has what its segments had at its end, less what they had at its begin."""
-    result = connection.execute(CELLS, {"id": id, "times": times, "parts": parts, "grid": grid})
+    result = connection.execute(
+        CELLS, {"id": id, "times": list(times), "parts": parts, "grid": grid}
+    )
     return [Cells._make(row) for row in result]
 
 

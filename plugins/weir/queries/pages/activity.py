@@ -31,5 +31,7 @@ def newest_commits(
     connection: Connection, *, names: Sequence[str], since: datetime, most: int
 ) -> list[NewestCommits]:
     """Return the newest commits of each stream after a time, oldest first."""
-    result = connection.execute(NEWEST_COMMITS, {"names": names, "since": since, "most": most})
+    result = connection.execute(
+        NEWEST_COMMITS, {"names": list(names), "since": since, "most": most}
+    )
     return [NewestCommits(**row._mapping) for row in result]

@@ -61,7 +61,7 @@ class Numbers(BaseModel):
 
 def numbers(connection: Connection, *, names: Sequence[str]) -> list[Numbers]:
     """Return groups in numbers."""
-    result = connection.execute(NUMBERS, {"names": names})
+    result = connection.execute(NUMBERS, {"names": list(names)})
     return [Numbers(**row._mapping) for row in result]
 
 

@@ -25,7 +25,7 @@ class Lag(BaseModel):
 
 def lag_of_streams(connection: Connection, *, names: Sequence[str]) -> list[Lag]:
     """Return how far groups are in streams, those with most to read first."""
-    result = connection.execute(LAG_OF_STREAMS, {"names": names})
+    result = connection.execute(LAG_OF_STREAMS, {"names": list(names)})
     return [Lag(**row._mapping) for row in result]
 
 
@@ -37,7 +37,7 @@ FROM weir.lag WHERE reader_group = ANY(:names) ORDER BY unread_events DESC, stre
 
 def lag_of_groups(connection: Connection, *, names: Sequence[str]) -> list[Lag]:
     """Return how far groups are in their streams, those with most to read first."""
-    result = connection.execute(LAG_OF_GROUPS, {"names": names})
+    result = connection.execute(LAG_OF_GROUPS, {"names": list(names)})
     return [Lag(**row._mapping) for row in result]
 
 
@@ -59,7 +59,7 @@ class Alert(BaseModel):
 
 def alerts_of_streams(connection: Connection, *, names: Sequence[str]) -> list[Alert]:
     """Return what somebody should look at of streams."""
-    result = connection.execute(ALERTS_OF_STREAMS, {"names": names})
+    result = connection.execute(ALERTS_OF_STREAMS, {"names": list(names)})
     return [Alert(**row._mapping) for row in result]
 
 
@@ -73,5 +73,5 @@ def alerts_of_groups(
     connection: Connection, *, streams: Sequence[str], names: Sequence[str]
 ) -> list[Alert]:
     """Return what somebody should look at of groups, which read these streams."""
-    result = connection.execute(ALERTS_OF_GROUPS, {"streams": streams, "names": names})
+    result = connection.execute(ALERTS_OF_GROUPS, {"streams": list(streams), "names": list(names)})
     return [Alert(**row._mapping) for row in result]

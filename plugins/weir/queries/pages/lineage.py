@@ -51,7 +51,9 @@ def down(
     connection: Connection, *, streams: Sequence[str], groups: Sequence[str], stores: Sequence[str]
 ) -> list[Link]:
     """Return who reads streams, what groups write, who joins stores: from the settings, and the newest commits."""
-    result = connection.execute(DOWN, {"streams": streams, "groups": groups, "stores": stores})
+    result = connection.execute(
+        DOWN, {"streams": list(streams), "groups": list(groups), "stores": list(stores)}
+    )
     return [Link(**row._mapping) for row in result]
 
 
@@ -95,7 +97,9 @@ def up(
     connection: Connection, *, streams: Sequence[str], groups: Sequence[str], stores: Sequence[str]
 ) -> list[Link]:
     """Return what streams, groups and stores are made of: from the settings, and the newest commits."""
-    result = connection.execute(UP, {"streams": streams, "groups": groups, "stores": stores})
+    result = connection.execute(
+        UP, {"streams": list(streams), "groups": list(groups), "stores": list(stores)}
+    )
     return [Link(**row._mapping) for row in result]
 
 

@@ -71,10 +71,10 @@ def found(
             "task_id": task_id,
             "map_index": map_index,
             "try_number": try_number,
-            "dags": dags,
+            "dags": None if dags is None else list(dags),
             "most": most,
             "job": job,
-            "but": but,
+            "but": list(but),
             "state": state,
             "stream": stream,
             "reader_group": reader_group,
@@ -125,7 +125,7 @@ def last(
             "task_id": task_id,
             "map_index": map_index,
             "try_number": try_number,
-            "dags": dags,
+            "dags": None if dags is None else list(dags),
             "most": most,
         },
     )
@@ -165,5 +165,5 @@ class Moved(BaseModel):
 
 def moved(connection: Connection, *, runs: Sequence[str]) -> list[Moved]:
     """Return what the batches of runs read and wrote, the newest of very many."""
-    result = connection.execute(MOVED, {"runs": runs})
+    result = connection.execute(MOVED, {"runs": list(runs)})
     return [Moved(**row._mapping) for row in result]

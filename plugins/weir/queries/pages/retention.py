@@ -58,5 +58,5 @@ class Decision(BaseModel):
 
 def decided(connection: Connection, *, names: Sequence[str]) -> list[Decision]:
     """Return what would be decided about streams."""
-    result = connection.execute(DECIDED, {"names": names})
+    result = connection.execute(DECIDED, {"names": list(names)})
     return [Decision(**row._mapping) for row in result]

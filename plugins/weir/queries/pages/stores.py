@@ -71,7 +71,7 @@ class Store(BaseModel):
 
 def stores(connection: Connection, *, names: Sequence[str]) -> list[Store]:
     """Return stores by their names."""
-    result = connection.execute(STORES, {"names": names})
+    result = connection.execute(STORES, {"names": list(names)})
     return [Store(**row._mapping) for row in result]
 
 

@@ -96,7 +96,7 @@ class Numbers(BaseModel):
 
 def numbers(connection: Connection, *, names: Sequence[str]) -> list[Numbers]:
     """Return streams in numbers. `limits`: of retention, age in seconds and bytes, each at least and at most."""
-    result = connection.execute(NUMBERS, {"names": names})
+    result = connection.execute(NUMBERS, {"names": list(names)})
     return [Numbers(**row._mapping) for row in result]
 
 
@@ -114,7 +114,7 @@ class Damage(BaseModel):
 
 def damage(connection: Connection, *, names: Sequence[str]) -> list[Damage]:
     """Return how much of streams is not as recorded."""
-    result = connection.execute(DAMAGE, {"names": names})
+    result = connection.execute(DAMAGE, {"names": list(names)})
     return [Damage(**row._mapping) for row in result]
 
 

@@ -45,7 +45,7 @@ def commits_at(
 ) -> list[CommitPlace]:
     """Return where an event time lies in streams: the first commit of which an event may be at or after the time, and so the last one before it; or the last one of which an event may be before the time. Without one, the place is before all."""
     result = connection.execute(
-        COMMITS_AT, {"ids": ids, "as_end": as_end, "event_time": event_time}
+        COMMITS_AT, {"ids": list(ids), "as_end": as_end, "event_time": event_time}
     )
     return [CommitPlace._make(row) for row in result]
 

@@ -62,7 +62,8 @@ def lock_streams_and_groups(
 ) -> list[StreamColumns]:
     """Lock streams, and the group of a name, or with none all groups that read them; return the streams in the order of their ids."""
     result = connection.execute(
-        LOCK_STREAMS_AND_GROUPS, {"ids": ids, "scopes": scopes, "names": names, "group": group}
+        LOCK_STREAMS_AND_GROUPS,
+        {"ids": list(ids), "scopes": list(scopes), "names": list(names), "group": group},
     )
     return [StreamColumns._make(row) for row in result]
 
@@ -97,7 +98,7 @@ class StreamsOf(NamedTuple):
 
 def streams_of(connection: Connection, *, ids: Sequence[int]) -> list[StreamsOf]:
     """Return the streams of groups: those that are still there, and all."""
-    result = connection.execute(STREAMS_OF, {"ids": ids})
+    result = connection.execute(STREAMS_OF, {"ids": list(ids)})
     return [StreamsOf._make(row) for row in result]
 
 
@@ -109,7 +110,7 @@ ORDER BY stream_id FOR NO KEY UPDATE SKIP LOCKED"""
 
 def lock_free_streams(connection: Connection, *, ids: Sequence[int]) -> list[int]:
     """Lock those of some streams that nobody has locked."""
-    result = connection.execute(LOCK_FREE_STREAMS, {"ids": ids})
+    result = connection.execute(LOCK_FREE_STREAMS, {"ids": list(ids)})
     return [row[0] for row in result]
 
 
@@ -169,5 +170,5 @@ FROM reader_group WHERE group_id = ANY(:ids) ORDER BY group_id FOR NO KEY UPDATE
 
 def lock_free_groups(connection: Connection, *, ids: Sequence[int]) -> list[GroupRow]:
     """Lock those of some groups that nobody has locked."""
-    result = connection.execute(LOCK_FREE_GROUPS, {"ids": ids})
+    result = connection.execute(LOCK_FREE_GROUPS, {"ids": list(ids)})
     return [GroupRow._make(row) for row in result]

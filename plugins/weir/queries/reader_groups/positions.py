@@ -192,16 +192,16 @@ def advance(
         ADVANCE,
         {
             "group_id": group_id,
-            "done_streams": done_streams,
-            "done_segments": done_segments,
+            "done_streams": list(done_streams),
+            "done_segments": list(done_segments),
             "reader_id": reader_id,
-            "new_streams": new_streams,
-            "new_segments": new_segments,
-            "new_offsets": new_offsets,
-            "new_mine": new_mine,
-            "streams": streams,
-            "segments": segments,
-            "ends": ends,
+            "new_streams": list(new_streams),
+            "new_segments": list(new_segments),
+            "new_offsets": list(new_offsets),
+            "new_mine": list(new_mine),
+            "streams": list(streams),
+            "segments": list(segments),
+            "ends": list(ends),
         },
     )
     result.close()
@@ -223,7 +223,7 @@ def created(
     connection: Connection, *, streams: Sequence[int], segments: Sequence[int]
 ) -> list[Ahead]:
     """Return the segments that the epochs created which sealed these."""
-    result = connection.execute(CREATED, {"streams": streams, "segments": segments})
+    result = connection.execute(CREATED, {"streams": list(streams), "segments": list(segments)})
     return [Ahead._make(row) for row in result]
 
 
@@ -242,7 +242,7 @@ class GroupCut(NamedTuple):
 
 def cuts(connection: Connection, *, group_id: int, ids: Sequence[int]) -> list[GroupCut]:
     """Return the position of a group in streams."""
-    result = connection.execute(CUTS, {"group_id": group_id, "ids": ids})
+    result = connection.execute(CUTS, {"group_id": group_id, "ids": list(ids)})
     return [GroupCut._make(row) for row in result]
 
 
@@ -280,7 +280,7 @@ DELETE FROM reader_group_segment WHERE group_id = :group_id AND stream_id = ANY(
 
 def leave(connection: Connection, *, group_id: int, cuts: str, ids: Sequence[int]) -> None:
     """Take the positions of a group away, and record where it is put."""
-    result = connection.execute(LEAVE, {"group_id": group_id, "cuts": cuts, "ids": ids})
+    result = connection.execute(LEAVE, {"group_id": group_id, "cuts": cuts, "ids": list(ids)})
     result.close()
 
 

@@ -36,5 +36,7 @@ def progress_of(
     connection: Connection, *, group: Sequence[str], stream: Sequence[str], aim: str
 ) -> list[Progress]:
     """Return how far things are; what does not exist is left out."""
-    result = connection.execute(PROGRESS_OF, {"group": group, "stream": stream, "aim": aim})
+    result = connection.execute(
+        PROGRESS_OF, {"group": list(group), "stream": list(stream), "aim": aim}
+    )
     return [Progress._make(row) for row in result]

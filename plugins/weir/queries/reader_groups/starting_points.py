@@ -23,7 +23,7 @@ class End(NamedTuple):
 
 def ends(connection: Connection, *, which: str, ids: Sequence[int]) -> list[End]:
     """Return the heads or the tails of streams."""
-    result = connection.execute(ENDS, {"which": which, "ids": ids})
+    result = connection.execute(ENDS, {"which": which, "ids": list(ids)})
     return [End._make(row) for row in result]
 
 

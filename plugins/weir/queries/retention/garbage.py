@@ -128,6 +128,7 @@ def forget(
 ) -> None:
     """Delete the rows of what was deleted, but for folders that are to be deleted once more, if `again` is more than 0. What each row says now does not count: another sweep at the same time may have changed it."""
     result = connection.execute(
-        FORGET, {"again": again, "roots": roots, "paths": paths, "reasons": reasons}
+        FORGET,
+        {"again": again, "roots": list(roots), "paths": list(paths), "reasons": list(reasons)},
     )
     result.close()

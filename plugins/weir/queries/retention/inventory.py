@@ -48,6 +48,6 @@ def discard_unknown(
 ) -> None:
     """Make garbage of files, but not of those that were committed since somebody looked."""
     result = connection.execute(
-        DISCARD_UNKNOWN, {"stream_id": stream_id, "paths": paths, "bytes": bytes}
+        DISCARD_UNKNOWN, {"stream_id": stream_id, "paths": list(paths), "bytes": list(bytes)}
     )
     result.close()

@@ -20,7 +20,7 @@ class Released(NamedTuple):
 
 def released(connection: Connection, *, group_id: int, ids: Sequence[int]) -> list[Released]:
     """Return what a group has released of streams."""
-    result = connection.execute(RELEASED, {"group_id": group_id, "ids": ids})
+    result = connection.execute(RELEASED, {"group_id": group_id, "ids": list(ids)})
     return [Released._make(row) for row in result]
 
 
@@ -44,5 +44,5 @@ ALERTS = text(
 
 def alerts(connection: Connection, *, streams: Sequence[str]) -> list[str]:
     """Return the messages of alerts about streams, by time."""
-    result = connection.execute(ALERTS, {"streams": streams})
+    result = connection.execute(ALERTS, {"streams": list(streams)})
     return [row[0] for row in result]

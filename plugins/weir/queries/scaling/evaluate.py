@@ -121,7 +121,9 @@ def of_streams(
     connection: Connection, *, longest: float, rest: float, names: Sequence[str]
 ) -> list[Load]:
     """Return the loads of streams of these names."""
-    result = connection.execute(OF_STREAMS, {"longest": longest, "rest": rest, "names": names})
+    result = connection.execute(
+        OF_STREAMS, {"longest": longest, "rest": rest, "names": list(names)}
+    )
     return [Load._make(row) for row in result]
 
 
@@ -180,18 +182,18 @@ def record_nothing(
     result = connection.execute(
         RECORD_NOTHING,
         {
-            "ids": ids,
-            "clocks": clocks,
-            "policies": policies,
-            "next": next,
-            "epochs": epochs,
-            "rules": rules,
-            "reasons": reasons,
-            "intervals": intervals,
-            "loads": loads,
-            "hot": hot,
-            "lows": lows,
-            "highs": highs,
+            "ids": list(ids),
+            "clocks": list(clocks),
+            "policies": list(policies),
+            "next": list(next),
+            "epochs": list(epochs),
+            "rules": list(rules),
+            "reasons": list(reasons),
+            "intervals": list(intervals),
+            "loads": list(loads),
+            "hot": list(hot),
+            "lows": list(lows),
+            "highs": list(highs),
         },
     )
     result.close()

@@ -14,7 +14,7 @@ ON CONFLICT (stream_id) DO UPDATE SET silent_attempts = m.silent_attempts + 1,
 
 def begin(connection: Connection, *, ids: Sequence[int]) -> None:
     """Note that streams are measured, and that they have not said how it ended."""
-    result = connection.execute(BEGIN, {"ids": ids})
+    result = connection.execute(BEGIN, {"ids": list(ids)})
     result.close()
 
 
@@ -23,5 +23,5 @@ END = text("""DELETE FROM scale_measurement WHERE stream_id = ANY(CAST(:ids AS b
 
 def end(connection: Connection, *, ids: Sequence[int]) -> None:
     """Note that the measurement of streams has ended."""
-    result = connection.execute(END, {"ids": ids})
+    result = connection.execute(END, {"ids": list(ids)})
     result.close()

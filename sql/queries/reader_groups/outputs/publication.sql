@@ -20,8 +20,8 @@ SELECT missing_rights('weir_publisher', c.oid, :mode) AS missing,
             AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
             AND NOT a.attname = ANY (CAST(:key AS text[])))) AS is_unique,
     quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS quoted,
-    (SELECT jsonb_object_agg(k, quote_ident(k))
-     FROM unnest(CAST(:named AS text[])) k) AS idents
+    coalesce((SELECT jsonb_object_agg(k, quote_ident(k))
+     FROM unnest(CAST(:named AS text[])) k), '{}') AS idents
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relname = :name
 

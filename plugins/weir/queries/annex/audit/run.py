@@ -128,5 +128,5 @@ ON CONFLICT (stream_id) DO UPDATE SET clock = greatest(a.clock, excluded.clock)"
 
 def proven(connection: Connection, *, ids: Sequence[int], clocks: Sequence[int]) -> None:
     """Record up to which clock of each stream all is proven."""
-    result = connection.execute(PROVEN, {"ids": ids, "clocks": clocks})
+    result = connection.execute(PROVEN, {"ids": list(ids), "clocks": list(clocks)})
     result.close()

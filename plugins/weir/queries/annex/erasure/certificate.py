@@ -123,5 +123,5 @@ WAITS_FOR = text("""SELECT * FROM erasure_waits(CAST(:streams AS bigint[]), :gra
 
 def waits_for(connection: Connection, *, streams: Sequence[int], grace: float) -> list[str]:
     """Return what still keeps files with erased events of some streams."""
-    result = connection.execute(WAITS_FOR, {"streams": streams, "grace": grace})
+    result = connection.execute(WAITS_FOR, {"streams": list(streams), "grace": grace})
     return [row[0] for row in result]

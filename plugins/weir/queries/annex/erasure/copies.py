@@ -59,7 +59,7 @@ JOIN reader_group_stream gs USING (group_id) WHERE gs.stream_id = ANY(:streams) 
 
 def pinned(connection: Connection, *, streams: Sequence[int]) -> list[str]:
     """Return the groups of some streams that have pins."""
-    result = connection.execute(PINNED, {"streams": streams})
+    result = connection.execute(PINNED, {"streams": list(streams)})
     return [row[0] for row in result]
 
 
@@ -74,7 +74,7 @@ WHERE p.stream_id = ANY(:streams) AND p.number = 1 AND p.group_name NOT LIKE '%/
 
 def deleted_groups(connection: Connection, *, streams: Sequence[int]) -> list[str]:
     """Return the groups that have read some streams and are deleted. Those of adjunct stores write to these only."""
-    result = connection.execute(DELETED_GROUPS, {"streams": streams})
+    result = connection.execute(DELETED_GROUPS, {"streams": list(streams)})
     return [row[0] for row in result]
 
 
@@ -94,7 +94,7 @@ ORDER BY 1"""
 
 def unseen(connection: Connection, *, streams: Sequence[int]) -> list[str]:
     """Return the groups whose batches name nothing that was written: neither here, nor in a list of files."""
-    result = connection.execute(UNSEEN, {"streams": streams})
+    result = connection.execute(UNSEEN, {"streams": list(streams)})
     return [row[0] for row in result]
 
 
@@ -115,7 +115,7 @@ class Inputs(NamedTuple):
 
 def inputs(connection: Connection, *, streams: Sequence[int]) -> list[Inputs]:
     """Return the streams with events of input files, how many, and an example."""
-    result = connection.execute(INPUTS, {"streams": streams})
+    result = connection.execute(INPUTS, {"streams": list(streams)})
     return [Inputs._make(row) for row in result]
 
 

@@ -44,5 +44,5 @@ class Published(NamedTuple):
 
 def published(connection: Connection, *, streams: Sequence[int]) -> list[Published]:
     """Return those of some streams that are published."""
-    result = connection.execute(PUBLISHED, {"streams": streams})
+    result = connection.execute(PUBLISHED, {"streams": list(streams)})
     return [Published._make(row) for row in result]

@@ -29,7 +29,7 @@ class Output(NamedTuple):
 
 def outputs(connection: Connection, *, streams: Sequence[int]) -> list[Output]:
     """Return the Parquet outputs of the groups that read some streams."""
-    result = connection.execute(OUTPUTS, {"streams": streams})
+    result = connection.execute(OUTPUTS, {"streams": list(streams)})
     return [Output._make(row) for row in result]
 
 
@@ -52,7 +52,7 @@ class OutputTable(NamedTuple):
 
 def tables(connection: Connection, *, streams: Sequence[int]) -> list[OutputTable]:
     """Return the tables that groups have written to which read some streams, one for each subject."""
-    result = connection.execute(TABLES, {"streams": streams})
+    result = connection.execute(TABLES, {"streams": list(streams)})
     return [OutputTable._make(row) for row in result]
 
 
@@ -85,7 +85,8 @@ def erase_from_table(
 ) -> int | None:
     """Delete the rows of a table with some keys, or only count them. Returns how many; None if that may not be."""
     result = connection.execute(
-        ERASE_FROM_TABLE, {"name": name, "columns": columns, "keys": keys, "only_count": only_count}
+        ERASE_FROM_TABLE,
+        {"name": name, "columns": list(columns), "keys": list(keys), "only_count": only_count},
     )
     value: int | None = result.scalar_one()
     return value

@@ -18,7 +18,7 @@ ORDER BY f.segment_id, f.start_offset"""
 
 def files(connection: Connection, *, stream_id: int, segments: Sequence[int]) -> list[Small]:
     """Return the files of some segments."""
-    result = connection.execute(FILES, {"stream_id": stream_id, "segments": segments})
+    result = connection.execute(FILES, {"stream_id": stream_id, "segments": list(segments)})
     return [Small._make(row) for row in result]
 
 
@@ -52,7 +52,7 @@ NOTE_KEYS = text("""SELECT note_erased_keys(:stream_id, CAST(:keys AS text[]))""
 
 def note_keys(connection: Connection, *, stream_id: int, keys: Sequence[str]) -> None:
     """Note hashes of routing keys that are erased."""
-    result = connection.execute(NOTE_KEYS, {"stream_id": stream_id, "keys": keys})
+    result = connection.execute(NOTE_KEYS, {"stream_id": stream_id, "keys": list(keys)})
     result.close()
 
 
@@ -153,7 +153,7 @@ def digests(
 ) -> list[Digests]:
     """Return the digests of some commits, each by its segment and clock."""
     result = connection.execute(
-        DIGESTS, {"segments": segments, "clocks": clocks, "stream_id": stream_id}
+        DIGESTS, {"segments": list(segments), "clocks": list(clocks), "stream_id": stream_id}
     )
     return [Digests._make(row) for row in result]
 
@@ -176,7 +176,13 @@ def lower(
 ) -> None:
     """Put digests in the place of recorded ones."""
     result = connection.execute(
-        LOWER, {"segments": segments, "clocks": clocks, "digests": digests, "stream_id": stream_id}
+        LOWER,
+        {
+            "segments": list(segments),
+            "clocks": list(clocks),
+            "digests": list(digests),
+            "stream_id": stream_id,
+        },
     )
     result.close()
 
@@ -204,6 +210,11 @@ def lower_packed(
     """Put digests in the place of recorded ones, of commits that are packed."""
     result = connection.execute(
         LOWER_PACKED,
-        {"segments": segments, "clocks": clocks, "digests": digests, "stream_id": stream_id},
+        {
+            "segments": list(segments),
+            "clocks": list(clocks),
+            "digests": list(digests),
+            "stream_id": stream_id,
+        },
     )
     result.close()

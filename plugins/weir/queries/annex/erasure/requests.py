@@ -88,7 +88,7 @@ def garbage_waits(
     connection: Connection, *, streams: Sequence[int], since: datetime | None
 ) -> bool:
     """Return whether garbage may have events of the streams that is newer than `since`. What was compacted has no event that another file has not."""
-    result = connection.execute(GARBAGE_WAITS, {"streams": streams, "since": since})
+    result = connection.execute(GARBAGE_WAITS, {"streams": list(streams), "since": since})
     value: bool = result.scalar_one()
     return value
 
@@ -109,7 +109,7 @@ WHERE g.reason NOT IN ('swept', 'erased') AND ((g.stream_id = ANY(:streams) OR g
 
 def let_garbage_go(connection: Connection, *, streams: Sequence[int], adjunct: str) -> None:
     """Let all garbage go without a grace period that may have events of the streams."""
-    result = connection.execute(LET_GARBAGE_GO, {"streams": streams, "adjunct": adjunct})
+    result = connection.execute(LET_GARBAGE_GO, {"streams": list(streams), "adjunct": adjunct})
     result.close()
 
 
@@ -120,7 +120,7 @@ FORGET_HOT_KEYS = text(
 
 def forget_hot_keys(connection: Connection, *, streams: Sequence[int], keys: Sequence[str]) -> None:
     """Forget the keys among the hot ones."""
-    result = connection.execute(FORGET_HOT_KEYS, {"streams": streams, "keys": keys})
+    result = connection.execute(FORGET_HOT_KEYS, {"streams": list(streams), "keys": list(keys)})
     result.close()
 
 
@@ -165,7 +165,7 @@ class Reading(NamedTuple):
 
 def reading(connection: Connection, *, streams: Sequence[int], request_id: str) -> list[Reading]:
     """Return the groups whose batches may have read the events before, and written since."""
-    result = connection.execute(READING, {"streams": streams, "request_id": request_id})
+    result = connection.execute(READING, {"streams": list(streams), "request_id": request_id})
     return [Reading._make(row) for row in result]
 
 

@@ -24,7 +24,7 @@ REQUESTS = text("""SELECT request_id FROM erasure_request WHERE request_id = ANY
 
 def requests(connection: Connection, *, requests: Sequence[str]) -> list[str]:
     """Return those of some requests that are known."""
-    result = connection.execute(REQUESTS, {"requests": requests})
+    result = connection.execute(REQUESTS, {"requests": list(requests)})
     return [row[0] for row in result]
 
 

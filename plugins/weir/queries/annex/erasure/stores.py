@@ -33,7 +33,7 @@ class FoundStore(NamedTuple):
 
 def stores(connection: Connection, *, streams: Sequence[int]) -> list[FoundStore]:
     """Return the stores of some streams, with all keys and columns that their versions have."""
-    result = connection.execute(STORES, {"streams": streams})
+    result = connection.execute(STORES, {"streams": list(streams)})
     return [FoundStore._make(row) for row in result]
 
 
@@ -47,7 +47,9 @@ WHERE f.store_id = :store_id AND (CAST(:hashes AS bigint[]) IS NULL OR EXISTS (
 
 def files(connection: Connection, *, store_id: int, hashes: Sequence[int] | None) -> list[str]:
     """Return the files of a store that may have keys of some hashes; without hashes, all."""
-    result = connection.execute(FILES, {"store_id": store_id, "hashes": hashes})
+    result = connection.execute(
+        FILES, {"store_id": store_id, "hashes": None if hashes is None else list(hashes)}
+    )
     return [row[0] for row in result]
 
 
@@ -82,7 +84,7 @@ TAKE_FROM_GARBAGE = text(
 
 def take_from_garbage(connection: Connection, *, paths: Sequence[str]) -> int:
     """Let files count that are written. Returns how many nobody has swept meanwhile."""
-    result = connection.execute(TAKE_FROM_GARBAGE, {"paths": paths})
+    result = connection.execute(TAKE_FROM_GARBAGE, {"paths": list(paths)})
     return result.rowcount
 
 
@@ -169,7 +171,7 @@ REMOVE_FROM_VERSIONS = text(
 
 def remove_from_versions(connection: Connection, *, store_id: int, old: Sequence[str]) -> None:
     """Let no version have the old files."""
-    result = connection.execute(REMOVE_FROM_VERSIONS, {"store_id": store_id, "old": old})
+    result = connection.execute(REMOVE_FROM_VERSIONS, {"store_id": store_id, "old": list(old)})
     result.close()
 
 
@@ -178,7 +180,7 @@ REMOVE_FILES = text("""DELETE FROM adjunct_file WHERE store_id = :store_id AND p
 
 def remove_files(connection: Connection, *, store_id: int, old: Sequence[str]) -> None:
     """Forget the old files."""
-    result = connection.execute(REMOVE_FILES, {"store_id": store_id, "old": old})
+    result = connection.execute(REMOVE_FILES, {"store_id": store_id, "old": list(old)})
     result.close()
 
 

@@ -27,7 +27,7 @@ class Due(NamedTuple):
 
 def due(connection: Connection, *, names: Sequence[str] | None) -> list[Due]:
     """Return the streams to publish, and those whose publication is to end. `names`: of these; null: of all."""
-    result = connection.execute(DUE, {"names": names})
+    result = connection.execute(DUE, {"names": None if names is None else list(names)})
     return [Due._make(row) for row in result]
 
 
@@ -188,7 +188,7 @@ WHERE stream_id = :stream_id AND schema_version = ANY (:versions)"""
 
 def used_versions(connection: Connection, *, stream_id: int, versions: Sequence[int]) -> list[int]:
     """Return those of some versions of which files are."""
-    result = connection.execute(USED_VERSIONS, {"stream_id": stream_id, "versions": versions})
+    result = connection.execute(USED_VERSIONS, {"stream_id": stream_id, "versions": list(versions)})
     return [row[0] for row in result]
 
 
@@ -219,6 +219,6 @@ WHERE g.reason IS DISTINCT FROM 'compacted')"""
 
 def truncated(connection: Connection, *, paths: Sequence[str]) -> bool:
     """Return whether one of some files that are not the stream's any more was not compacted."""
-    result = connection.execute(TRUNCATED, {"paths": paths})
+    result = connection.execute(TRUNCATED, {"paths": list(paths)})
     value: bool = result.scalar_one()
     return value

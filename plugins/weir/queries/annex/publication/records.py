@@ -113,7 +113,13 @@ def are_gone(
 ) -> bool:
     """Return whether one of some files is no file of the stream any more."""
     result = connection.execute(
-        ARE_GONE, {"segments": segments, "starts": starts, "paths": paths, "stream_id": stream_id}
+        ARE_GONE,
+        {
+            "segments": list(segments),
+            "starts": list(starts),
+            "paths": list(paths),
+            "stream_id": stream_id,
+        },
     )
     value: bool = result.scalar_one()
     return value
@@ -130,7 +136,7 @@ def end_files(
 ) -> None:
     """Record that files are not in this snapshot any more."""
     result = connection.execute(
-        END_FILES, {"sequence": sequence, "stream_id": stream_id, "paths": paths}
+        END_FILES, {"sequence": sequence, "stream_id": stream_id, "paths": list(paths)}
     )
     result.close()
 
@@ -146,7 +152,9 @@ def move_files(
     connection: Connection, *, old: Sequence[str], new: Sequence[str], stream_id: int
 ) -> None:
     """Record that manifests have the other entries of others."""
-    result = connection.execute(MOVE_FILES, {"old": old, "new": new, "stream_id": stream_id})
+    result = connection.execute(
+        MOVE_FILES, {"old": list(old), "new": list(new), "stream_id": stream_id}
+    )
     result.close()
 
 
@@ -178,10 +186,10 @@ def add_files(
         {
             "stream_id": stream_id,
             "sequence": sequence,
-            "paths": paths,
+            "paths": list(paths),
             "manifest": manifest,
-            "new": new,
-            "only": only,
+            "new": list(new),
+            "only": list(only),
         },
     )
     result.close()

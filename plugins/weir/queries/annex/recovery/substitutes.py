@@ -19,7 +19,7 @@ ORDER BY f.segment_id, f.start_offset"""
 
 def recorded(connection: Connection, *, stream_id: int, paths: Sequence[str]) -> list[Small]:
     """Return the files of the segments of missing ones, without those of which events were erased: what was erased is in the files that were replaced, and these do not come back."""
-    result = connection.execute(RECORDED, {"stream_id": stream_id, "paths": paths})
+    result = connection.execute(RECORDED, {"stream_id": stream_id, "paths": list(paths)})
     return [Small._make(row) for row in result]
 
 
@@ -67,7 +67,12 @@ def forget_digests(
     """Forget the digests of commits between some offsets."""
     result = connection.execute(
         FORGET_DIGESTS,
-        {"segments": segments, "firsts": firsts, "pasts": pasts, "stream_id": stream_id},
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "pasts": list(pasts),
+            "stream_id": stream_id,
+        },
     )
     result.close()
 
@@ -97,6 +102,11 @@ def forget_packed_digests(
     """Forget the digests of commits between some offsets, of commits that are packed."""
     result = connection.execute(
         FORGET_PACKED_DIGESTS,
-        {"segments": segments, "firsts": firsts, "pasts": pasts, "stream_id": stream_id},
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "pasts": list(pasts),
+            "stream_id": stream_id,
+        },
     )
     result.close()

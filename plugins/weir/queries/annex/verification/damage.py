@@ -33,10 +33,10 @@ def forget(
         FORGET,
         {
             "stream_id": stream_id,
-            "kinds": kinds,
-            "looked_at": looked_at,
-            "paths": paths,
-            "found": found,
+            "kinds": list(kinds),
+            "looked_at": None if looked_at is None else list(looked_at),
+            "paths": list(paths),
+            "found": list(found),
         },
     )
     result.close()
@@ -94,10 +94,10 @@ def record_hashes(
     result = connection.execute(
         RECORD_HASHES,
         {
-            "segments": segments,
-            "offsets": offsets,
-            "paths": paths,
-            "hashes": hashes,
+            "segments": list(segments),
+            "offsets": list(offsets),
+            "paths": list(paths),
+            "hashes": list(hashes),
             "stream_id": stream_id,
         },
     )

@@ -36,6 +36,12 @@ def declared(
 ) -> list[Declared]:
     """Return the holes that are declared in some files, each with the number of the file, from 1 on."""
     result = connection.execute(
-        DECLARED, {"segments": segments, "firsts": firsts, "ends": ends, "stream_id": stream_id}
+        DECLARED,
+        {
+            "segments": list(segments),
+            "firsts": list(firsts),
+            "ends": list(ends),
+            "stream_id": stream_id,
+        },
     )
     return [Declared._make(row) for row in result]

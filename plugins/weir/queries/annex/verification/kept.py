@@ -58,5 +58,5 @@ FORGET_GARBAGE = text(
 
 def forget_garbage(connection: Connection, *, paths: Sequence[str]) -> None:
     """Forget the damage of garbage that was deleted."""
-    result = connection.execute(FORGET_GARBAGE, {"paths": paths})
+    result = connection.execute(FORGET_GARBAGE, {"paths": list(paths)})
     result.close()

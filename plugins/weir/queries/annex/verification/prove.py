@@ -83,7 +83,7 @@ class NewFile(NamedTuple):
 
 def files(connection: Connection, *, names: Sequence[str], numbers: Sequence[int]) -> list[NewFile]:
     """Return the files of some appends, by the names of their streams."""
-    result = connection.execute(FILES, {"names": names, "numbers": numbers})
+    result = connection.execute(FILES, {"names": list(names), "numbers": list(numbers)})
     return [NewFile._make(row) for row in result]
 
 
@@ -108,7 +108,7 @@ ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
 
 def move(connection: Connection, *, ids: Sequence[int], clocks: Sequence[int]) -> None:
     """Record up to which clocks the files of streams were looked at."""
-    result = connection.execute(MOVE, {"ids": ids, "clocks": clocks})
+    result = connection.execute(MOVE, {"ids": list(ids), "clocks": list(clocks)})
     result.close()
 
 

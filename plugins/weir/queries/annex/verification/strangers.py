@@ -12,7 +12,7 @@ WITH_STRANGERS = text(
 
 def with_strangers(connection: Connection, *, kinds: Sequence[str]) -> list[int | None]:
     """Return the streams in whose folders strangers were found before; null: elsewhere."""
-    result = connection.execute(WITH_STRANGERS, {"kinds": kinds})
+    result = connection.execute(WITH_STRANGERS, {"kinds": list(kinds)})
     return [row[0] for row in result]
 
 

@@ -19,6 +19,6 @@ CLOSE = text("""SELECT close_streams(CAST(:ids AS bigint[]))""")
 
 def close(connection: Connection, *, ids: Sequence[int]) -> int:
     """Close streams at one clock, and return it."""
-    result = connection.execute(CLOSE, {"ids": ids})
+    result = connection.execute(CLOSE, {"ids": list(ids)})
     value: int = result.scalar_one()
     return value

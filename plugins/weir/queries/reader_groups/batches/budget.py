@@ -40,10 +40,10 @@ def fit(
     result = connection.execute(
         FIT,
         {
-            "streams": streams,
-            "segments": segments,
-            "starts": starts,
-            "ends": ends,
+            "streams": list(streams),
+            "segments": list(segments),
+            "starts": list(starts),
+            "ends": list(ends),
             "events": events,
             "bytes": bytes,
             "files": files,

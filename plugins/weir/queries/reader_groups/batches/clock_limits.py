@@ -31,7 +31,7 @@ def ends_at(
 ) -> list[EndAt]:
     """Return the offsets at which segments end at clocks."""
     result = connection.execute(
-        ENDS_AT, {"streams": streams, "segments": segments, "clocks": clocks}
+        ENDS_AT, {"streams": list(streams), "segments": list(segments), "clocks": list(clocks)}
     )
     return [EndAt._make(row) for row in result]
 
@@ -70,5 +70,5 @@ class Epoch(NamedTuple):
 
 def epochs(connection: Connection, *, streams: Sequence[int], epochs: Sequence[int]) -> list[Epoch]:
     """Return when epochs were created."""
-    result = connection.execute(EPOCHS, {"streams": streams, "epochs": epochs})
+    result = connection.execute(EPOCHS, {"streams": list(streams), "epochs": list(epochs)})
     return [Epoch._make(row) for row in result]

@@ -100,7 +100,9 @@ def seen(
     connection: Connection, *, streams: Sequence[int], heads: Sequence[str], group_id: int
 ) -> None:
     """Record the heads that the positions of a group were compared with."""
-    result = connection.execute(SEEN, {"streams": streams, "heads": heads, "group_id": group_id})
+    result = connection.execute(
+        SEEN, {"streams": list(streams), "heads": list(heads), "group_id": group_id}
+    )
     result.close()
 
 

@@ -26,5 +26,5 @@ def segments_of(
     connection: Connection, *, streams: Sequence[int], segments: Sequence[int]
 ) -> list[SegmentOf]:
     """Return segments with their keys."""
-    result = connection.execute(SEGMENTS_OF, {"streams": streams, "segments": segments})
+    result = connection.execute(SEGMENTS_OF, {"streams": list(streams), "segments": list(segments)})
     return [SegmentOf._make(row) for row in result]

@@ -84,6 +84,12 @@ def give(
 ) -> None:
     """Assign segments to readers, or free them."""
     result = connection.execute(
-        GIVE, {"streams": streams, "segments": segments, "readers": readers, "group_id": group_id}
+        GIVE,
+        {
+            "streams": list(streams),
+            "segments": list(segments),
+            "readers": list(readers),
+            "group_id": group_id,
+        },
     )
     result.close()

@@ -96,7 +96,7 @@ def wait(
             "group_id": group_id,
             "name": name,
             "cuts": cuts,
-            "batches": batches,
+            "batches": list(batches),
             "patience": patience,
         },
     )
@@ -149,5 +149,5 @@ expires_at = NULL WHERE group_id = :group_id AND name = ANY(:names)"""
 
 def end(connection: Connection, *, state: str, group_id: int, names: Sequence[str]) -> None:
     """End checkpoints that wait."""
-    result = connection.execute(END, {"state": state, "group_id": group_id, "names": names})
+    result = connection.execute(END, {"state": state, "group_id": group_id, "names": list(names)})
     result.close()

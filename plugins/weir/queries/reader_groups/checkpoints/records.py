@@ -58,7 +58,7 @@ class Recorded(NamedTuple):
 
 def record(connection: Connection, *, ids: Sequence[int], name: str | None) -> list[Recorded]:
     """Record the positions of groups. Without a name the checkpoint is automatic. Then it is recorded only if the positions differ from the newest checkpoint (or from the start of the group), or if the group has not released all that lies before them, as after a reset from which it has read up to its last checkpoint again."""
-    result = connection.execute(RECORD, {"ids": ids, "name": name})
+    result = connection.execute(RECORD, {"ids": list(ids), "name": name})
     return [Recorded._make(row) for row in result]
 
 
@@ -89,5 +89,5 @@ WHERE c.group_id = w.group_id AND c.name = w.name AND NOT c.released"""
 
 def release(connection: Connection, *, groups: Sequence[int], names: Sequence[str]) -> None:
     """Release what checkpoints have passed. Of one of several streams each stream is released by itself."""
-    result = connection.execute(RELEASE, {"groups": groups, "names": names})
+    result = connection.execute(RELEASE, {"groups": list(groups), "names": list(names)})
     result.close()

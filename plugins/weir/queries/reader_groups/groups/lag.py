@@ -27,5 +27,5 @@ class Lag(NamedTuple):
 
 def lag(connection: Connection, *, groups: Sequence[str]) -> list[Lag]:
     """Return how far groups are in each of their streams."""
-    result = connection.execute(LAG, {"groups": groups})
+    result = connection.execute(LAG, {"groups": list(groups)})
     return [Lag._make(row) for row in result]

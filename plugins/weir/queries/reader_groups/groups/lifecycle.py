@@ -175,6 +175,6 @@ HAVING bool_and(l.at_end)"""
 
 def at_end(connection: Connection, *, name: str, not_delivered: Sequence[int]) -> str | None:
     """Return the streams of a group if it is at the end of all of them, but for those not delivered."""
-    result = connection.execute(AT_END, {"name": name, "not_delivered": not_delivered})
+    result = connection.execute(AT_END, {"name": name, "not_delivered": list(not_delivered)})
     value: str | None = result.scalar_one_or_none()
     return value

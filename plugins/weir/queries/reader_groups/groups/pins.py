@@ -34,7 +34,13 @@ def insert(
     """Add pins to a group."""
     result = connection.execute(
         INSERT,
-        {"group_id": group_id, "streams": streams, "lows": lows, "highs": highs, "labels": labels},
+        {
+            "group_id": group_id,
+            "streams": list(streams),
+            "lows": list(lows),
+            "highs": list(highs),
+            "labels": list(labels),
+        },
     )
     result.close()
 

@@ -153,7 +153,7 @@ ON CONFLICT (group_id, stream_id, number) DO UPDATE SET
 
 def put(connection: Connection, *, group_id: int, streams: Sequence[int]) -> None:
     """Record that a group is put behind what a person says is read: no batch read it."""
-    result = connection.execute(PUT, {"group_id": group_id, "streams": streams})
+    result = connection.execute(PUT, {"group_id": group_id, "streams": list(streams)})
     result.close()
 
 
@@ -167,7 +167,7 @@ WHERE p.group_id = :group_id AND p.stream_id = l.stream_id AND p.number = l.numb
 
 def put_at(connection: Connection, *, group_id: int, streams: Sequence[int]) -> None:
     """Record where a group is, in the newest row of what it was put to."""
-    result = connection.execute(PUT_AT, {"group_id": group_id, "streams": streams})
+    result = connection.execute(PUT_AT, {"group_id": group_id, "streams": list(streams)})
     result.close()
 
 
@@ -251,7 +251,7 @@ def segments_of(
     connection: Connection, *, streams: Sequence[int], segments: Sequence[int]
 ) -> list[SegmentOf]:
     """Return segments with the names of their streams."""
-    result = connection.execute(SEGMENTS_OF, {"streams": streams, "segments": segments})
+    result = connection.execute(SEGMENTS_OF, {"streams": list(streams), "segments": list(segments)})
     return [SegmentOf._make(row) for row in result]
 
 

@@ -20,5 +20,5 @@ class Released(NamedTuple):
 
 def released(connection: Connection, *, ids: Sequence[int], group: str) -> list[Released]:
     """Return what all subscribers of streams have released of each."""
-    result = connection.execute(RELEASED, {"ids": ids, "group": group})
+    result = connection.execute(RELEASED, {"ids": list(ids), "group": group})
     return [Released._make(row) for row in result]

@@ -95,7 +95,7 @@ WHERE group_id = :group_id"""
 
 def leave(connection: Connection, *, cuts: str, group_id: int, ids: Sequence[int]) -> None:
     """Take the positions of a group away, free its segments and abandon its batches."""
-    result = connection.execute(LEAVE, {"cuts": cuts, "group_id": group_id, "ids": ids})
+    result = connection.execute(LEAVE, {"cuts": cuts, "group_id": group_id, "ids": list(ids)})
     result.close()
 
 
@@ -146,5 +146,5 @@ class Released(NamedTuple):
 
 def released(connection: Connection, *, group_id: int, ids: Sequence[int]) -> list[Released]:
     """Return what a group has released of streams."""
-    result = connection.execute(RELEASED, {"group_id": group_id, "ids": ids})
+    result = connection.execute(RELEASED, {"group_id": group_id, "ids": list(ids)})
     return [Released._make(row) for row in result]

@@ -65,7 +65,7 @@ SELECT count(*) FROM held_segments(:group_id) WHERE NOT stream_id = ANY(:wanted)
 
 def being_read(connection: Connection, *, group_id: int, wanted: Sequence[int]) -> int:
     """Take streams out of the positions and the waiting checkpoints of a group; return of how many segments of these an open batch reads."""
-    result = connection.execute(BEING_READ, {"group_id": group_id, "wanted": wanted})
+    result = connection.execute(BEING_READ, {"group_id": group_id, "wanted": list(wanted)})
     value: int = result.scalar_one()
     return value
 
@@ -77,7 +77,7 @@ REMOVE_STREAMS = text(
 
 def remove_streams(connection: Connection, *, group_id: int, ids: Sequence[int]) -> None:
     """Let a group read no other streams."""
-    result = connection.execute(REMOVE_STREAMS, {"group_id": group_id, "ids": ids})
+    result = connection.execute(REMOVE_STREAMS, {"group_id": group_id, "ids": list(ids)})
     result.close()
 
 

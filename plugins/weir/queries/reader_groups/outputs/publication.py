@@ -23,8 +23,8 @@ TABLE = text(
             AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
             AND NOT a.attname = ANY (CAST(:key AS text[])))) AS is_unique,
     quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS quoted,
-    (SELECT jsonb_object_agg(k, quote_ident(k))
-     FROM unnest(CAST(:named AS text[])) k) AS idents
+    coalesce((SELECT jsonb_object_agg(k, quote_ident(k))
+     FROM unnest(CAST(:named AS text[])) k), '{}') AS idents
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relname = :name"""
 )
@@ -54,7 +54,8 @@ def table(
 ) -> Table:
     """Return which rights are missing for a table, and what of its columns does not fit."""
     result = connection.execute(
-        TABLE, {"mode": mode, "named": named, "key": key, "schema": schema, "name": name}
+        TABLE,
+        {"mode": mode, "named": list(named), "key": list(key), "schema": schema, "name": name},
     )
     row = result.one()
     return Table._make(row)

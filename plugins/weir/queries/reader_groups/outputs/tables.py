@@ -91,7 +91,13 @@ def make_staging(
 ) -> str:
     """Create a staging table, and return the COPY that fills it."""
     result = connection.execute(
-        MAKE_STAGING, {"name": name, "columns": columns, "types": types, "modifiers": modifiers}
+        MAKE_STAGING,
+        {
+            "name": name,
+            "columns": list(columns),
+            "types": list(types),
+            "modifiers": list(modifiers),
+        },
     )
     value: str = result.scalar_one()
     return value
