@@ -1,6 +1,6 @@
 """Consumers that fail, are refused or are replaced publish nothing, and the next run goes on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -163,7 +163,7 @@ def test_reader_that_was_replaced_while_its_function_ran_is_refused(
     weir: Installation, stream: StreamName
 ) -> None:
     group = weir.group(stream)
-    inner: list[dict[str, Any]] = []
+    inner: list[Mapping[str, Any]] = []
 
     def slow(events: DataFrame) -> DataFrame:
         # The same task, tried again while its first process lives on.

@@ -7,7 +7,7 @@ takes longer than running most statements.
 from typing import Any
 
 
-def as_sent(given: Any) -> Any:
+def as_sent(given: object) -> object:
     """Return a statement's parameters with each list as a literal; the others as they are."""
     if isinstance(given, dict) and any(isinstance(value, list) for value in given.values()):
         return {k: _literal(v) if isinstance(v, list) else v for k, v in given.items()}
