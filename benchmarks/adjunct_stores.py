@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 from typing import Any
@@ -157,7 +157,7 @@ def idle(setting: Setting) -> Figure:
         "WEIR_DATABASE": setting.server.dsn("adjunct", "weir_app"),
     }
 
-    def run(work: Callable[[Job, Any], dict[str, Any]]) -> float:
+    def run(work: Callable[[Job, Any], Mapping[str, Any]]) -> float:
         os.environ.update(environment)
         with contextlib.redirect_stdout(sys.stderr):
             start = time.perf_counter()

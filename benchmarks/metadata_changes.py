@@ -29,7 +29,7 @@ def scaled(setting: Setting, history: History) -> Callable[[], None]:
                 setting.database, history.name, seal=segments, parts=3 - len(segments),
                 request_id=f"scale {setting.number()}",
             )  # fmt: skip
-            segments = [segment for segment, _, _ in done["created"]]
+            segments = [str(segment) for segment, _, _ in done["created"]]
 
     return run
 

@@ -8,7 +8,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -121,7 +121,7 @@ def idle(setting: Setting) -> Figure:
         "WEIR_DATABASE": setting.server.dsn(f"scaling_{many}", "weir_app"),
     }
 
-    def run(work: Callable[[Job, Any], dict[str, Any]]) -> float:
+    def run(work: Callable[[Job, Any], Mapping[str, Any]]) -> float:
         scale_by_load(database, _halves, request_id="at rest")  # splits what is hot
         scale_by_load(database, _halves, request_id="at rest")
         os.environ.update(environment)

@@ -95,7 +95,7 @@ def tell(store: StreamStore) -> None:
             store.append("nyc/weather", [{"origin": "JFK", "temp": chance.gauss(12, 4)}])
         if step in (40, 65, 90):
             done = store.scale_stream(FLIGHTS, segments=[hot], parts=2)
-            hot = done["created"][0][0]
+            hot = str(done["created"][0][0])
         if step % 20 == 19:
             store.stream_cuts()
         read(store, "search-index")

@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import Any, get_type_hints, is_typeddict
+from typing import Any, get_args, get_type_hints, is_typeddict
 
 import weir
 import weir.spark
 from weir import airflow, errors
+from weir.consumers.consumer import Consumed
 from weir.consumers.engine import Adjuncts
 from weir.consumers.reader import Reader
 from weir.controller.transactions import Committed
@@ -27,6 +29,7 @@ from weir.reader_groups.batches.reading import Options
 TARGET = Path(__file__).parent / "python.md"
 STUB = Path(methods.__file__).with_suffix(".pyi")
 OPERATORS = Path(airflow.__file__).with_name("actions.pyi")
+JOBS = "weir.spark_jobs."
 DAG_FUNCTIONS = Path(airflow.__file__).with_name("dag_functions.pyi")
 
 INTRODUCTION = """\
@@ -45,6 +48,7 @@ ABOUT = {
     "Actions": "The methods of `weir.StreamStore` that forms and the command `weir` have, too.",
     "Spark": "What `weir.spark` has. It needs the extra `spark`.",
     "What calls take and return": "",
+    "Reports": "What actions return, which the view weir.job_runs has, too.",
     "Errors": "All have a stable `code`. Programs match it, and never the sentence.",
 }
 # Attributes of an opened installation, and of others, that are there for Weir's own packages.
@@ -59,6 +63,7 @@ def sections() -> dict[str, list[tuple[str, Any]]]:
     actions = [one for one in store if one[0].rpartition(".")[2] in FORMS]
     spark = [(f"weir.spark.{name}", getattr(weir.spark, name)) for name in weir.spark.__all__]
     values = [(one.__name__, one) for one in (Options, Reader, Committed, Step, Adjuncts)]
+    returned = sorted(reports().items())
     known = [one for one in vars(errors).values() if inspect.isclass(one)]
     return {
         "The module": [one for pair in module for one in _with_members(*pair)],
@@ -66,6 +71,7 @@ def sections() -> dict[str, list[tuple[str, Any]]]:
         "Actions": actions,
         "Spark": [one for pair in spark for one in _with_members(*pair)],
         "What calls take and return": [one for pair in values for one in _with_members(*pair)],
+        "Reports": returned,
         "Errors": [
             (f"weir.errors.{one.__name__}", one)
             for one in known
@@ -179,15 +185,54 @@ def stub() -> str:
     """Return methods.pyi."""
     parts = [
         '"""Made by `make docs` from the forms of the jobs; methods.py makes the methods."""',
-        "from typing import Any, Literal\n",
-        "from weir.programs.actions import Acting\n",
-        "class Actions(Acting):",
+        "from typing import Any, Literal, NotRequired, TypedDict\n",
     ]
+    made = [_class_of(kind) for kind in reports().values() if kind.__module__.startswith(JOBS)]
+    named = "\n".join([*made, *(f"-> {report_of(action).__name__}" for action in FORMS)])
+    imported = {("weir.programs.actions", "Acting")} | {
+        (kind.__module__, name) for name, kind in reports().items()
+        if not kind.__module__.startswith(JOBS) and re.search(rf"\b{name}\b", named)
+    }  # fmt: skip
+    parts += [
+        f"from {module} import {', '.join(name for _, name in names)}"
+        for module, names in groupby(sorted(imported), lambda one: one[0])
+    ]
+    parts += made
+    parts.append("class Actions(Acting):")
     for action, form in FORMS.items():
         arguments = ", ".join(_stubbed(action))
-        parts.append(f"    def {action}({arguments}) -> dict[str, Any]:")
+        parts.append(f"    def {action}({arguments}) -> {report_of(action).__name__}:")
         parts.append(_documented(form, 8))
     return _formatted(STUB, parts)
+
+
+def report_of(action: str) -> type[Any]:
+    """Return the type of an action's report. Jobs import what reads only when they run, so that
+    of a consumer is named as a text."""
+    found: type[Any] = get_type_hints(ACTIONS[action].run, None, {"Consumed": Consumed})["return"]
+    return found
+
+
+def reports() -> dict[str, type[Any]]:
+    """Return the types of all reports, by their names, each after those that it is made of."""
+    found: dict[str, type[Any]] = {}
+
+    def add(kind: Any) -> None:
+        for part in get_args(kind) or (get_type_hints(kind).values() if is_typeddict(kind) else ()):
+            add(part)
+        if is_typeddict(kind):
+            found.setdefault(kind.__name__, kind)
+
+    for action in FORMS:
+        add(report_of(action))
+    return found
+
+
+def _class_of(report: type[Any]) -> str:
+    """Return a report of a job as the stub has it, because nobody imports a job."""
+    keys = get_type_hints(report, include_extras=True).items()
+    lines = [f"    {key}: {_type(kind)}" for key, kind in keys]
+    return "\n".join([f"class {report.__name__}(TypedDict):", _documented(report, 4), *lines])
 
 
 def operators() -> str:

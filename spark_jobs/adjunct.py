@@ -10,14 +10,14 @@ the run continues with the others, names it, and fails at its end.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
-from weir.adjunct.builds import stores_to_build
-from weir.adjunct.expiry import expire_versions
+from weir.adjunct.builds import Built, stores_to_build
+from weir.adjunct.expiry import Expired, expire_versions
 from weir.adjunct.stores import read_store
 from weir.errors import counted
 from weir.model.names import ADJUNCT_STORE_PATTERN
-from weir.operations.action import UPKEEP, Action, Job, Report, complete
+from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
 
@@ -33,7 +33,14 @@ class Adjunct:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Adjunct) -> Report:
+class AdjunctReport(TypedDict):
+    """Which versions of stores were built, and which expired."""
+
+    built: list[Built]
+    expired: list[Expired]
+
+
+def run(job: Job, arguments: Adjunct) -> AdjunctReport:
     """Build each store by itself: one that fails does not stop the others. Spark is started only
     if there are events to read."""
     wanted = arguments.adjunct_stores
@@ -41,16 +48,16 @@ def run(job: Job, arguments: Adjunct) -> Report:
         job.database.transaction(lambda c, n=name: read_store(c, n))  # type: ignore[misc]  # the loop's own
     expired = expire_versions(job.database)  # first, because a build may kill this process
     names, built_with = job.database.transaction(lambda c: stores_to_build(c, wanted or None))
-    built = []
+    built: list[Built] = []
     if names or built_with:
         from weir.spark.adjuncts.build import build_stores, with_other_code
 
         names = with_other_code(job.database, job.settings, built_with) + names
         built = build_stores(job.installation, names)
-    return complete({"built": built, "expired": expired}, [*built, *expired])
+    return complete(AdjunctReport(built=built, expired=expired), [*built, *expired])
 
 
-def said(_arguments: Adjunct, report: dict[str, Any]) -> str:
+def said(_arguments: Adjunct, report: AdjunctReport) -> str:
     """Say how many versions were built."""
     built = counted(len(report["built"]), "version")
     return f"{built} of adjunct stores built, {len(report['expired']):,} expired"

@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from weir.annex.declarations.apply import apply, compare
 from weir.annex.declarations.declared import Declared
@@ -21,7 +21,7 @@ from weir.annex.declarations.reading import read_object, read_text
 from weir.consumers.user_functions import is_declaring
 from weir.errors import InvalidInput, WeirError
 from weir.model.names import FUNCTION_PATTERN
-from weir.operations.action import DATA, Action, Job, Report
+from weir.operations.action import DATA, Action, Job
 from weir.operations.approval import Loss, check_approved, things
 from weir.operations.asked import Allowed
 from weir.operations.form import (
@@ -75,7 +75,14 @@ class Apply:
     )
 
 
-def run(job: Job, arguments: Apply) -> Report:
+class ApplyReport(TypedDict):
+    """What differed from the declarations, and how many things did not."""
+
+    changes: list[dict[str, object]]
+    unchanged: int
+
+
+def run(job: Job, arguments: Apply) -> ApplyReport:
     """Say what differs from the declarations, and change it."""
     declared = _read(job, arguments)
     if job.approved is not None:
@@ -164,7 +171,7 @@ def _read(job: Job, arguments: Apply) -> Declared:
         ) from None
 
 
-def _called(function: Callable[..., Any], name: str) -> Any:
+def _called(function: Callable[..., object], name: str) -> object:
     """Return what a function declares. Raises InvalidInput if it takes arguments, or fails."""
     try:
         inspect.signature(function).bind()
@@ -193,7 +200,7 @@ def _first_line(message: str) -> str:
     return (message.strip().splitlines() or [""])[0][:300]
 
 
-def said(arguments: Apply, report: dict[str, Any]) -> str:
+def said(arguments: Apply, report: ApplyReport) -> str:
     """Say how many things were not as declared."""
     done = "differ" if arguments.dry_run else "changed"
     return f"{len(report['changes']):,} {done}, {report['unchanged']:,} are as declared"

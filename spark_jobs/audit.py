@@ -12,12 +12,12 @@ sentence each what is not as it must be.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
 from weir.annex.audit.files import looking_at
 from weir.annex.audit.run import audit
 from weir.errors import counted
-from weir.operations.action import UPKEEP, Action, Job, Report
+from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import argument
 from weir.operations.runner import main
 from weir.warehouse.filesystem import filesystem
@@ -39,7 +39,19 @@ class Audit:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Audit) -> Report:
+class AuditReport(TypedDict):
+    """What an audit looked at and found."""
+
+    proven: bool
+    streams: int
+    groups: int
+    since: str | None
+    files: bool
+    counter_examples: list[dict[str, str | None]]
+    lost: list[dict[str, object]]
+
+
+def run(job: Job, arguments: Audit) -> AuditReport:
     """Audit the ledger; fail with the first counter-example if it is refuted."""
     look = None
     if arguments.files:
@@ -54,10 +66,10 @@ def run(job: Job, arguments: Audit) -> Report:
         job.say(found.what)
     if (error := done.error()) is not None:
         raise error
-    return done.report()
+    return cast(AuditReport, done.report())
 
 
-def said(_arguments: Audit, report: dict[str, Any]) -> str:
+def said(_arguments: Audit, report: AuditReport) -> str:
     """Say what is proven."""
     streams, groups = (
         counted(report["streams"], "stream"),

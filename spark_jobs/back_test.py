@@ -14,7 +14,7 @@ made.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from weir.errors import counted
 from weir.model.amounts import AGE_PATTERN, parse_age
@@ -24,7 +24,7 @@ from weir.model.split_points import Load
 from weir.model.stream_configuration import (
     Configuration,
 )
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.form import (
     AGES,
     argument,
@@ -94,7 +94,22 @@ class BackTest:
         return parse_age(self.last)
 
 
-def run(job: Job, arguments: BackTest) -> Report:
+class BackTestReport(TypedDict):
+    """What a policy would have done: the first of its `scales`, how many others there are, and what
+    was recorded in the same time. `with the policy` has the sums, as `recorded` has them."""
+
+    stream: str
+    policy: dict[str, object]
+    since: str
+    until: str
+    positions: str
+    recorded: dict[str, object]
+    hot_keys: list[dict[str, object]]
+    scales: list[dict[str, object]]
+    scales_not_listed: int
+
+
+def run(job: Job, arguments: BackTest) -> BackTestReport:
     """Replay one policy, and say what it would have made."""
     from weir.annex.back_test.back_test import back_test
 
@@ -109,7 +124,7 @@ def run(job: Job, arguments: BackTest) -> Report:
     )
     for line in found.table():
         job.say(line)
-    return found.report()
+    return cast(BackTestReport, found.report())
 
 
 def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
@@ -125,7 +140,7 @@ def _loads(job: Job, past: "Recorded") -> Sequence[Load]:
     return [load for some in loads.values() for load in some]
 
 
-def said(arguments: BackTest, report: dict[str, Any]) -> str:
+def said(arguments: BackTest, report: BackTestReport) -> str:
     """Say how often the policy would have scaled."""
     times = counted(len(report["scales"]) + report["scales_not_listed"], "time")
     return f"the policy would have scaled stream {arguments.stream} {times}"

@@ -9,9 +9,8 @@ complete. *Cancel* gives up a checkpoint that waits.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.form import (
     CHECKPOINT_PATTERN,
     argument,
@@ -19,6 +18,7 @@ from weir.operations.form import (
 )
 from weir.operations.runner import main
 from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
+from weir.reader_groups.checkpoints.records import Checkpointed
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CheckpointReaderGroup:
     )
 
 
-def run(job: Job, arguments: CheckpointReaderGroup) -> Report:
+def run(job: Job, arguments: CheckpointReaderGroup) -> Checkpointed:
     """Make one checkpoint, or cancel one that waits."""
     if arguments.cancel:
         return cancel_checkpoint(
@@ -59,18 +59,16 @@ def run(job: Job, arguments: CheckpointReaderGroup) -> Report:
         patience=arguments.patience,
         request_id=job.request_id,
     )
-    return made or {}
+    assert made is not None  # it has a name
+    return made
 
 
-def said(arguments: CheckpointReaderGroup, report: dict[str, Any]) -> str:
+def said(arguments: CheckpointReaderGroup, report: Checkpointed) -> str:
     """Say what became of the checkpoint."""
     group = f"reader group {arguments.reader_group}"
     if arguments.cancel:
         return f"checkpoint {report['checkpoint']!r} of {group} is given up"
-    if not report:
-        return f"{group} has not moved since its last checkpoint"
-    waits = report.get("waits_for") or []
-    if waits:
+    if waits := report.get("waits_for"):
         return f"checkpoint {report['checkpoint']!r} of {group} waits for {', '.join(waits)}"
     released = "; what lies before it is released" if report["released"] else ""
     return f"{group} has checkpoint {report['checkpoint']!r}{released}"

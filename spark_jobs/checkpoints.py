@@ -9,13 +9,14 @@ group fails, the run continues with the others, names it, and fails at its end.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.runner import main
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
+from weir.reader_groups.checkpoints.records import Checkpointed
 from weir.reader_groups.groups.lag import read_lag
 from weir.reader_groups.groups.readers import expire
 
@@ -27,21 +28,31 @@ class Checkpoints:
     """
 
 
-def run(job: Job, _arguments: Checkpoints) -> dict[str, Any]:
+class CheckpointsReport(TypedDict):
+    """What was recorded of reader groups, which readers had gone, and how far the groups are."""
+
+    expired_readers: list[dict[str, str]]
+    checkpoints: list[Checkpointed]
+    lag: list[dict[str, object]]
+
+
+def run(job: Job, _arguments: Checkpoints) -> CheckpointsReport:
     """Checkpoint many groups in each transaction. Groups that have not moved are not read."""
     # In a restored database, groups have not read what they had read, and would release it anew.
     check_warehouse_ownership(job.database, job.settings.warehouse)
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
-    report = {
+    report: CheckpointsReport = {
         "expired_readers": expired,
         "checkpoints": made,
-        "lag": read_lag(job.database, [one["reader_group"] for one in made]),
+        "lag": [
+            one._asdict() for one in read_lag(job.database, [one["reader_group"] for one in made])
+        ],
     }
     return complete(report, expired, done=len(made), failed=failed)
 
 
-def said(_arguments: Checkpoints, report: dict[str, Any]) -> str:
+def said(_arguments: Checkpoints, report: CheckpointsReport) -> str:
     """Say how many groups have moved."""
     made = counted(len(report["checkpoints"]), "reader group")
     gone = len(report["expired_readers"])

@@ -12,8 +12,9 @@ continues with the others, names it, and fails at its end.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
+from weir.compaction.records import Compacted
 from weir.compaction.run import Budget, checks, compact, say
 from weir.errors import counted
 from weir.model.amounts import SIZE_PATTERN, parse_size
@@ -46,7 +47,13 @@ class Compact:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Compact) -> dict[str, Any]:
+class CompactReport(TypedDict):
+    """What was done to the files of streams."""
+
+    compacted: list[Compacted]
+
+
+def run(job: Job, arguments: Compact) -> CompactReport:
     """Compact the given streams, or all."""
     names = [stream_name(stream) for stream in arguments.streams] or None
     budget = Budget(parse_size(arguments.at_most) or 1 << 62, arguments.seconds or _NO_END)
@@ -56,13 +63,16 @@ def run(job: Job, arguments: Compact) -> dict[str, Any]:
     )  # fmt: skip
     for one in compacted:
         job.say(say(one))
-    return complete({"compacted": compacted}, compacted)
+    return complete(CompactReport(compacted=compacted), compacted)
 
 
-def said(_arguments: Compact, report: dict[str, Any]) -> str:
+def said(_arguments: Compact, report: CompactReport) -> str:
     """Say how many files there are less."""
     done = [one for one in report["compacted"] if "files_after" in one]
-    before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
+    before, after = (
+        sum(one["files_before"] for one in done),
+        sum(one["files_after"] for one in done),
+    )
     stay = sum(one.get("files_apart", 0) for one in report["compacted"])
     if not done and stay:
         return f"nothing can be compacted: {counted(stay, 'small file')} stay, as said above"

@@ -6,22 +6,24 @@ subscriber: from this moment on, retention keeps events until all subscribers ha
 **On failure.** If anything is invalid, nothing is created.
 """
 
-from typing import Any
+from typing import cast
 
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.group_forms import CreateReaderGroup
 from weir.operations.runner import main
+from weir.reader_groups.groups.lifecycle import GroupCreated
 
 
-def run(job: Job, arguments: CreateReaderGroup) -> Report:
+def run(job: Job, arguments: CreateReaderGroup) -> GroupCreated:
     """Create one group."""
-    return bring(
+    done = bring(
         job, arguments.asked, loss=arguments.allow_loss, truncated=arguments.allow_truncated
     )
+    return cast(GroupCreated, done)
 
 
-def said(arguments: CreateReaderGroup, report: dict[str, Any]) -> str:
+def said(arguments: CreateReaderGroup, report: GroupCreated) -> str:
     """Say what the group reads, from where."""
     streams = ", ".join(sorted(report["start"]))
     return f"reader group {arguments.reader_group} reads {streams}, from {arguments.start}"

@@ -8,21 +8,22 @@ truncate what all subscribers have released.
 what it did before.
 """
 
-from typing import Any
+from typing import cast
 
+from weir.controller.streams import StreamCreated
 from weir.errors import counted
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.stream_forms import CreateStream
 
 
-def run(job: Job, arguments: CreateStream) -> Report:
+def run(job: Job, arguments: CreateStream) -> StreamCreated:
     """Check the columns, the routing key and the event time, then create the stream."""
-    return bring(job, arguments.asked)
+    return cast(StreamCreated, bring(job, arguments.asked))
 
 
-def said(arguments: CreateStream, report: dict[str, Any]) -> str:
+def said(arguments: CreateStream, report: StreamCreated) -> str:
     """Say what was created."""
     count = counted(len(report["segments"]), "segment")
     return (

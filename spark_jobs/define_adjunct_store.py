@@ -7,18 +7,21 @@ store is a subscriber of its stream. `weir_adjunct` builds its first version wit
 **On failure.** If anything is invalid, nothing is defined.
 """
 
-from weir.operations.action import STREAMS, Action, Job, Report
+from typing import cast
+
+from weir.adjunct.stores import StoreDefined
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.store_forms import DefineAdjunctStore
 
 
-def run(job: Job, arguments: DefineAdjunctStore) -> Report:
+def run(job: Job, arguments: DefineAdjunctStore) -> StoreDefined:
     """Check the definition with the columns of the stream, then define the store."""
-    return bring(job, arguments.asked)
+    return cast(StoreDefined, bring(job, arguments.asked))
 
 
-def said(arguments: DefineAdjunctStore, _report: Report) -> str:
+def said(arguments: DefineAdjunctStore, _report: StoreDefined) -> str:
     """Say what was defined."""
     return f"adjunct store {arguments.adjunct_store} is defined; its first build fills it"
 

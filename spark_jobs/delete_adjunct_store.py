@@ -9,10 +9,10 @@ Without it the task shows that, and waits until a person approves it (*Required 
 
 from dataclasses import dataclass
 
-from weir.adjunct.stores import delete_store
+from weir.adjunct.stores import StoreDeleted, delete_store
 from weir.database.connection import Database
 from weir.errors import counted
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import dry_run_argument
 from weir.operations.runner import main
@@ -29,33 +29,36 @@ class DeleteAdjunctStore:
 
 def measure(job: Job, arguments: DeleteAdjunctStore) -> Loss | None:
     """Return what the store has."""
-    return None if arguments.dry_run else _loss(job.database, arguments)
+    return None if arguments.dry_run else _tried(job.database, arguments)[1]
 
 
-def _loss(database: Database, arguments: DeleteAdjunctStore) -> Loss:
+def _tried(database: Database, arguments: DeleteAdjunctStore) -> tuple[StoreDeleted, Loss]:
     found = delete_store(database, arguments.adjunct_store, dry_run=True, request_id="")
     lines = [
         f"would delete adjunct store {found['adjunct_store']} with "
         f"{counted(found.pop('versions'), 'version')} ({found.pop('bytes'):,} bytes); its stream "
         f"{found['stream']} is kept"
     ]  # versions come and go by themselves: what is approved is the store
-    return Loss(lines, found | things(database, stores=[arguments.adjunct_store]))
+    of = things(database, stores=[arguments.adjunct_store])
+    return {**found, "dry_run": True}, Loss(lines, {**found, **of})
 
 
-def run(job: Job, arguments: DeleteAdjunctStore) -> Report:
+def run(job: Job, arguments: DeleteAdjunctStore) -> StoreDeleted:
     """Delete one store."""
     if arguments.dry_run:
-        return _loss(job.database, arguments).said(job.say)
+        found, loss = _tried(job.database, arguments)
+        job.say_all(loss.tried)
+        return found
     return as_approved(
         job.database,
         job.request_id,
         job.approved,
-        lambda database: _loss(database, arguments),
+        lambda database: _tried(database, arguments)[1],
         lambda database: delete_store(database, arguments.adjunct_store, request_id=job.request_id),
     )
 
 
-def said(arguments: DeleteAdjunctStore, _report: Report) -> str:
+def said(arguments: DeleteAdjunctStore, _report: StoreDeleted) -> str:
     """Say what was deleted."""
     if arguments.dry_run:
         return f"adjunct store {arguments.adjunct_store} is not deleted: this was a dry run"

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     dry_run_argument,
     reader_group_argument,
 )
 from weir.operations.runner import main
-from weir.reader_groups.groups.lifecycle import delete_reader_group
+from weir.reader_groups.groups.lifecycle import GroupDeleted, delete_reader_group
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class DeleteReaderGroup:
 
 def measure(job: Job, arguments: DeleteReaderGroup) -> Loss | None:
     """Return what the group has, and what its deletion releases."""
-    return None if arguments.dry_run else _loss(job.database, arguments)
+    return None if arguments.dry_run else _tried(job.database, arguments)[1]
 
 
-def _loss(database: Database, arguments: DeleteReaderGroup) -> Loss:
+def _tried(database: Database, arguments: DeleteReaderGroup) -> tuple[GroupDeleted, Loss]:
     found = delete_reader_group(database, arguments.reader_group, dry_run=True, request_id="")
     released = found.pop("deletes")  # which grows with what is appended meanwhile
     lines = [
@@ -45,26 +45,28 @@ def _loss(database: Database, arguments: DeleteReaderGroup) -> Loss:
         "can't be undone"
     ]
     of = things(database, streams=found["position"], groups=[arguments.reader_group])
-    return Loss([*lines, *released], found | of)
+    return {**found, "dry_run": True}, Loss([*lines, *released], {**found, **of})
 
 
-def run(job: Job, arguments: DeleteReaderGroup) -> Report:
+def run(job: Job, arguments: DeleteReaderGroup) -> GroupDeleted:
     """Delete one group."""
     if arguments.dry_run:
-        return _loss(job.database, arguments).said(job.say)
+        found, loss = _tried(job.database, arguments)
+        job.say_all(loss.tried)
+        return found
     check_warehouse_ownership(job.database, job.settings.warehouse)
     return as_approved(
         job.database,
         job.request_id,
         job.approved,
-        lambda database: _loss(database, arguments),
+        lambda database: _tried(database, arguments)[1],
         lambda database: delete_reader_group(
             database, arguments.reader_group, request_id=job.request_id
         ),
     )
 
 
-def said(arguments: DeleteReaderGroup, _report: Report) -> str:
+def said(arguments: DeleteReaderGroup, _report: GroupDeleted) -> str:
     """Say what was deleted."""
     if arguments.dry_run:
         return f"reader group {arguments.reader_group} is not deleted: this was a dry run"

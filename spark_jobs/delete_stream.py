@@ -16,7 +16,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     argument,
@@ -24,7 +24,7 @@ from weir.operations.form import (
     stream_argument,
 )
 from weir.operations.runner import main
-from weir.retention.delete_stream import delete_stream
+from weir.retention.delete_stream import StreamDeleted, delete_stream
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class DeleteStream:
 
 def measure(job: Job, arguments: DeleteStream) -> Loss | None:
     """Return what would be deleted, and which groups would lose unread events."""
-    return None if arguments.dry_run else _loss(job.database, arguments)
+    return None if arguments.dry_run else _tried(job.database, arguments)[1]
 
 
-def _loss(database: Database, arguments: DeleteStream) -> Loss:
+def _tried(database: Database, arguments: DeleteStream) -> tuple[StreamDeleted, Loss]:
     found = delete_stream(
         database, stream_name(arguments.stream), unread_too=arguments.unread_too, dry_run=True,
         request_id="",
@@ -61,19 +61,21 @@ def _loss(database: Database, arguments: DeleteStream) -> Loss:
         for group, count in sorted(found["unread"].items())
     ]
     of = things(database, streams=[arguments.stream], groups=found["unread"])
-    return Loss(lines, found | of)
+    return {**found, "dry_run": True}, Loss(lines, {**found, **of})
 
 
-def run(job: Job, arguments: DeleteStream) -> Report:
+def run(job: Job, arguments: DeleteStream) -> StreamDeleted:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
     if arguments.dry_run:
-        return _loss(job.database, arguments).said(job.say)
+        found, loss = _tried(job.database, arguments)
+        job.say_all(loss.tried)
+        return found
     check_warehouse_ownership(job.database, job.settings.warehouse)
     return as_approved(
         job.database,
         job.request_id,
         job.approved,
-        lambda database: _loss(database, arguments),
+        lambda database: _tried(database, arguments)[1],
         lambda database: delete_stream(
             database, stream_name(arguments.stream), unread_too=arguments.unread_too,
             request_id=job.request_id,
@@ -81,7 +83,7 @@ def run(job: Job, arguments: DeleteStream) -> Report:
     )  # fmt: skip
 
 
-def said(arguments: DeleteStream, _report: Report) -> str:
+def said(arguments: DeleteStream, _report: StreamDeleted) -> str:
     """Say what was deleted."""
     if arguments.dry_run:
         return f"stream {arguments.stream} is not deleted: this was a dry run"

@@ -18,7 +18,7 @@ batch may be reading. When the last one is deleted, the certificate is signed, b
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from weir.annex.erasure.asked import masked
 from weir.annex.erasure.everywhere import Everywhere, Measured, Wanted
@@ -31,7 +31,7 @@ from weir.history.job_runs import BY_HAND, replace_arguments
 from weir.installation.extras import has_spark
 from weir.model.names import LONGEST_KEY, READABLE_STREAM_PATTERN, stream_name
 from weir.model.stream_configuration import LONGEST_EXPRESSION
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
 from weir.operations.entries import LINE_PATTERN
 from weir.operations.form import argument, stream_argument
@@ -179,7 +179,25 @@ def _asked(arguments: Erase) -> str:
     return f"these are the events {what}; {by} asks for it, because: {arguments.reason}"
 
 
-def run(job: Job, arguments: Erase) -> Report:
+class EraseReport(TypedDict):
+    """What was erased, by stream, store and output: how many events and rows; or would be.
+
+    Of an erasure the sum of its `events`, whether its certificate is `signed`, and what it
+    `waits_for`; of a dry run by stream the events and files, `places`, and what was `asked`."""
+
+    dry_run: bool
+    streams: dict[str, object]
+    stores: dict[str, int]
+    outputs: dict[str, int]
+    remains: list[dict[str, str]]
+    events: NotRequired[int]
+    signed: NotRequired[bool]
+    waits_for: NotRequired[list[str]]
+    places: NotRequired[object]
+    asked: NotRequired[dict[str, object]]
+
+
+def run(job: Job, arguments: Erase) -> EraseReport:
     """Erase from one stream and its copies. The row of the run forgets the keys first."""
     kept = {
         **job.given, "keys": [NOT_KEPT for _ in arguments.keys],
@@ -191,7 +209,9 @@ def run(job: Job, arguments: Erase) -> Report:
         found = whole.measure()
         if not found.something:
             job.say(_nothing(arguments))
-        return _loss(arguments, found).said(job.say)
+        loss = _loss(arguments, found)
+        job.say_all(loss.tried)
+        return cast(EraseReport, {**loss.facts, "dry_run": True})
     if job.approved is not None and whole.request(job.request_id) is None:
         check_approved(job.approved, _loss(arguments, whole.measure()))
     done = whole.erase(
@@ -200,7 +220,7 @@ def run(job: Job, arguments: Erase) -> Report:
     )  # fmt: skip
     if not (done["events"] or done["stores"] or done["outputs"]):
         job.say(_nothing(arguments))
-    return done | {"dry_run": False}
+    return cast(EraseReport, {**done, "dry_run": False})
 
 
 def _nothing(arguments: Erase) -> str:
@@ -208,10 +228,10 @@ def _nothing(arguments: Erase) -> str:
     return f"{what} no event of stream {arguments.stream}, or of what was made of it"
 
 
-def said(arguments: Erase, report: dict[str, Any]) -> str:
+def said(arguments: Erase, report: EraseReport) -> str:
     """Say how much was erased."""
     if arguments.dry_run:
-        events = sum(count for count, _ in report["streams"].values())
+        events = sum(count for count, _ in cast(dict[str, list[int]], report["streams"]).values())
         return f"{counted(events, 'event')} would be erased: this was a dry run"
     signed = (
         "the certificate is signed" if report["signed"] else "the certificate is not signed yet"

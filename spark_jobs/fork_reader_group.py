@@ -12,7 +12,7 @@ number of missing events.
 from dataclasses import dataclass
 
 from weir.model.names import READER_GROUP_PATTERN
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.form import (
     LONGEST_CUT,
     STARTING_POINT,
@@ -24,7 +24,7 @@ from weir.operations.form import (
 )
 from weir.operations.group_settings import SETTINGS
 from weir.operations.runner import main
-from weir.reader_groups.groups.lifecycle import fork_reader_group
+from weir.reader_groups.groups.lifecycle import GroupCreated, fork_reader_group
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ForkReaderGroup:
     allow_truncated: bool = truncated_argument()
 
 
-def run(job: Job, arguments: ForkReaderGroup) -> Report:
+def run(job: Job, arguments: ForkReaderGroup) -> GroupCreated:
     """Fork one group."""
     made = fork_reader_group(
         job.database,
@@ -61,7 +61,7 @@ def run(job: Job, arguments: ForkReaderGroup) -> Report:
     return made
 
 
-def said(arguments: ForkReaderGroup, _report: Report) -> str:
+def said(arguments: ForkReaderGroup, _report: GroupCreated) -> str:
     """Say which groups there are now."""
     new, old = arguments.new_reader_group, arguments.reader_group
     at = arguments.at or "the positions"

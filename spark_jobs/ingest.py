@@ -10,11 +10,11 @@ again append nothing. A file that another transaction has appended is refused by
 
 import json
 from dataclasses import dataclass, fields
-from typing import Any
 
 from weir.arrow.ingest import stage_files
 from weir.consumers.engine import ENGINES
 from weir.controller.locks import not_active, read_stream
+from weir.controller.transactions import CommittedReport
 from weir.errors import InvalidInput, counted
 from weir.front_ends import called, give
 from weir.inputs.append import FilesOf, append_files
@@ -24,7 +24,7 @@ from weir.installation.extras import naming_extras
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.text_options import TextOptions
 from weir.model.names import stream_name
-from weir.operations.action import DATA, Action, Job, Report
+from weir.operations.action import DATA, Action, Job
 from weir.operations.entries import OUTSIDE_FORMS
 from weir.operations.form import argument, stream_argument
 from weir.operations.runner import main
@@ -193,7 +193,7 @@ def _inputs(job: Job, arguments: Ingest) -> Inputs:
     return inputs
 
 
-def run(job: Job, arguments: Ingest) -> Report:
+def run(job: Job, arguments: Ingest) -> CommittedReport:
     """Find the files and append them."""
     name = stream_name(arguments.stream, reserved=False)
     inputs, app = _inputs(job, arguments), job.installation
@@ -234,7 +234,7 @@ def run(job: Job, arguments: Ingest) -> Report:
     return report
 
 
-def said(arguments: Ingest, report: dict[str, Any]) -> str:
+def said(arguments: Ingest, report: CommittedReport) -> str:
     """Say what was appended."""
     number, count = report["transaction_number"], counted(report["events"], "event")
     if report["repeated"]:

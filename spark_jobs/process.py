@@ -7,15 +7,18 @@ many tasks share the work. They read batch after batch, up to the tail as it is 
 reader takes over its open batch at once, or the next try or run does.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weir.consumers.outputs import Output
 from weir.errors import counted
 from weir.model.amounts import parse_size
-from weir.operations.action import DATA, Action, Job, Report
+from weir.operations.action import DATA, Action, Job
 from weir.operations.consumers import AskedConsumer, Process, with_declared
 from weir.operations.runner import main
 from weir.reader_groups.groups.lifecycle import end_of_group
+
+if TYPE_CHECKING:
+    from weir.consumers.consumer import Consumed
 
 
 def check(job: Job, _arguments: Process) -> None:
@@ -31,7 +34,7 @@ def check(job: Job, _arguments: Process) -> None:
     AskedConsumer(arguments.reader_group, given, {}, ()).check(job.database, settings)
 
 
-def run(job: Job, _arguments: Process) -> Report:
+def run(job: Job, _arguments: Process) -> "Consumed":
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
     # Who only looks at forms does not wait for what reads.
@@ -86,7 +89,7 @@ def run(job: Job, _arguments: Process) -> Report:
     return report
 
 
-def said(arguments: Process, report: dict[str, Any]) -> str:
+def said(arguments: Process, report: "Consumed") -> str:
     """Say how much was read."""
     batches, number = counted(report["events"], "event"), len(report["batches"])
     rejected = f", {report['rejected']:,} rejected" if report["rejected"] else ""

@@ -12,12 +12,12 @@ continues with the others, names it, and fails at its end; the table stays what 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from weir.annex.publication.run import publish
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
-from weir.operations.action import UPKEEP, Action, Job, Report, complete
+from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
 from weir.operations.runner import main
 
@@ -35,16 +35,36 @@ class Publish:
     dry_run: bool = argument("Dry run", "Only say what would be published.", False)
 
 
-def run(job: Job, arguments: Publish) -> Report:
+class Published(TypedDict):
+    """What was done to the table of a stream: how many files came and went, its new `snapshot`;
+    whether it has `ended`, or another run is `busy` with it; or the `error`."""
+
+    stream: str
+    added: NotRequired[int]
+    removed: NotRequired[int]
+    snapshot: NotRequired[int]
+    ended: NotRequired[bool]
+    busy: NotRequired[bool]
+    error: NotRequired[str]
+
+
+class PublishReport(TypedDict):
+    """What was done to the tables of streams."""
+
+    published: list[Published]
+
+
+def run(job: Job, arguments: Publish) -> PublishReport:
     """Publish the given streams, or all."""
     names = [stream_name(stream) for stream in arguments.streams] or None
     published = publish(job.database, job.settings, names, dry_run=arguments.dry_run)
     for one in published:
-        job.say(say(one))
-    return complete({"published": published}, published)
+        job.say(say(cast(Published, one)))
+    report = PublishReport(published=cast(list[Published], published))
+    return complete(report, published)
 
 
-def say(one: dict[str, Any]) -> str:
+def say(one: Published) -> str:
     """Return what was done to a stream, as a line."""
     if "error" in one:
         return f"{one['stream']}: {one['error']}"
@@ -58,7 +78,7 @@ def say(one: dict[str, Any]) -> str:
     return f"{one['stream']}: {files}"
 
 
-def said(arguments: Publish, report: dict[str, Any]) -> str:
+def said(arguments: Publish, report: PublishReport) -> str:
     """Say how many streams have a new snapshot."""
     done = [one for one in report["published"] if "added" in one]
     if arguments.dry_run:

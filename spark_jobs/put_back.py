@@ -13,13 +13,13 @@ batch is published.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir.errors import counted
 from weir.model.names import (
     FUNCTION_PATTERN,
 )
-from weir.operations.action import DATA, Action, Job, Report
+from weir.operations.action import DATA, Action, Job
 from weir.operations.consumers import with_declared
 from weir.operations.form import (
     OUTPUT_PATTERN,
@@ -27,6 +27,9 @@ from weir.operations.form import (
     reader_group_argument,
 )
 from weir.operations.runner import main
+
+if TYPE_CHECKING:
+    from weir.consumers.consumer import Consumed
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class PutBack:
     )
 
 
-def run(job: Job, _arguments: PutBack) -> Report:
+def run(job: Job, _arguments: PutBack) -> "Consumed":
     """Call the function with the events that were rejected and not put back before."""
     from weir.consumers.outputs import Output
     from weir.spark.consumers.put_back import put_back
@@ -66,7 +69,7 @@ def run(job: Job, _arguments: PutBack) -> Report:
     )
 
 
-def said(arguments: PutBack, report: dict[str, Any]) -> str:
+def said(arguments: PutBack, report: "Consumed") -> str:
     """Say how much was put back."""
     again = f", {report['rejected']:,} of them rejected again" if report["rejected"] else ""
     return f"{arguments.reader_group}: {counted(report['events'], 'event')} put back{again}"

@@ -10,14 +10,14 @@ same by themselves, only later.
 from dataclasses import dataclass
 
 from weir.controller.ownership import check_warehouse_ownership
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.form import (
     LONGEST_CUT,
     argument,
     reader_group_argument,
 )
 from weir.operations.runner import main
-from weir.reader_groups.groups.readers import reader_offline
+from weir.reader_groups.groups.readers import ReaderGone, reader_offline
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ReaderOffline:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: ReaderOffline) -> Report:
+def run(job: Job, arguments: ReaderOffline) -> ReaderGone:
     """Take one reader offline."""
     check_warehouse_ownership(job.database, job.settings.warehouse)
     return reader_offline(
@@ -50,7 +50,7 @@ def run(job: Job, arguments: ReaderOffline) -> Report:
     )
 
 
-def said(arguments: ReaderOffline, _report: Report) -> str:
+def said(arguments: ReaderOffline, _report: ReaderGone) -> str:
     """Say who is gone."""
     return (
         f"reader {arguments.reader} of reader group {arguments.reader_group} is offline; others "

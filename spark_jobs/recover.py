@@ -13,12 +13,12 @@ and deletes nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from weir.annex.recovery.recover import BeforeRecovery, recover
 from weir.compaction.run import checks
 from weir.errors import counted
-from weir.operations.action import UPKEEP, Action, Job, Report
+from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import (
     argument,
 )
@@ -54,7 +54,34 @@ class Recover:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Recover) -> Report:
+class ErasedSince(TypedDict):
+    """What may have been erased after the backup. `unknown_since`: not known from this time on.
+    `files`, `examples`: whose events may be back. `certificates`: what the given ones say. `then`:
+    what is to be done."""
+
+    unknown_since: str | None
+    files: NotRequired[int]
+    examples: NotRequired[list[str]]
+    certificates: NotRequired[list[dict[str, object]]]
+    then: list[str]
+
+
+class RecoverReport(TypedDict):
+    """How database and warehouse differ, and what was done about it."""
+
+    restored: bool
+    moved: bool
+    unknown_files: int
+    unknown: list[str]
+    missing_files: int
+    missing: list[str]
+    found: int
+    lost: list[dict[str, object]]
+    streams: NotRequired[list[dict[str, object]]]
+    erased: ErasedSince
+
+
+def run(job: Job, arguments: Recover) -> RecoverReport:
     """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
     that jobs may run again."""
     erased: dict[str, Any] = {"unknown_since": None, "then": []}
@@ -70,10 +97,10 @@ def run(job: Job, arguments: Recover) -> Report:
     )
     for line in erased["then"]:
         job.say(line)
-    return report | {"erased": erased}
+    return cast(RecoverReport, {**report, "erased": erased})
 
 
-def said(_arguments: Recover, report: dict[str, Any]) -> str:
+def said(_arguments: Recover, report: RecoverReport) -> str:
     """Say how database and warehouse differ."""
     known = "was restored or moved" if report["restored"] or report["moved"] else "is its own"
     back = ""

@@ -9,7 +9,7 @@ is released.
 
 from dataclasses import dataclass
 
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.form import (
     STARTING_POINT,
     STARTING_POINTS,
@@ -18,7 +18,7 @@ from weir.operations.form import (
 )
 from weir.operations.group_settings import WRITTEN
 from weir.operations.runner import main
-from weir.retention.release import release
+from weir.retention.release import Released, release
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ReleaseReaderGroup:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: ReleaseReaderGroup) -> Report:
+def run(job: Job, arguments: ReleaseReaderGroup) -> Released:
     """Release one group's events before a position."""
     return release(
         job.database,
@@ -49,7 +49,7 @@ def run(job: Job, arguments: ReleaseReaderGroup) -> Report:
     )
 
 
-def said(arguments: ReleaseReaderGroup, _report: Report) -> str:
+def said(arguments: ReleaseReaderGroup, _report: Released) -> str:
     """Say what was released."""
     return f"reader group {arguments.reader_group} has released what lies before {arguments.at}"
 

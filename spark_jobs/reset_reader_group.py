@@ -12,12 +12,11 @@ number of missing events.
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     STARTING_POINT,
@@ -30,7 +29,7 @@ from weir.operations.form import (
 )
 from weir.operations.group_settings import WRITTEN
 from weir.operations.runner import main
-from weir.reader_groups.groups.reset import reset_reader_group
+from weir.reader_groups.groups.reset import GroupReset, reset_reader_group
 
 
 @dataclass(frozen=True)
@@ -65,23 +64,23 @@ def _loss(database: Database, arguments: ResetReaderGroup) -> Loss | None:
     found.pop("reads")  # for a dry run: it changes with what is appended
     if not (found["again"] or found["loses"]):
         return None
-    found |= things(database, streams=found["position"], groups=[arguments.reader_group])
-    return _told(arguments, found)
+    of = things(database, streams=found["position"], groups=[arguments.reader_group])
+    return _told(arguments, found, of)
 
 
-def _told(arguments: ResetReaderGroup, found: dict[str, Any]) -> Loss:
+def _told(arguments: ResetReaderGroup, found: GroupReset, of: dict[str, object]) -> Loss:
     name = arguments.reader_group
     lines = [
         f"reader group {name} would read {counted(count, 'event')} of {stream} again"
         for stream, count in sorted(found["again"].items())
     ]
     lines += [f"their results would be in {output} twice" for output in found["outputs"]]
-    return Loss([*lines, *found["deletes"]], found, {"to": json.dumps(found["position"])})
+    return Loss([*lines, *found["deletes"]], {**found, **of}, {"to": json.dumps(found["position"])})
 
 
 def _reset(
     database: Database, arguments: ResetReaderGroup, request_id: str, *, dry_run: bool = False
-) -> dict[str, Any]:
+) -> GroupReset:
     return reset_reader_group(
         database,
         arguments.reader_group,
@@ -94,13 +93,14 @@ def _reset(
     )
 
 
-def run(job: Job, arguments: ResetReaderGroup) -> Report:
+def run(job: Job, arguments: ResetReaderGroup) -> GroupReset:
     """Reset one group."""
     if arguments.dry_run:
         found = _reset(job.database, arguments, "", dry_run=True)
         job.say_all(found["missing"])
         job.say_all(found.pop("reads"))
-        return _told(arguments, found).said(job.say)
+        job.say_all(_told(arguments, found, {}).tried)
+        return {**found, "dry_run": True}
     check_warehouse_ownership(job.database, job.settings.warehouse)
     done = as_approved(
         job.database,
@@ -113,7 +113,7 @@ def run(job: Job, arguments: ResetReaderGroup) -> Report:
     return done
 
 
-def said(arguments: ResetReaderGroup, _report: dict[str, Any]) -> str:
+def said(arguments: ResetReaderGroup, _report: GroupReset) -> str:
     """Say where the group is."""
     if arguments.dry_run:
         return f"reader group {arguments.reader_group} is not reset: this was a dry run"

@@ -11,7 +11,7 @@ group fails, the run continues with the others, names it, and fails at its end.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
@@ -24,9 +24,9 @@ from weir.operations.form import (
     argument,
 )
 from weir.operations.runner import main
-from weir.retention.garbage import sweep
+from weir.retention.garbage import Swept, sweep
 from weir.retention.release import read_alerts
-from weir.retention.run import retain
+from weir.retention.run import Decided, retain
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,15 @@ class Retention:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Retention) -> dict[str, Any]:
+class RetentionReport(TypedDict):
+    """What retention did. `deleted`: not of a dry run."""
+
+    decisions: list[Decided]
+    alerts: list[str]
+    deleted: Swept | None
+
+
+def run(job: Job, arguments: Retention) -> RetentionReport:
     """Truncate each stream in a transaction of its own, then sweep."""
     from weir.spark.base.delete import deleter
 
@@ -58,18 +66,18 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     alerts = read_alerts(job.database, [decision["stream"] for decision in decisions])
     for alert in alerts:
         job.say(alert)
-    deleted = None
+    deleted: Swept | None = None
     if not arguments.dry_run:
         deleted = sweep(
             job.database, job.settings.warehouse, job.settings.grace_period,
             deleter(lambda: job.spark), again_after=job.settings.transaction_max,
             compacted_grace=job.settings.compacted_grace, start_spark=lambda: job.spark,
         )  # fmt: skip
-    report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
-    return complete(report, decisions, failed=(deleted or {}).get("failed", ()))
+    report = RetentionReport(decisions=decisions, alerts=alerts, deleted=deleted)
+    return complete(report, decisions, failed=deleted["failed"] if deleted else ())
 
 
-def said(arguments: Retention, report: dict[str, Any]) -> str:
+def said(arguments: Retention, report: RetentionReport) -> str:
     """Say how much went."""
     cut = [one for one in report["decisions"] if one.get("cut") is not None]
     events = counted(sum(one["events"] for one in cut), "event")

@@ -12,7 +12,7 @@ the run continues with the others, names it, and fails at its end.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from weir.errors import counted
 from weir.model.names import (
@@ -25,7 +25,7 @@ from weir.operations.form import (
     argument,
 )
 from weir.operations.runner import main
-from weir.scaling.run import scale_by_load
+from weir.scaling.run import ByLoad, scale_by_load
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,13 @@ class Scale:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Scale) -> dict[str, Any]:
+class ScaleReport(TypedDict):
+    """What was decided about streams."""
+
+    decisions: list[ByLoad]
+
+
+def run(job: Job, arguments: Scale) -> ScaleReport:
     """Scale each stream in a transaction of its own. Spark is started only if a segment is hot."""
 
     def find_points(hot: Sequence[HotSegment]) -> Found:
@@ -59,10 +65,10 @@ def run(job: Job, arguments: Scale) -> dict[str, Any]:
     )
     for decision in decisions:
         job.say(f"{decision['stream']}: {decision.get('error') or decision['reason']}")
-    return complete({"decisions": decisions}, decisions)
+    return complete(ScaleReport(decisions=decisions), decisions)
 
 
-def said(arguments: Scale, report: dict[str, Any]) -> str:
+def said(arguments: Scale, report: ScaleReport) -> str:
     """Say how many streams were scaled."""
     scaled = [one for one in report["decisions"] if one["action"] != "none"]
     done = "would be scaled" if arguments.dry_run else "scaled"

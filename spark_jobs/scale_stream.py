@@ -8,12 +8,11 @@ nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from weir.controller.scale import scale
+from weir.controller.scale import Scaled, scale
 from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.form import (
     SEGMENT_PATTERN,
     argument,
@@ -49,7 +48,7 @@ class ScaleStream:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: ScaleStream) -> Report:
+def run(job: Job, arguments: ScaleStream) -> Scaled:
     """Scale one stream."""
     return scale(
         job.database,
@@ -61,9 +60,12 @@ def run(job: Job, arguments: ScaleStream) -> Report:
     )
 
 
-def said(arguments: ScaleStream, report: dict[str, Any]) -> str:
+def said(arguments: ScaleStream, report: Scaled) -> str:
     """Say which segments there are now."""
-    sealed, created = ", ".join(report["sealed"]), ", ".join(one[0] for one in report["created"])
+    sealed, created = (
+        ", ".join(report["sealed"]),
+        ", ".join(str(one[0]) for one in report["created"]),
+    )
     return (
         f"stream {arguments.stream}: {sealed} sealed, {created} created (epoch {report['epoch']})"
     )

@@ -7,12 +7,11 @@ the stream, and are told that it is the end. You cannot undo this.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from weir.controller.seal import seal_stream
+from weir.controller.seal import Sealed, seal_stream
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.form import (
     stream_argument,
 )
@@ -26,12 +25,12 @@ class SealStream:
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
 
 
-def run(job: Job, arguments: SealStream) -> Report:
+def run(job: Job, arguments: SealStream) -> Sealed:
     """Seal one stream."""
     return seal_stream(job.database, stream_name(arguments.stream), request_id=job.request_id)
 
 
-def said(arguments: SealStream, report: dict[str, Any]) -> str:
+def said(arguments: SealStream, report: Sealed) -> str:
     """Say what is read-only now."""
     aborted = len(report["aborted"])
     more = f"; {counted(aborted, 'append')} aborted" if aborted else ""

@@ -15,13 +15,13 @@ starts no Spark.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.runner import main
 from weir.operations.steps import CutStep
-from weir.retention.capture import capture
+from weir.retention.capture import Captured, capture
 from weir.seams import hung
 
 
@@ -31,15 +31,22 @@ class StreamCuts:
     of them."""
 
 
-def run(job: Job, _arguments: StreamCuts) -> dict[str, Any]:
+class StreamCutsReport(TypedDict):
+    """Which tails were recorded, and what of the files before them is proven."""
+
+    captured: list[Captured]
+    proven: NotRequired[dict[str, object]]
+
+
+def run(job: Job, _arguments: StreamCuts) -> StreamCutsReport:
     """Record all tails in one statement, then look at the files before them."""
-    report: dict[str, Any] = {"captured": capture(job.database)}
+    report: dict[str, object] = {"captured": capture(job.database)}
     for step in hung(CutStep):
         step.run(job, report)
-    return report
+    return cast(StreamCutsReport, report)
 
 
-def said(_arguments: StreamCuts, report: dict[str, Any]) -> str:
+def said(_arguments: StreamCuts, report: StreamCutsReport) -> str:
     """Say how many streams have grown, and how many files were looked at."""
     tails = f"the tails of {counted(len(report['captured']), 'stream')} are recorded"
     return "; ".join([tails, *(step.said(report) for step in hung(CutStep))])

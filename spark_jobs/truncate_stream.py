@@ -19,13 +19,12 @@ truncates nothing.
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, as_approved, things
 from weir.operations.form import (
     LONGEST_CUT,
@@ -33,7 +32,7 @@ from weir.operations.form import (
     stream_argument,
 )
 from weir.operations.runner import main
-from weir.retention.manual_truncation import in_words, truncate_before
+from weir.retention.manual_truncation import Truncation, in_words, truncate_before
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,17 @@ def _loss(database: Database, arguments: TruncateStream) -> Loss | None:
         return None
     lines = in_words(found, dry_run=True)[:-1]  # without how to do it
     losers = [*found["lost"], *found["lost_to_others"]]
-    found |= things(database, streams=[arguments.stream], groups=losers)
-    return Loss(lines, found, {"cut": json.dumps(found["head"]), "reader_group": ""})
+    of = things(database, streams=[arguments.stream], groups=losers)
+    return Loss(lines, {**found, **of}, {"cut": json.dumps(found["head"]), "reader_group": ""})
 
 
-def run(job: Job, arguments: TruncateStream) -> Report:
+class TruncateReport(Truncation):
+    """What was truncated, or would be."""
+
+    dry_run: bool
+
+
+def run(job: Job, arguments: TruncateStream) -> TruncateReport:
     """Truncate one stream."""
     dry_run = arguments.dry_run
     if not dry_run:
@@ -103,10 +108,10 @@ def run(job: Job, arguments: TruncateStream) -> Report:
     )  # fmt: skip
     for line in in_words(done, dry_run=dry_run):
         job.say(line)
-    return done | {"dry_run": dry_run}
+    return {**done, "dry_run": dry_run}
 
 
-def said(arguments: TruncateStream, report: dict[str, Any]) -> str:
+def said(arguments: TruncateStream, report: TruncateReport) -> str:
     """Say how much went."""
     done = "would be" if arguments.dry_run else "are"
     events = counted(report["events"], "event")

@@ -7,18 +7,21 @@ the report says since when the stream has events. Versions that exist keep what 
 **On failure.** If anything is invalid, nothing is changed.
 """
 
-from weir.operations.action import STREAMS, Action, Job, Report
+from typing import cast
+
+from weir.adjunct.stores import StoreUpdated
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.store_forms import UpdateAdjunctStore
 
 
-def run(job: Job, arguments: UpdateAdjunctStore) -> Report:
+def run(job: Job, arguments: UpdateAdjunctStore) -> StoreUpdated:
     """Update one store. A changed definition is checked with the columns of the stream."""
-    return bring(job, arguments.asked)
+    return cast(StoreUpdated, bring(job, arguments.asked))
 
 
-def said(arguments: UpdateAdjunctStore, _report: Report) -> str:
+def said(arguments: UpdateAdjunctStore, _report: StoreUpdated) -> str:
     """Say what was changed."""
     return f"adjunct store {arguments.adjunct_store} is changed: {', '.join(arguments.changes)}"
 

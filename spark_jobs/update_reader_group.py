@@ -10,20 +10,24 @@ readers.
 somebody else has changed the group in the meantime.
 """
 
-from weir.operations.action import READER_GROUPS, Action, Job, Report
+from typing import cast
+
+from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.group_forms import UpdateReaderGroup
 from weir.operations.runner import main
+from weir.reader_groups.groups.update import GroupUpdated
 
 
-def run(job: Job, arguments: UpdateReaderGroup) -> Report:
+def run(job: Job, arguments: UpdateReaderGroup) -> GroupUpdated:
     """Update one group."""
-    return bring(
+    done = bring(
         job, arguments.asked, loss=arguments.allow_loss, truncated=arguments.allow_truncated
     )
+    return cast(GroupUpdated, done)
 
 
-def said(arguments: UpdateReaderGroup, _report: Report) -> str:
+def said(arguments: UpdateReaderGroup, _report: GroupUpdated) -> str:
     """Say what was changed."""
     return f"reader group {arguments.reader_group} is changed: {', '.join(arguments.asked.changed)}"
 

@@ -10,28 +10,32 @@ change. With `dry_run`, the run only says what it would do, and who names the co
 nothing.
 """
 
-from typing import Any
+from typing import cast
 
-from weir.operations.action import STREAMS, Action, Job, Report
+from weir.controller.update import StreamUpdated
+from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.runner import main
 from weir.operations.stream_forms import UpdateStream
 
 
-def run(job: Job, arguments: UpdateStream) -> Report:
+def run(job: Job, arguments: UpdateStream) -> StreamUpdated:
     """Update one stream."""
     asked = arguments.asked
-    done = bring(job, asked, loss=arguments.allow_loss, named=arguments.allow_named)
+    made = bring(job, asked, loss=arguments.allow_loss, named=arguments.allow_named)
+    done = cast(StreamUpdated, made)
     job.say_all(done.get("taken_back", []))
     for column, what in done.get("changed", {}).items():
         job.say(f"column {column!r} {'would be' if arguments.dry_run else 'is'} {what}")
     job.say_all(done.get("named_by", []))
     if asked.columns.add and not done["added"]:
         job.say(f"stream {asked.name} has these columns already")
-    return done | ({"dry_run": True} if arguments.dry_run else {})
+    if arguments.dry_run:
+        done["dry_run"] = True
+    return done
 
 
-def said(arguments: UpdateStream, report: dict[str, Any]) -> str:
+def said(arguments: UpdateStream, report: StreamUpdated) -> str:
     """Say what was changed."""
     back = ["complete_until"] if arguments.complete_until.strip() else []
     changed = [*arguments.changes, *back, *report.get("changed", {}), *report.get("added", [])]

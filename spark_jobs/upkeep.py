@@ -18,14 +18,14 @@ Readers see nothing of that.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
 from weir.adjunct.expiry import prune_versions
-from weir.compaction.pack import pack
-from weir.compaction.records import prune_compactions
+from weir.compaction.pack import Packed, pack
+from weir.compaction.records import Compacted, prune_compactions
 from weir.compaction.run import Budget, checks, compact, say
 from weir.controller.announcements import forget
-from weir.controller.expiry import expire
+from weir.controller.expiry import Aborted, expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.history.job_runs import prune_runs
@@ -36,7 +36,7 @@ from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
 from weir.reader_groups.outputs.records import sweep_manifests
 from weir.reader_groups.outputs.tables import sweep_staging
-from weir.retention.garbage import sweep
+from weir.retention.garbage import Swept, sweep
 from weir.retention.prune import prune
 from weir.seams import hung
 
@@ -47,7 +47,7 @@ class Upkeep:
     small files."""
 
 
-def _sweep(job: Job) -> dict[str, Any]:
+def _sweep(job: Job) -> Swept:
     from weir.spark.base.delete import deleter
 
     deleted = sweep(
@@ -59,13 +59,13 @@ def _sweep(job: Job) -> dict[str, Any]:
     return deleted
 
 
-def _pack(job: Job) -> list[dict[str, Any]]:
+def _pack(job: Job) -> list[Packed]:
     if not job.settings.pack_after:
         return []
     return pack(job.database, job.settings.pack_after, job.settings.compact_time)
 
 
-def _compact(job: Job) -> list[dict[str, Any]]:
+def _compact(job: Job) -> list[Compacted]:
     budget = Budget(job.settings.compact_bytes, job.settings.compact_time)
     if not budget.bytes or not budget.seconds:
         return []
@@ -98,24 +98,45 @@ _STEPS = (
 _LAST = (UpkeepStep("packed", _pack), UpkeepStep("compacted", _compact))
 
 
-def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
+class UpkeepReport(TypedDict):
+    """What each step did; those of annexes are in it under their names, too."""
+
+    aborted: list[Aborted]
+    deleted: Swept
+    pruned: list[dict[str, object]]
+    dropped: object
+    pruned_checkpoints: int
+    pruned_batches: int
+    pruned_versions: int
+    pruned_runs: int
+    pruned_compactions: int
+    forgotten: object
+    packed: list[Packed]
+    compacted: list[Compacted]
+
+
+def run(job: Job, _arguments: Upkeep) -> UpkeepReport:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
     needs. Compact last, because it takes longest, and fails if the disk is full. The steps of
     annexes come before that, or before everything."""
     check_warehouse_ownership(job.database, job.settings.warehouse)
     hanging = hung(UpkeepStep)
     first, later = ([one for one in hanging if one.first is when] for when in (True, False))
-    report = {step.name: step.run(job) for step in (*first, *_STEPS, *later, *_LAST)}
-    lists = [part for part in report.values() if isinstance(part, list)]
+    done = {step.name: step.run(job) for step in (*first, *_STEPS, *later, *_LAST)}
+    lists = [part for part in done.values() if isinstance(part, list)]
     tried = [one for part in lists for one in part if isinstance(one, dict)]
+    report = cast(UpkeepReport, done)
     deleted = report["deleted"]
     return complete(report, tried, done=deleted["deleted"], failed=deleted["failed"])
 
 
-def said(_arguments: Upkeep, report: dict[str, Any]) -> str:
+def said(_arguments: Upkeep, report: UpkeepReport) -> str:
     """Say what was done."""
     deleted, done = report["deleted"], [one for one in report["compacted"] if "files_after" in one]
-    before, after = (sum(one[f"files_{when}"] for one in done) for when in ("before", "after"))
+    before, after = (
+        sum(one["files_before"] for one in done),
+        sum(one["files_after"] for one in done),
+    )
     return (
         f"{counted(len(report['aborted']), 'append')} aborted, "
         f"{counted(deleted['deleted'], 'file')} deleted ({deleted['bytes']:,} bytes), {before:,} "

@@ -20,7 +20,7 @@ a backup.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
 from weir.annex.verification.recorded import Unit
 from weir.annex.verification.verify import Contents, by_pyarrow, verify
@@ -31,7 +31,7 @@ from weir.installation.extras import has_spark, naming_extras
 from weir.installation.opened import Installation
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
-from weir.operations.action import UPKEEP, Action, Job, Report
+from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import SIZES, argument
 from weir.operations.runner import main
 
@@ -80,7 +80,21 @@ class Verify:
     )  # fmt: skip
 
 
-def run(job: Job, arguments: Verify) -> Report:
+class VerifyReport(TypedDict):
+    """What was looked at, and how much damage of each kind there is."""
+
+    streams: int
+    files: int
+    events: int
+    bytes: int
+    without_digest: int
+    keys_not_checked: int
+    damage: dict[str, int]
+    repaired: int
+    complete: bool
+
+
+def run(job: Job, arguments: Verify) -> VerifyReport:
     """Verify one stream or all; fail if something is not as recorded."""
     app = job.installation
     span = parse_span(arguments.since or None, arguments.until or None)
@@ -94,7 +108,7 @@ def run(job: Job, arguments: Verify) -> Report:
     )
     if (error := done.error()) is not None:
         raise error
-    return done.report()
+    return cast(VerifyReport, done.report())
 
 
 def contents_by(app: Installation, engine: str) -> Contents:
@@ -115,7 +129,7 @@ def _bytes(units: Sequence[Unit]) -> int:
     return sum(file.bytes for unit in units for file in unit.files)
 
 
-def said(_arguments: Verify, report: dict[str, Any]) -> str:
+def said(_arguments: Verify, report: VerifyReport) -> str:
     """Say what is as recorded."""
     files, streams = counted(report["files"], "file"), counted(report["streams"], "stream")
     repaired = f", {report['repaired']:,} repaired" if report["repaired"] else ""

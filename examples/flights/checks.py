@@ -5,7 +5,7 @@ Tables are pandas DataFrames. `flights` is the input in the order of its appends
 place in the order in which rows came), `source_row`, `tailnum`, `_segment`, `_offset`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,7 +179,7 @@ def proven(settings: Settings, replayed: str) -> Check:
     demo has set back."""
     with weir.open(settings=settings) as store:
         try:
-            done = store.audit(everything=True, files=True)
+            done: Mapping[str, Any] = store.audit(everything=True, files=True)
         except Incomplete as error:
             done = error.report
     of_clocks = ("commit_not_whole", "commit_unknown")

@@ -24,7 +24,7 @@ WeirError
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -117,7 +117,7 @@ class Incomplete(WeirError):
     retryable = True
 
     def __init__(
-        self, code: str, sentence: str, *, report: dict[str, Any], retryable: bool = True
+        self, code: str, sentence: str, *, report: Mapping[str, Any], retryable: bool = True
     ) -> None:
         super().__init__(code, sentence)
         self.report = report

@@ -1,5 +1,6 @@
 """Stores are defined once, hold their stream back like subscribers, and end with all they have."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from weir.retention.run import retain
 from weir.warehouse.paths import adjunct_folder
 
 
-def define(lane: Lane, name: str, **options: Any) -> dict[str, Any]:
+def define(lane: Lane, name: str, **options: Any) -> Mapping[str, Any]:
     return define_store(
         lane.database, name, lane.name, AdjunctConfiguration(**options), AdjunctDefinition(),
         request_id=unique("define"),

@@ -1,5 +1,6 @@
 """Neighbours whose files have other columns, or store them in other ways."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def test_files_that_cant_be_put_together_are_looked_at_once_and_said_to_stay(
         append(other, settings, n, {})
     names, budget = [lane.name, other.name], replace(EVER, bytes=5_000)
 
-    def run(**how: Any) -> list[dict[str, Any]]:
+    def run(**how: Any) -> Sequence[Mapping[str, Any]]:
         return compact(lane.database, settings, budget, names, **how)
 
     second, first = run()

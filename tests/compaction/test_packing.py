@@ -1,7 +1,7 @@
 """Old commits share rows of the time index, and every answer stays the same."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -92,7 +92,7 @@ def test_every_answer_is_the_same_before_and_after_commits_are_packed(
     assert packed
 
 
-def of(lane: Lane, reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def of(lane: Lane, reports: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Return what was done to a stream: others in the database have old commits, too."""
     return [one for one in reports if one["stream"] == str(lane.name)]
 

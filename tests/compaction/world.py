@@ -1,6 +1,6 @@
 """A stream of real files that is changed at random, and everything that can be asked of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -107,7 +107,7 @@ class World:
             except WeirError:  # it lies before the head, or a segment was passed
                 continue
 
-    def compact(self, **how: Any) -> list[dict[str, Any]]:
+    def compact(self, **how: Any) -> Sequence[Mapping[str, Any]]:
         """Put files together, of a size of chance."""
         size = self.random.choice([4_000, 20_000, 100_000, 1 << 27])
         settings = replace(self.settings, file_bytes=size)

@@ -152,7 +152,7 @@ class Runs:
         cut = report["cut"]
         if cut is None:
             return None, self.times
-        return {theirs(name): offset for name, offset in cut.items()}, self.times
+        return {theirs(name): int(offset) for name, offset in cut.items()}, self.times
 
     def within_minimum_size(self) -> dict[str, int]:
         """The newest record that leaves the minimum."""

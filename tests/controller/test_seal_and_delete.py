@@ -1,6 +1,6 @@
 """The end of a stream: sealed it can only be read, deleted it is gone with all it owned."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -186,7 +186,7 @@ def test_two_tries_of_one_deletion_at_once_return_its_result(lane: Lane, what: s
     group = Group.made(lane)
     request_id = unique("delete")
 
-    def delete() -> dict[str, Any]:
+    def delete() -> Mapping[str, Any]:
         if what == "group":
             return delete_reader_group(lane.database, group.name, request_id=request_id)
         return delete_stream(lane.database, lane.name, request_id=request_id)

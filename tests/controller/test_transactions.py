@@ -1,5 +1,6 @@
 """Append transactions: identity, attempts, fencing, leases."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -43,7 +44,7 @@ def lapse(lane: Lane) -> None:
     )
 
 
-def expired(lane: Lane, lease: float = 0.0) -> list[dict[str, Any]]:
+def expired(lane: Lane, lease: float = 0.0) -> Sequence[Mapping[str, Any]]:
     """What expiry aborts of this stream."""
     return [one for one in expire(lane.database, lease) if one["stream"] == str(lane.name)]
 

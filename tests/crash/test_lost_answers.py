@@ -97,7 +97,7 @@ def consumed(events: Any) -> Any:
     return events.select(["customer", "n"])
 
 
-def define(database: Database, name: str, request_id: str) -> dict[str, Any]:
+def define(database: Database, name: str, request_id: str) -> Mapping[str, Any]:
     definition = AdjunctDefinition(key="customer", value="n")
     return define_store(
         database, name, stream_name(ORDERS), AdjunctConfiguration(), definition,
@@ -105,7 +105,7 @@ def define(database: Database, name: str, request_id: str) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def build(job: Job) -> dict[str, Any]:
+def build(job: Job) -> Mapping[str, Any]:
     """Build with files that are invented, as Spark would write them."""
     begun = begin_build(job.database, STORE, builder=job.request_id, lease=60.0)
     if not isinstance(begun, Build):
@@ -114,13 +114,13 @@ def build(job: Job) -> dict[str, Any]:
     return {"built": [publish_build(job.database, begun, invented).version], "expired": []}
 
 
-def append(job: Job) -> dict[str, Any]:
+def append(job: Job) -> Mapping[str, Any]:
     store = StreamStore(job.settings, job.database, str(job.run))
     new = [{"customer": "dan", "n": 1}, {"customer": WHO, "n": 2}]
     return store.append(ORDERS, new, writer_id="w", batch_id=job.request_id).report()
 
 
-def capture_and_prove(job: Job) -> dict[str, Any]:
+def capture_and_prove(job: Job) -> Mapping[str, Any]:
     return {
         "captured": capture(job.database),
         "proven": prove(job.installation, look_here).report(),
@@ -141,7 +141,7 @@ class Act:
 
     given: Mapping[str, Any] = field(default_factory=dict)
     before: Callable[[StreamStore], object] | None = None
-    by: Callable[[Job], dict[str, Any]] | None = None
+    by: Callable[[Job], Mapping[str, Any]] | None = None
 
 
 ON_ORDERS, OF_READERS = {"stream": ORDERS}, {"reader_group": "readers"}

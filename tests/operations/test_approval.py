@@ -1,6 +1,6 @@
 """What an action would lose is measured, and done only if it is still what was approved."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,10 +40,13 @@ class Asked:
         assert found is not None
         return found
 
-    def does(self, loss: Loss) -> dict[str, Any]:
+    def does(self, loss: Loss) -> Mapping[str, Any]:
         """What is done once it is approved."""
         form = parse(FORMS[self.action], self.given | loss.arguments)
-        return ACTIONS[self.action].run(replace(self.job, approved=loss.facts), form)
+        done: Mapping[str, Any] = ACTIONS[self.action].run(
+            replace(self.job, approved=loss.facts), form
+        )
+        return done
 
 
 Ask = Callable[..., Asked]
@@ -175,7 +178,7 @@ def test_a_dry_run_of_a_deletion_and_of_a_reset_says_the_loss_and_does_nothing(
     store.seal_stream(stream)
     assert store.delete_stream(stream, dry_run=True)["events"] == 3
     assert store.count(stream) == 3
-    assert read_lag(store.database, [group])[0]["unread_events"] == 0, "it is where it was"
+    assert read_lag(store.database, [group])[0].unread_events == 0, "it is where it was"
 
 
 def test_a_reset_backwards_shows_what_is_read_again_and_which_outputs_get_it_twice(

@@ -7,9 +7,10 @@ import weir
 def right() -> None:
     with weir.open() as store:
         store.create_stream("shop/orders", "customer", segments=4, retention="consumed")
-        report: dict[str, object] = store.create_reader_group("totals", ["shop/orders"])
+        group = store.create_reader_group("totals", ["shop/orders"])
         committed = store.append("shop/orders", [{"customer": "c1"}])
-        print(report, committed.events + store.count("shop/orders"), store.tail("shop/orders", 3))
+        print(group["start"]["shop/orders"], store.upkeep()["deleted"]["bytes"])
+        print(committed.events + store.count("shop/orders"), store.tail("shop/orders", 3))
         store.seal_stream("shop/orders")
 
 
@@ -21,4 +22,5 @@ def wrong(store: weir.StreamStore) -> None:
     store.seal_stream("shop/orders", "totals")  # type: ignore[call-arg]
     store.seal_stream()  # type: ignore[call-arg]
     store.append("shop/orders")  # type: ignore[call-arg]
+    print(store.retention()["truncated"])  # type: ignore[typeddict-item]
     print(store.count("shop/orders") + "1")  # type: ignore[operator]

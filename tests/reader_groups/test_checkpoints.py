@@ -1,5 +1,6 @@
 """Checkpoints: where a group stands, under a name, and what that releases to retention."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -216,8 +217,8 @@ def test_the_periodic_job_measures_only_groups_that_moved(
     assert checkpoints.run(job, Checkpoints())["lag"] == []
 
 
-def lag(group: Group, lane: Lane) -> dict[str, object]:
-    [one] = read_lag(group.database, [group.name])
+def lag(group: Group, lane: Lane) -> Mapping[str, object]:
+    one: dict[str, Any] = read_lag(group.database, [group.name])[0]._asdict()
     assert one.pop("stream") == str(lane.name)
     del one["reader_group"]
     assert (one.pop("waiting") > 0) == (one["unread_events"] > 0)

@@ -1,5 +1,6 @@
 """A group that is reset: it may go back only on purpose, and what it held is held again."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.run import retain
 
 
-def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:
+def reset(group: Group, to: str, **options: Any) -> Mapping[str, Any]:
     return reset_reader_group(group.database, group.name, to, request_id=unique("reset"), **options)
 
 

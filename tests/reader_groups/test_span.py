@@ -1,7 +1,7 @@
 """Of a span that is partly truncated nothing is left out without a flag, and a word."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from weir.retention.manual_truncation import in_words, truncate_before
 from weir.retention.prune import prune
 
 HEAD = {"0.0": 8, "1.0": 5}
-_Made = Callable[..., dict[str, Any]]
+_Made = Callable[..., Mapping[str, Any]]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def times(lane: Lane) -> list[datetime]:
     return [*times, now()]
 
 
-def created(lane: Lane, start: str = "head", end: str = "", **options: Any) -> dict[str, Any]:
+def created(lane: Lane, start: str = "head", end: str = "", **options: Any) -> Mapping[str, Any]:
     """Create a group, and return what it says."""
     return create_reader_group(
         lane.database, unique("g"), [lane.name], start=start, end=end, request_id=unique("c"),
@@ -126,7 +126,7 @@ def test_forks_resets_and_new_streams_take_the_flag_too(lane: Lane) -> None:
     lane.append({"0.0": 3})
     lane.truncate("0.0=6, 1.0=0")
     base = {"database": lane.database, "request_id": "", "allow_truncated": False}
-    cases: list[tuple[Callable[..., dict[str, Any]], dict[str, Any], int]] = [
+    cases: list[tuple[Callable[..., Mapping[str, Any]], dict[str, Any], int]] = [
         (fork_reader_group, {"name": group.name, "at": "checkpoint early"}, 6),
         (fork_reader_group, {"name": group.name}, 6),
         (fork_reader_group, {"name": group.name, "at": "0.0=5, 1.0=0"}, 1),

@@ -1,6 +1,6 @@
 """What is said, and refused, when retention is chosen and when groups begin, move or end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -103,7 +103,7 @@ def test_a_group_that_is_no_subscriber_is_told_that_nothing_waits_for_it(
 
 
 # Each would release events that the group behind, which is no subscriber, has not read.
-Act = Callable[..., dict[str, Any]]  # takes allow_loss and request_id
+Act = Callable[..., Mapping[str, Any]]  # takes allow_loss and request_id
 
 
 def create(lane: Lane) -> Act:

@@ -1,5 +1,6 @@
 """A truncation by hand: at places that people know, and first as a dry run."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,10 +9,10 @@ import pytest
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
-from weir.retention.manual_truncation import in_words, truncate_before
+from weir.retention.manual_truncation import Truncation, in_words, truncate_before
 
 
-def truncated(lane: Lane, place: str, group: str = "", dry_run: bool = False) -> dict[str, Any]:
+def truncated(lane: Lane, place: str, group: str = "", dry_run: bool = False) -> Mapping[str, Any]:
     return truncate_before(
         lane.database, lane.name, place, group, dry_run=dry_run, request_id=unique("truncate")
     )
@@ -95,9 +96,9 @@ def test_a_place_of_a_group_needs_the_group_and_no_other_place_has_one(
 
 
 def test_what_a_dry_run_says_and_what_was_done_are_whole_sentences() -> None:
-    done = {
-        "stream": "shop/orders", "events": 1500, "bytes": 2000, "files": 3, "head": {"0.0": 12},
-        "lost": {"totals": 7}, "lost_to_others": {"audit": 1000},
+    done: Truncation = {
+        "stream": "shop/orders", "already": "", "events": 1500, "bytes": 2000, "files": 3,
+        "head": {"0.0": 12}, "lost": {"totals": 7}, "lost_to_others": {"audit": 1000},
     }  # fmt: skip
     assert in_words(done, dry_run=True) == [
         "would truncate 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head "
@@ -106,7 +107,7 @@ def test_what_a_dry_run_says_and_what_was_done_are_whole_sentences() -> None:
         "reader group audit would lose 1,000 events that it has not read",
         "nothing was truncated; to do it, pass dry_run=False",
     ]
-    assert in_words(done | {"lost": {}, "lost_to_others": {}}, dry_run=False) == [
+    assert in_words({**done, "lost": {}, "lost_to_others": {}}, dry_run=False) == [
         "truncated 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head is "
         "0.0=12",
         "no reader group lost an event that it has not read",

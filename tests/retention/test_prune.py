@@ -275,7 +275,7 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
     )
     broken, pruned = prune(lane.database, 0.0)
     assert broken["stream"] == str(lane.name)
-    assert broken["error"].startswith(f"stream {lane.name}: the stream has no segment 9.9")
+    assert str(broken["error"]).startswith(f"stream {lane.name}: the stream has no segment 9.9")
     assert (pruned["stream"], pruned["segments"]) == (str(fine.name), 1)
     # The job does the rest, and says it.
     for name, value in {
@@ -287,7 +287,7 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
     assert main("upkeep", upkeep, ["--run", json.dumps(who.__dict__), "--arguments", "{}"]) == 1
     state, report, sentence, retryable = read_outcome(lane.database, who)
     assert (state, retryable) == ("failed", True)
-    assert broken["error"] in sentence
+    assert str(broken["error"]) in str(sentence)
     assert report is not None
     assert report["pruned"] == [broken]
     assert report["pruned_runs"] == 0

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -47,8 +47,10 @@ def consumed(database: Database, warehouse: Path) -> Lane:
 
 
 def submitted(
-    database: Database, job: Callable[[Job, Any], dict[str, Any]] = retention.run, **arguments: Any
-) -> tuple[int, str, dict[str, Any], str]:
+    database: Database,
+    job: Callable[[Job, Any], Mapping[str, Any]] = retention.run,
+    **arguments: Any,
+) -> tuple[int, str, Mapping[str, Any], str]:
     """Exit status, state, report and error of a job."""
     name = job.__module__.rpartition(".")[2]
     run_id = RunId(f"weir_{name}", unique("run"), name)
@@ -78,7 +80,7 @@ def everything(database: Database, warehouse: Path) -> dict[str, Any]:
     return {**found, "files": sorted((str(p), p.stat().st_mtime_ns) for p in files)}
 
 
-def of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {one["stream"]: one for one in report["decisions"]}
 
 

@@ -5,7 +5,7 @@ deleting. Beside a model (model.py) that
 knows which event each group was given.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def warehouse(database: Database, tmp_path_factory: pytest.TempPathFactory) -> P
 class Judged(Schedule):
     """A schedule of which retention is a part, and what must be so then."""
 
-    def retain(self) -> dict[str, Any] | None:
+    def retain(self) -> Mapping[str, Any] | None:
         """One run, of all that is due or of this stream; what it truncated is nobody's loss, or is
         recorded as such."""
         [dry] = self.lane.rows("SELECT * FROM retention_dry_run(:n)", n=str(self.lane.name))
@@ -76,7 +76,9 @@ class Judged(Schedule):
         self.check_freed(report, released)
         return report
 
-    def check_foreseen(self, foreseen: dict[str, Any], reports: list[dict[str, Any]]) -> None:
+    def check_foreseen(
+        self, foreseen: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]
+    ) -> None:
         """Who looked before a run knew of which streams it would decide, and what."""
         reports = [report for report in reports if report["rule"] != "keep"]
         assert set(foreseen) == {report["stream"] for report in reports}
@@ -86,14 +88,14 @@ class Judged(Schedule):
             for said in ("rule", "reason", "events", "bytes", "held_by", "timed_out", "lost"):
                 assert getattr(row, said) == report[said], said
 
-    def subscribers(self, report: dict[str, Any]) -> list[Member]:
+    def subscribers(self, report: Mapping[str, Any]) -> list[Member]:
         """Those that have not timed out."""
         timed_out = report["timed_out"]
         return [
             m for m in self.members.values() if m.released is not None and m.name not in timed_out
         ]
 
-    def released_by_all(self, report: dict[str, Any]) -> set[Event]:
+    def released_by_all(self, report: Mapping[str, Any]) -> set[Event]:
         """Nothing without subscribers. Who has finished leaves the rest to the others; if all have,
         what any of them has released may go."""
         if self.policy["retention"] != "consumed":
@@ -104,7 +106,9 @@ class Judged(Schedule):
             return set().union(*(m.released or set() for m in subscribers))
         return set.intersection(*holders)
 
-    def check_limits(self, report: dict[str, Any], new: set[Event], released: set[Event]) -> None:
+    def check_limits(
+        self, report: Mapping[str, Any], new: set[Event], released: set[Event]
+    ) -> None:
         """No minimum is undercut, and a maximum that is named was exceeded: by all that it takes
         from subscribers, up to what came within an hour."""
         age = {event: self.events.now - since for event, since in self.events.since.items()}
@@ -122,7 +126,7 @@ class Judged(Schedule):
         if report["rule"] == "max_bytes":
             assert 10 * len(unread) > self.policy["retain_max_bytes"], report
 
-    def check_losses(self, report: dict[str, Any], new: set[Event], finished: set[str]) -> None:
+    def check_losses(self, report: Mapping[str, Any], new: set[Event], finished: set[str]) -> None:
         """Who lost what it had not read is recorded, and something allowed it."""
         lost: dict[str, int] = {}
         for name, member in self.members.items():
@@ -142,7 +146,7 @@ class Judged(Schedule):
             self.check_files()
             assert row._asdict() == {key: report[key] for key in ("rule", "cut", "events", "lost")}
 
-    def check_freed(self, report: dict[str, Any], released: set[Event]) -> None:
+    def check_freed(self, report: Mapping[str, Any], released: set[Event]) -> None:
         """What all have released and no minimum keeps is gone."""
         if report["rule"].startswith("max"):
             return  # it truncates where it says, and the rest goes in the next run

@@ -1,5 +1,6 @@
 """Subscribers: protected from their creation, released by checkpoints or by hand, timed out."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from weir.retention.release import release
 from weir.retention.run import retain
 
 
-def let_go(group: Group, at: str, **options: Any) -> dict[str, Any]:
+def let_go(group: Group, at: str, **options: Any) -> Mapping[str, Any]:
     options.setdefault("request_id", unique("release"))
     return release(group.database, group.name, at, **options)
 

@@ -141,11 +141,11 @@ class Installation:
             rows = pa.table({"k": pa.array(keys, pa.string()), "n": pa.array(numbers, pa.int64())})
         return StreamStore(self.settings, self.database, "test").append(str(stream), rows)
 
-    def scale(self, stream: StreamName, seal: Sequence[str], **options: Any) -> dict[str, Any]:
+    def scale(self, stream: StreamName, seal: Sequence[str], **options: Any) -> Mapping[str, Any]:
         """Scale under a new request."""
         return scale(self.database, stream, seal=seal, request_id=f"scale {next(_ids)}", **options)
 
-    def truncate(self, stream: StreamName, cut: str) -> dict[str, Any]:
+    def truncate(self, stream: StreamName, cut: str) -> Mapping[str, Any]:
         """Truncate under a new request."""
         return truncate(self.database, stream, cut, request_id=f"truncate {next(_ids)}")
 

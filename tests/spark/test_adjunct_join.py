@@ -90,7 +90,7 @@ def test_a_stream_that_is_bound_as_a_store_is_not_delivered(
         assert list(adjuncts) == [store.name]
         return events.select("k", "n")
 
-    def run() -> dict[str, Any]:
+    def run() -> Mapping[str, Any]:
         return weir.consumer(group, function, "stream:s/out", adjuncts=(store.name,)).run()
 
     assert run()["events"] == 1

@@ -40,7 +40,7 @@ class Store:
     def row(self) -> AdjunctStore:
         return self.database.transaction(lambda c: read_store(c, self.name))
 
-    def update(self, **changes: Any) -> dict[str, Any]:
+    def update(self, **changes: Any) -> Mapping[str, Any]:
         redefined = {key: changes.pop(key) for key in list(changes) if key in _KEYS}
         return update_store(
             self.database, self.name, changes, redefined, request_id=unique("update")

@@ -1,6 +1,7 @@
 """A stream whose columns change, beside a model that keeps each row by itself."""
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
@@ -171,7 +172,7 @@ class World:
         assert found.select(names).to_pylist() == self.model.read()
 
 
-def update(lane: Lane, **changes: Any) -> dict[str, Any]:
+def update(lane: Lane, **changes: Any) -> Mapping[str, Any]:
     return update_stream(
         lane.database, lane.name, {}, column_changes=ColumnChanges(**changes),
         request_id=unique("columns"),

@@ -1,7 +1,7 @@
 """Reader groups over streams of invented files: what consumers do, without Spark."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -137,7 +137,7 @@ class Group:
     def checkpoint(self, name: str | None = None, request_id: str | None = None) -> Any:
         return checkpoint(self.database, self.name, name=name, request_id=request_id)
 
-    def update(self, **changes: Any) -> dict[str, Any]:
+    def update(self, **changes: Any) -> Mapping[str, Any]:
         return update_reader_group(self.database, self.name, request_id=unique("update"), **changes)
 
     def tails(self) -> dict[int, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Run jobs from their command lines, in this process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from weir.operations import runner
 from weir.operations.action import Job
 from weir.operations.jobs import ACTIONS
 
-Work = Callable[[Job, Any], dict[str, Any]]
+Work = Callable[[Job, Any], Mapping[str, Any]]
 
 
 def main(name: str, work: Work, argv: Sequence[str]) -> int:

@@ -1,5 +1,6 @@
 """What the tests of retention do to a stream."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from weir.retention.run import retain
 DAY = 86400
 
 
-def decide(lane: Lane, *, dry_run: bool = False) -> dict[str, Any]:
+def decide(lane: Lane, *, dry_run: bool = False) -> Mapping[str, Any]:
     [report] = retain(lane.database, [lane.name], dry_run=dry_run)
     return report
 

@@ -81,7 +81,7 @@ def scaled(
     *,
     request_id: str | None = None,
     dry_run: bool = False,
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """Run scaling for one stream, and return the report."""
     names: list[StreamName] = [lane.name]
     [report] = scale_by_load(

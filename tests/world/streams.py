@@ -141,9 +141,9 @@ class Lane:
         done = scale(
             self.database, self.name, seal=seal, request_id=request_id or unique("scale"), **how
         )
-        return [name for name, _, _ in done["created"]]
+        return [str(name) for name, _, _ in done["created"]]
 
-    def truncate(self, cut: str, request_id: str | None = None) -> dict[str, Any]:
+    def truncate(self, cut: str, request_id: str | None = None) -> Mapping[str, Any]:
         return truncate(self.database, self.name, cut, request_id=request_id or unique("truncate"))
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:

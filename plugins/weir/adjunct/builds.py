@@ -11,6 +11,7 @@ process does not keep the others from theirs.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -32,6 +33,17 @@ from weir.warehouse.paths import adjunct_attempt_folder
 # Seconds for which a store rests after its builder died for the second time, doubled each time.
 REST, LONGEST_REST = 300.0, 86_400.0
 REBUILT, CONVERTED, EXTENDED = "rebuilt", "converted", "extended"
+
+
+class Built(TypedDict):
+    """A version of a store that was built, or the `error` with which that failed."""
+
+    adjunct_store: str
+    version: NotRequired[int]
+    keys: NotRequired[int]
+    bytes: NotRequired[int]
+    files: NotRequired[int]
+    error: NotRequired[str]
 
 
 @dataclass(frozen=True)

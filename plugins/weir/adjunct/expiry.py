@@ -1,6 +1,7 @@
 """Let versions of adjunct stores expire: their files become garbage."""
 
 from functools import partial
+from typing import Required, TypedDict
 
 from sqlalchemy import Connection
 
@@ -12,15 +13,21 @@ from weir.model.clock import SECOND
 from weir.queries.adjunct import expiry as sql
 
 
-def expire_versions(database: Database) -> list[dict[str, object]]:
-    """Let the versions of all stores expire that are older than their stores keep them, except the
-    newest, those that open batches are read with, and those that a history begins with.
+class Expired(TypedDict, total=False):
+    """The versions of a store that expired, or the `error` with which that failed."""
 
-    Returns for each store `adjunct_store`, and `expired` (the numbers of the versions) or `error`:
-    a store that fails does not stop the others.
+    adjunct_store: Required[str]
+    expired: list[int]
+    error: str
+
+
+def expire_versions(database: Database) -> list[Expired]:
+    """Let the versions of all stores expire that are older than their stores keep them, except the
+    newest, those that open batches are read with, and those that a history begins with. A store
+    that fails does not stop the others.
     """
     due = database.transaction(_due)
-    reports: list[dict[str, object]] = []
+    reports: list[Expired] = []
     for store_id, name in due:
         work = partial(commit_once, database, partial(_expire, store_id=store_id))
         done, error = database.one_of_many(f"adjunct store {name}", work)

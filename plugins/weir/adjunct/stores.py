@@ -8,7 +8,7 @@ is the cut of the store's newest version.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -131,6 +131,36 @@ def lock_store_and_stream(
     return (streams[0] if streams else None), read_store(connection, name)
 
 
+class StoreDefined(TypedDict):
+    """A store that is defined. `existed`: whether it was there already. `deletes`, `missing`: as of
+    `GroupCreated`."""
+
+    adjunct_store: str
+    existed: bool
+    deletes: list[str]
+    missing: list[str]
+
+
+class StoreUpdated(TypedDict):
+    """A store that was changed. `definition`: its number. With another key also `events_since`, as
+    the function of that name."""
+
+    adjunct_store: str
+    definition: int
+    events_since: NotRequired[str | None]
+
+
+class StoreDeleted(TypedDict):
+    """A store that was deleted, or would be. Of a dry run also how many `versions` and `bytes` it
+    has, and its `stream`."""
+
+    adjunct_store: str
+    versions: NotRequired[int]
+    bytes: NotRequired[int]
+    stream: NotRequired[str]
+    dry_run: NotRequired[bool]
+
+
 def define_store(
     database: Database,
     name: str,
@@ -140,15 +170,14 @@ def define_store(
     *,
     time_out: int | None = None,
     request_id: str,
-) -> dict[str, object]:
+) -> StoreDefined:
     """Define a store over a stream. From this transaction on it is a subscriber of the stream,
     from the head on. An identical store that exists already is left as it is.
 
     `time_out`: how many seconds it may be inactive before retention stops waiting for it.
     `weir.consumers.store_check` has checked the definition.
 
-    Returns `adjunct_store` (the name), `existed` (whether it was there already), `deletes` and
-    `missing` (as `create_reader_group`). Raises NotFound for the stream, InvalidInput for a wrong
+    Raises NotFound for the stream, InvalidInput for a wrong
     setting, and Conflict if another store has the name or the stream is sealed.
     """
     adjunct_store_name(name)
@@ -156,14 +185,14 @@ def define_store(
         stream=stream, configuration=configuration, definition=definition, time_out=time_out
     )
     asked.check()
-    request = Request(request_id, "define_adjunct_store", name, asked.by_name)
+    request = Request[StoreDefined](request_id, "define_adjunct_store", name, asked.by_name)
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> StoreDefined:
         locked = lock_stream(connection, stream)
         if (before := request.result(connection)) is not None:
             return before
         exists = sql.exists(connection, name=name)
-        done = {"adjunct_store": name, "existed": exists, "deletes": [], "missing": []}
+        done = StoreDefined(adjunct_store=name, existed=exists, deletes=[], missing=[])
         if exists:
             _check_identical(read_store(connection, name), locked, asked.by_name)
             return request.done(connection, done)
@@ -179,8 +208,8 @@ def define_store(
             **columns.parameters(configuration),
             **columns.parameters(definition),
         )
-        more = {one: made[one] for one in ("deletes", "missing")}
-        return request.done(connection, {**done, **more})
+        done["deletes"], done["missing"] = made["deletes"], made["missing"]
+        return request.done(connection, done)
 
     return database.transaction(work)
 
@@ -228,7 +257,7 @@ def update_store(
     time_out: int | None = None,
     change_time_out: bool = False,
     request_id: str,
-) -> dict[str, object]:
+) -> StoreUpdated:
     """Change settings of a store (`changes`) and its definition (`redefined`: fields of
     `AdjunctDefinition`).
 
@@ -236,14 +265,13 @@ def update_store(
     applies it, and versions that exist keep theirs. Another key can't be made of rows that are kept
     by key, so the next build then starts anew at the head of the stream.
 
-    Returns `adjunct_store` (the name) and `definition` (its number); with another key also
-    `events_since`, as the function of that name. Raises NotFound and InvalidInput.
+    Raises NotFound and InvalidInput.
     """
     arguments: dict[str, object] = {"changes": changes, "redefined": redefined}
     arguments |= {"time_out": time_out} if change_time_out else {}
-    request = Request(request_id, "update_adjunct_store", name, arguments)
+    request = Request[StoreUpdated](request_id, "update_adjunct_store", name, arguments)
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> StoreUpdated:
         stream, store = lock_store_and_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -265,7 +293,7 @@ def update_store(
             **columns.parameters(configuration),
             **columns.parameters(definition),
         )
-        result: dict[str, object] = {"adjunct_store": name, "definition": number}
+        result = StoreUpdated(adjunct_store=name, definition=number)
         rekeyed = (definition.key, definition.key_type) != (
             store.definition.key, store.definition.key_type,
         )  # fmt: skip
@@ -295,16 +323,15 @@ def complete_since(connection: Connection, stream: LockedStream) -> int | None:
 
 def delete_store(
     database: Database, name: str, *, dry_run: bool = False, request_id: str
-) -> dict[str, Any]:
+) -> StoreDeleted:
     """Delete a store with its versions and its reader group; its files become garbage.
 
-    Returns `adjunct_store` (the name). `dry_run`: change nothing, and also return how many
-    `versions` and `bytes` it has, and its `stream`. Raises NotFound, and Conflict while an open
-    batch is read with one of its versions.
+    `dry_run`: change nothing. Raises NotFound, and Conflict while an open batch is read with one of
+    its versions.
     """
-    request = Request(request_id, "delete_adjunct_store", name, {})
+    request = Request[StoreDeleted](request_id, "delete_adjunct_store", name, {})
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> StoreDeleted:
         # A deleted store has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before
@@ -321,8 +348,10 @@ def delete_store(
                 f"store {name}; wait until it is committed.",
             )
         if dry_run:
+            owned = sql.owned(connection, store_id=store.store_id)
             return {
-                "adjunct_store": name, **sql.owned(connection, store_id=store.store_id)._asdict(),
+                "adjunct_store": name, "versions": owned.versions, "bytes": owned.bytes,
+                "stream": owned.stream,
             }  # fmt: skip
         sql.discard(connection, store_id=store.store_id, folder=adjunct_folder(store.store_id))
         sql.delete(connection, store_id=store.store_id)

@@ -77,7 +77,7 @@ def signature_of(action: str) -> inspect.Signature:
         if name not in taken
     ]
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    rest = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
+    rest = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=object)
     return inspect.Signature([first, *named, *own, rest], return_annotation=None)
 
 

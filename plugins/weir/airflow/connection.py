@@ -49,7 +49,7 @@ class WeirHook(BaseHook):
             extra["database"] = _address(connection)
         return of_connection(config, extra)
 
-    def get_conn(self) -> Any:
+    def get_conn(self) -> object:
         """Return the installation, as `weir.open` does."""
         import weir
 

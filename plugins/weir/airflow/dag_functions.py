@@ -49,7 +49,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         )  # fmt: skip
         self._function = python_callable
 
-    def _execute(self, context: object) -> Any:
+    def _execute(self, context: object) -> object:
         """Consume up to the tail, with the function, and return the report."""
         with failing():
             if not settings_of(self.conn_id).functions_of_dags:
@@ -68,7 +68,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         return super()._execute(context)
 
 
-def _without_events(function: Callable[..., Any]) -> Callable[..., Any]:
+def _without_events(function: Callable[..., object]) -> Callable[..., object]:
     """Return the function as a DAG file calls it: without the events, and without the stores."""
     known = inspect.signature(function)
     _, *rest = known.parameters.values()
@@ -83,7 +83,9 @@ def _without_events(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def weir_process(python_callable: Callable[..., Any] | None = None, **given: Any) -> TaskDecorator:
+def weir_process(
+    python_callable: Callable[..., object] | None = None, **given: object
+) -> TaskDecorator:
     """Call a function of the DAG file with what a reader group has not read yet, exactly once.
 
         @task.weir_process(reader_group="totals", outputs=["parquet:totals"])

@@ -114,13 +114,13 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
 
 
 def weir_append(
-    python_callable: Callable[..., Any] | None = None,
+    python_callable: Callable[..., object] | None = None,
     *,
     stream: str,
     complete_until: str = "",
     batch_id: str = "",
     conn_id: str = "",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> TaskDecorator:
     """Append what a function returns to a stream, in one transaction, without a JVM.
 

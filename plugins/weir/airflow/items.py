@@ -147,7 +147,7 @@ def _digest(item: object) -> str:
     return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Return what JSON can write in place of a value that it can't."""
     if isinstance(value, (set, frozenset)):  # which have another order in another process
         return ["set", *sorted(json.dumps(one, sort_keys=True, default=_plain) for one in value)]

@@ -32,10 +32,10 @@ class WeirPlugin(AirflowPlugin):
     serves below `/weir`."""
 
     name = "weir"
-    macros: ClassVar[list[Any]] = [since, until]
-    deadline_references: ClassVar[list[Any]] = [GroupReadDeadline, StreamCompleteDeadline]
+    macros: ClassVar[list[object]] = [since, until]
+    deadline_references: ClassVar[list[object]] = [GroupReadDeadline, StreamCompleteDeadline]
     # Addresses without a slash before them lie below Airflow's own, wherever that is served.
-    external_views: ClassVar[list[Any]] = [
+    external_views: ClassVar[list[object]] = [
         {
             "name": "Weir", "href": "weir/streams", "destination": "nav", "url_route": "weir",
             "nav_top_level": True, "icon": "weir/assets/weir.svg",
@@ -52,4 +52,4 @@ class WeirPlugin(AirflowPlugin):
             "icon": "weir/assets/weir.svg",
         },
     ]  # fmt: skip
-    fastapi_apps: ClassVar[list[Any]] = [{"app": _served, "url_prefix": "/weir", "name": "weir"}]
+    fastapi_apps: ClassVar[list[object]] = [{"app": _served, "url_prefix": "/weir", "name": "weir"}]

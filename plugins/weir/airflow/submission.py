@@ -37,5 +37,4 @@ def is_short(job: str, parsed: Any, settings: Settings) -> bool:
         return not ACTIONS[job].moves_data
     with failing(), Database.of(settings) as database:
         lag = read_lag(database, [parsed.reader_group])
-    unread: int = sum(one["unread_events"] for one in lag)
-    return unread <= SHORT_EVENTS
+    return sum(one.unread_events for one in lag) <= SHORT_EVENTS

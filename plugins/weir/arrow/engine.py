@@ -4,7 +4,6 @@ import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,7 +48,7 @@ class Pyarrow:
     def begin(self) -> None:
         """Make ready for a consumer."""
 
-    def frame(self, rows: Any) -> pa.Table | None:
+    def frame(self, rows: object) -> pa.Table | None:
         """Return rows as a table with types that streams have; None for what are no rows."""
         try:
             return canonical(as_table(rows))
@@ -97,7 +96,7 @@ class Pyarrow:
         order = [("_clock", "ascending"), (STREAM, "ascending"), (SEQ, "ascending")]
         return pa.concat_tables(parts).sort_by(order).select([*names, STREAM, *PLACES])
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Stores:
+    def adjuncts(self, pins: Mapping[str, Pin], manager: object) -> Stores:
         """Return the tables of a batch's stores."""
         return Stores(self.app, pins, manager)
 
@@ -221,6 +220,6 @@ def _merged_part(engine: Pyarrow, read: Slices, fields: list[Field]) -> pa.Table
     return rows.append_column(STREAM, pa.array([read.name] * rows.num_rows, pa.string()))
 
 
-def _distinct(table: pa.Table) -> set[tuple[Any, ...]]:
+def _distinct(table: pa.Table) -> set[tuple[object, ...]]:
     found = table.group_by(table.column_names).aggregate([])
     return set(zip(*(column.to_pylist() for column in found.columns), strict=True))

@@ -69,7 +69,7 @@ class Stores(Adjuncts[pa.Table]):
         return events
 
 
-def _keys(events: pa.Table, on: Any, rows: pa.Table, name: str) -> pa.ChunkedArray:
+def _keys(events: pa.Table, on: object, rows: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the keys of events in the type of the store's. Raises InvalidInput for another type,
     and for what the events don't have."""
     wanted = rows.schema.field(KEY).type

@@ -84,7 +84,7 @@ def canonical(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names, metadata=table.schema.metadata)
 
 
-def _is_pandas(rows: Any) -> bool:
+def _is_pandas(rows: object) -> bool:
     # Who has such rows has loaded it. Where another thread is just loading it, it lacks the class.
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
     return frame is not None and isinstance(rows, frame)

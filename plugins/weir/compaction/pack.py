@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from weir.database.connection import Database
 from weir.database.once import commit_once
@@ -17,15 +17,22 @@ from weir.queries.compaction import pack as sql
 MOST = 4096  # commits in a row, and in a transaction; to look one up, Postgres decompresses them
 
 
-def pack(database: Database, age: float, seconds: float, most: int = MOST) -> list[dict[str, Any]]:
+class Packed(TypedDict):
+    """How many commits of a stream were packed, or the `error` with which that failed."""
+
+    stream: str
+    commits: NotRequired[int]
+    error: NotRequired[str]
+
+
+def pack(database: Database, age: float, seconds: float, most: int = MOST) -> list[Packed]:
     """Pack the commits that are older than `age` seconds, `most` into a row.
 
-    After `seconds` it begins no further piece. Returns per stream `stream` and `commits`, how many
-    were packed; of a stream that failed `stream` and `error`, and continues with the others.
+    After `seconds` it begins no further piece. A stream that fails does not stop the others.
     """
     until = time.monotonic() + seconds
     found = database.snapshot(lambda c: sql.to_pack(c, age=age, most=most))
-    reports: list[dict[str, Any]] = []
+    reports: list[Packed] = []
     for (stream_id, stream), rows in groupby(found, lambda row: (row.stream_id, row.stream)):
         one = partial(_stream, database, stream_id, list(rows), until, most)
         done, failed = database.one_of_many(f"stream {stream}", one)

@@ -7,7 +7,7 @@ finds the lease expired makes garbage of the folder, under the lock under which 
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -44,6 +44,21 @@ class Written(NamedTuple):
     erased: int = 0  # rows of these that it does not have
 
 
+class Compacted(TypedDict):
+    """What was replaced of a stream; or `why` how many small files can't be put together; or the
+    `error` with which it failed."""
+
+    stream: str
+    files_before: NotRequired[int]
+    files_after: NotRequired[int]
+    events: NotRequired[int]
+    bytes_before: NotRequired[int]
+    bytes_after: NotRequired[int]
+    files_apart: NotRequired[int]
+    why: NotRequired[str]
+    error: NotRequired[str]
+
+
 class Swapped(NamedTuple):
     """How many files were replaced by how many, with how many events and bytes."""
 
@@ -52,6 +67,14 @@ class Swapped(NamedTuple):
     events: int
     bytes_before: int
     bytes_after: int
+
+    def report(self, stream: str) -> Compacted:
+        """Return what a report says of it."""
+        return {
+            "stream": stream, "files_before": self.files_before, "files_after": self.files_after,
+            "events": self.events, "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+        }  # fmt: skip
 
 
 def find_small_files(
@@ -85,11 +108,11 @@ def find_small_files(
     return found
 
 
-def files_apart(connection: Connection, names: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Return `stream`, `files_apart` and `why` of the streams of which no small files can be put
+def files_apart(connection: Connection, names: Sequence[str] | None) -> list[Compacted]:
+    """Return `files_apart` and `why` of the streams of which no small files can be put
     together. `names`: of these; None: of all."""
     found = sql.files_apart(connection, names=None if names is None else list(names))
-    return [row._asdict() for row in found]
+    return [{"stream": row.stream, "files_apart": row.files_apart, "why": row.why} for row in found]
 
 
 def begin(
@@ -161,16 +184,16 @@ def abort(connection: Connection, stream_id: int, number: int | None = None) -> 
     return len(ended)
 
 
-def expire(database: Database) -> list[dict[str, Any]]:
-    """Abort the compactions whose lease has expired, each in a transaction of its own. Returns for
-    each its `stream`, or also the `error` with which that failed."""
+def expire(database: Database) -> list[Compacted]:
+    """Abort the compactions whose lease has expired, each in a transaction of its own. Returns the
+    streams of which that failed."""
     rows = database.transaction(sql.lapsed)
-    ended: list[dict[str, Any]] = []
+    ended: list[Compacted] = []
     for stream_id, name in rows:
         one = partial(abort, stream_id=stream_id)
-        done, failed = database.one_of_many(f"stream {name}", partial(commit_once, database, one))
-        if failed or done:
-            ended.append({"stream": name} | ({"error": failed} if failed else {}))
+        _, failed = database.one_of_many(f"stream {name}", partial(commit_once, database, one))
+        if failed:
+            ended.append({"stream": name, "error": failed})
     return ended
 
 

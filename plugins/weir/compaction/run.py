@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any
 
 from weir.compaction import records
-from weir.compaction.records import Found, Swapped, Written
+from weir.compaction.records import Compacted, Found, Swapped, Written
 from weir.compaction.rewrite import Unreadable, rewrite
 from weir.controller.absent_files import why_unread
 from weir.controller.locks import read_stream
@@ -74,23 +73,20 @@ def compact(
     thorough: bool = False,
     check: Check | None = None,
     holder: str | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Compacted]:
     """Put neighbouring small files of streams together, of the stream with the most first.
 
     `names`: these streams; None: all. `thorough`: all neighbours that fit together, and not only
     where it is worth while (docs/decisions/0071). `check`: looks at new files. `holder`: the
     request that this is a try of; it takes over what another try has begun.
 
-    Returns per stream `stream`, `files_before`, `files_after`, `events`, `bytes_before` and
-    `bytes_after` of what was replaced; of one whose small files can't be put together `stream` and
-    `files_apart`, how many these are, and `why`, and later runs leave it out until something is
-    committed there (`thorough` ones do not). Of a stream that failed it returns `stream` and
-    `error`, and continues with the others. Raises NotFound for a stream in `names` that does not
-    exist, InvariantViolation if the warehouse is another database's.
+    Later runs leave a stream whose small files can't be put together out until something is
+    committed there (`thorough` ones do not). A stream that fails does not stop the others. Raises
+    NotFound for a stream in `names` that does not exist, InvariantViolation if the warehouse is
+    another database's.
     """
     check_warehouse_ownership(database, settings.warehouse)
     reports = records.expire(database)
-    reports = [one for one in reports if "error" in one]
     for name in names or ():
         database.transaction(partial(read_stream, name=name))
     found = database.snapshot(
@@ -116,7 +112,7 @@ def compact(
         elif done is None and run.apart:
             apart.append(one.stream)
         elif done is not None:
-            reports.append({"stream": one.stream, **done._asdict()})
+            reports.append(done.report(one.stream))
         if run.used_up:
             break
     if thorough or apart:
@@ -250,7 +246,7 @@ class _Run:
             return [one for some in pool.map(write, range(len(groups))) for one in some]
 
 
-def say(one: dict[str, Any]) -> str:
+def say(one: Compacted) -> str:
     """Return what was done to a stream, as a line."""
     if "error" in one:
         return f"{one['stream']}: {one['error']}"

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -28,6 +28,17 @@ from weir.reader_groups.group_streams import group_streams
 Function = Callable[..., object]  # a frame, or a dictionary with a frame for each output
 ON_ERROR = ("stop", "split", "quarantine")
 _LONGEST_PAUSE = 60.0  # seconds before a batch is read again
+
+
+class Consumed(TypedDict):
+    """What a run has read: its batches, and the sums of their events and rejected events. `end`: a
+    sentence if the group has reached its end."""
+
+    reader_group: str
+    batches: list[Done]
+    events: int
+    rejected: int
+    end: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -67,11 +78,10 @@ class Consumer(Generic[Frame]):
             )
         check_parameters(self.function, self._keywords({}))
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Consumed:
         """Process batch after batch up to the tail at the start of the run.
 
-        Returns `reader_group`, `batches` (a report of each), and the sums of their `events` and
-        `rejected` events. Raises BatchFailed with the batch and the cause.
+        Raises BatchFailed with the batch and the cause.
         """
         self.installation.database.transaction(self._check)
         behind = self._list_folders()  # also those of a run that was killed after its last commit

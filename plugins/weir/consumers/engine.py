@@ -130,7 +130,7 @@ class Engine(Protocol[Frame]):
     def merged(self, streams: Sequence[Slices], columns: Sequence[str] | None) -> Frame:
         """Return the events of several streams in write order, with `_stream` and their places."""
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Adjuncts[Frame]:
+    def adjuncts(self, pins: Mapping[str, Pin], manager: object) -> Adjuncts[Frame]:
         """Return the tables of a batch's stores."""
 
     def build_version(self, store: str, cut: Cut, clock: int) -> AdjunctVersion:

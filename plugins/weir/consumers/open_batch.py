@@ -13,6 +13,7 @@ from weir.consumers.outputs import Output
 from weir.consumers.ranks import rows_in_first_half
 from weir.controller.rejected import make_rejected_stream
 from weir.controller.staged import check_written
+from weir.controller.transactions import CommittedReport
 from weir.errors import Conflict, InvalidInput
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt
@@ -57,7 +58,7 @@ class Done(TypedDict):
     events: int
     rejected: int
     adjuncts: dict[str, int | None]
-    streams: list[dict[str, Any]]
+    streams: list[CommittedReport]
     parquet: list[str]  # the folders
     unlisted: list[str]  # outputs whose _manifest.json lacks the folders
     tables: list[dict[str, object]]

@@ -115,14 +115,14 @@ def not_active(name: StreamName, state: str) -> Conflict:
     )
 
 
-def why_not_active(connection: Connection, names: Sequence[StreamName]) -> list[dict[str, Any]]:
-    """Return, for each of some streams that are not active, a report with the sentence that says
-    why: it does not exist, or it is sealed."""
-    found = []
+def why_not_active(connection: Connection, names: Sequence[StreamName]) -> dict[str, str]:
+    """Return, for each of some streams that are not active, the sentence that says why: it does not
+    exist, or it is sealed."""
+    found = {}
     for name in names:
         try:
             error = str(not_active(name, read_stream(connection, name).state))
         except NotFound as not_found:
             error = str(not_found)
-        found.append({"stream": str(name), "error": error, "retryable": False})
+        found[str(name)] = error
     return found

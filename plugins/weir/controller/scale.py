@@ -1,7 +1,7 @@
 """Scale: seal some active segments and create others over the same keys (semantics 6)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -17,6 +17,16 @@ from weir.queries.controller import epochs
 from weir.queries.controller import scale as sql
 
 
+class Scaled(TypedDict):
+    """A stream that was scaled. `epoch`: the new one. `sealed`: the names of segments. `created`:
+    name, low and high key of each new one."""
+
+    stream: str
+    epoch: int
+    sealed: list[str]
+    created: list[list[str | float]]
+
+
 def scale(
     database: Database,
     name: StreamName,
@@ -26,24 +36,23 @@ def scale(
     parts: int = 2,
     reason: str = "",
     request_id: str,
-) -> dict[str, Any]:
+) -> Scaled:
     """Replace the segments `seal` (`number.epoch`) by others over the same keys.
 
     The new segments are `ranges`, numbered in the order given; or each block of neighbours divided
     into `parts` equal ranges. The id of a segment that a roll has copied means the copy (semantics
     6.2). `reason` is recorded with the epoch.
 
-    Returns `stream`, `epoch` (the new one), `sealed` (names) and `created` (name, low and high key
-    of each new segment). Raises Conflict for a segment that is not active, or if too few segments
+    Raises Conflict for a segment that is not active, or if too few segments
     would be left; InvalidInput for ranges that do not cover exactly the sealed keys; NotFound.
     """
     numbers = [segment_number(parse_segment_name(segment)) for segment in seal]
-    request = Request(
+    request = Request[Scaled](
         request_id, "scale", str(name),
         {"seal": sorted(numbers), "ranges": list(ranges), "parts": parts, "reason": reason},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> Scaled:
         stream = lock_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before

@@ -1,6 +1,6 @@
 """Seal streams (semantics 5.3)."""
 
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -14,15 +14,22 @@ from weir.queries.controller import epochs
 from weir.queries.controller import seal as sql
 
 
-def seal_stream(database: Database, name: StreamName, *, request_id: str) -> dict[str, Any]:
+class Sealed(TypedDict):
+    """A stream that is sealed. `aborted`: the numbers of the transactions that this aborted."""
+
+    stream: str
+    aborted: list[int]
+
+
+def seal_stream(database: Database, name: StreamName, *, request_id: str) -> Sealed:
     """Make a stream read-only for ever; change nothing if it is sealed already.
 
     Appends that wait for a roll are committed, and appends that are still being written are
-    aborted. Returns `stream` and `aborted` (the numbers of those transactions). Raises NotFound.
+    aborted. Raises NotFound.
     """
-    request = Request(request_id, "seal_stream", str(name), {})
+    request = Request[Sealed](request_id, "seal_stream", str(name), {})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> Sealed:
         stream = lock_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before

@@ -7,7 +7,7 @@ over.
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import Connection
 
@@ -26,6 +26,17 @@ from weir.queries.controller import epochs
 from weir.queries.controller import streams as sql
 
 
+class StreamCreated(TypedDict):
+    """A stream that was created. `segments`: name, low and high key of each. `deletes`: a line that
+    says what retention will delete."""
+
+    stream: str
+    stream_id: int
+    epoch: int
+    segments: list[list[str | float]]
+    deletes: list[str]
+
+
 def create_stream(
     database: Database,
     name: StreamName,
@@ -35,7 +46,7 @@ def create_stream(
     dropped: Sequence[str] = (),
     request_id: str,
     **configuration: Any,
-) -> dict[str, Any]:
+) -> StreamCreated:
     """Create a stream of `segments` equal ranges in epoch 0.
 
     `fields`: the schema as Spark's JSON fields; None: that of the first append. `dropped`: names
@@ -43,18 +54,16 @@ def create_stream(
     `Configuration`; `weir.operations.expressions` must have checked the routing key. A name that
     was used before continues with the segment numbers of the deleted stream (semantics 1.2).
 
-    Returns `stream`, `stream_id`, `epoch`, `segments` (name, low and high key of each) and
-    `deletes` (a line that says what retention will delete). Raises Conflict if the stream exists,
-    InvalidInput for wrong settings.
+    Raises Conflict if the stream exists, InvalidInput for wrong settings.
     """
     wanted = Configuration(**configuration)
-    request = Request(
+    request = Request[StreamCreated](
         request_id, "create_stream", str(name),
         {**asdict(wanted), "segments": segments, "fields": fields}
         | ({"dropped": list(dropped)} if dropped else {}),
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> StreamCreated:
         if (before := request.result(connection)) is not None:
             return before
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 from sqlalchemy import Connection
 
@@ -38,6 +38,33 @@ class InputFile(NamedTuple):
 
     path: str
     bytes: int
+
+
+class CommittedReport(TypedDict):
+    """`Committed` in the report of a job, and in `committed_at` the time of the clock. Event times
+    are texts. `unfinished`: files whose last lines have no line end."""
+
+    stream: str
+    transaction_number: int
+    clock: int
+    events: int
+    rejected: int
+    bytes: int
+    files: int
+    rolled: bool
+    repeated: bool
+    committed_at: str
+    min_event_time: NotRequired[str]
+    max_event_time: NotRequired[str]
+    untimed: NotRequired[int]
+    late: NotRequired[int]
+    complete_until: NotRequired[str]
+    returned_writer: NotRequired[str]
+    added_columns: NotRequired[list[str]]
+    missing_columns: NotRequired[list[str]]
+    ahead: NotRequired[int]
+    behind: NotRequired[int]
+    unfinished: NotRequired[list[str]]
 
 
 @dataclass(frozen=True)
@@ -75,10 +102,8 @@ class Committed:
     ahead: int = 0
     behind: int = 0
 
-    def report(self) -> dict[str, Any]:
-        """Return the fields by name for the job's report, and in `committed_at` the time of the
-        clock. Event times are texts there, and what is None of them is left out, as are columns
-        if there are none."""
+    def report(self) -> CommittedReport:
+        """Return the fields for a job's report, without those that say nothing."""
         at = clock_time(self.clock)
         found = {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
         times = ("min_event_time", "max_event_time", "complete_until")
@@ -91,7 +116,7 @@ class Committed:
         for name in ("added_columns", "missing_columns"):
             if names := found.pop(name):
                 found[name] = list(names)
-        return found
+        return cast(CommittedReport, found)
 
 
 def result_of(stream: StreamName, number: int, found: sql.BeginAppend | CommitAppend) -> Committed:

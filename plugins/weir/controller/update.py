@@ -1,10 +1,10 @@
 """Update a stream: its configuration, its columns, its number of segments (semantics 5.2)."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -29,10 +29,30 @@ Choosing = Callable[[Connection, LockedStream, Configuration], AbstractContextMa
 Allowing = Callable[[Connection, LockedStream, ColumnChanges], list[str]]
 
 
+class StreamUpdated(TypedDict):
+    """A stream that was changed, or would be. `settings`: all, by name. `created`: the new
+    segments. `deletes`: lines that say what retention will delete, if that changes.
+
+    With other columns also `columns` (all of the stream, with their types), `added` (those that are
+    new), and `changed` and `named_by` if others changed; with `complete_until` also `taken_back`
+    (lines that say what was announced)."""
+
+    stream: str
+    settings: dict[str, object]
+    created: list[list[str | float]]
+    deletes: list[str]
+    columns: NotRequired[list[str]]
+    added: NotRequired[list[str]]
+    changed: NotRequired[dict[str, str]]
+    named_by: NotRequired[list[str]]
+    taken_back: NotRequired[list[str]]
+    dry_run: NotRequired[bool]
+
+
 def update_stream(
     database: Database,
     name: StreamName,
-    changes: dict[str, Any],
+    changes: Mapping[str, object],
     *,
     fields: list[Field] | None = None,
     column_changes: ColumnChanges = NOTHING,
@@ -42,7 +62,7 @@ def update_stream(
     complete_until: str = "",
     dry_run: bool = False,
     request_id: str,
-) -> dict[str, Any]:
+) -> StreamUpdated:
     """Change settings of a stream's `Configuration`, and its columns: add `fields` (nullable), and
     make `column_changes` (semantics 5.5).
 
@@ -55,34 +75,32 @@ def update_stream(
     this event time, or all of it (`none`). `dry_run`: undo everything, and return what it would
     have done.
 
-    Returns `stream`, all settings by name, `created` (the new segments), `deletes` (lines that say
-    what retention will delete, if that changes), and with other columns also `columns` (all of the
-    stream, with their types), `added` (those that are new), and `changed` and `named_by` if others
-    changed; with `complete_until` also `taken_back` (lines that say what was announced). Raises
-    InvalidInput for a wrong setting or column, Conflict for a sealed stream, NotFound; and what
-    `choosing` and `allowing` raise.
+    Raises InvalidInput for a wrong setting or column, Conflict for a sealed stream, NotFound; and
+    what `choosing` and `allowing` raise.
     """
     wanted = replace(column_changes, add=[*column_changes.add, *(fields or [])])
-    asked: dict[str, Any] = {**changes, "fields": fields}
+    asked: dict[str, object] = {**changes, "fields": fields}
     if complete_until:
         asked["complete_until"] = complete_until
     if column_changes:
         asked["column_changes"] = asdict(column_changes)
-    request = Request(request_id, "update_stream", str(name), asked)
+    request = Request[StreamUpdated](request_id, "update_stream", str(name), asked)
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> StreamUpdated:
         stream = lock_stream(connection, name)
         if (before := request.result(connection)) is not None:
             return before
         stream.must_be_active()
         configuration = stream.configuration.changed(changes)
         again = configuration.event_time != stream.configuration.event_time
-        shown: dict[str, Any] = {}
+        done: StreamUpdated = {"stream": str(name), "settings": {}, "created": [], "deletes": []}
         if wanted or fields is not None:
             asks = wanted.touched or any("default" in one for one in wanted.add)
             named_by = allowing(connection, stream, wanted) if allowing and asks else []
-            shown, types = _change_columns(connection, stream, wanted)
-            shown |= {"changed": wanted.touched, "named_by": named_by} if wanted.touched else {}
+            columns, types = _change_columns(connection, stream, wanted)
+            done["columns"], done["added"] = columns, columns[len(types) - len(wanted.drop) :]
+            if wanted.touched:
+                done["changed"], done["named_by"] = wanted.touched, named_by
             configuration = followed(str(name), configuration, wanted, types, new_time=again)
         deletes: AbstractContextManager[list[str]] = nullcontext([])
         if choosing and configuration.retention_policy != stream.configuration.retention_policy:
@@ -90,21 +108,19 @@ def update_stream(
         with deletes as said:
             settings = json.dumps(asdict(configuration))
             sql.store(connection, settings=settings, stream_id=stream.stream_id)
-        back = take_back(connection, stream, complete_until) if complete_until else []
+        if complete_until and (back := take_back(connection, stream, complete_until)):
+            done["taken_back"] = back
         if again:
             _begin_event_time(connection, stream)
         mark_retention_due(connection, [stream.stream_id])
         stream = replace(stream, configuration=configuration)
         count = configuration.min_segments if "min_segments" in changes else None
         exact = configuration.scaling == "fixed" and not keep_segments
-        created = _recreate(connection, stream, count, exact, request_id)
-        done = {
-            "stream": str(name), **asdict(configuration), **shown, "created": created,
-            "deletes": said, **({"taken_back": back} if back else {}),
-        }  # fmt: skip
+        done["created"] = _recreate(connection, stream, count, exact, request_id)
+        done["settings"], done["deletes"] = asdict(configuration), said
         return done if dry_run else request.done(connection, done)
 
-    def tried(connection: Connection) -> dict[str, Any]:
+    def tried(connection: Connection) -> StreamUpdated:
         with connection.begin_nested() as undone:
             try:
                 return work(connection)
@@ -116,18 +132,14 @@ def update_stream(
 
 def _change_columns(
     connection: Connection, stream: LockedStream, wanted: ColumnChanges
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Make the next version of the schema. Return what the update says of it, and the types of the
-    columns that there were."""
+) -> tuple[list[str], dict[str, object]]:
+    """Make the next version of the schema. Return all columns, with their types, and the types of
+    those that there were."""
     schema, dropped = schema_of(connection, stream), dropped_columns(connection, stream)
     fields, gone = wanted.applied(str(stream.name), schema, dropped)
     next_schema(connection, stream, fields, schema, gone)
     shown = [f"{field['name']} {show(field['type'])}" for field in fields]
-    kept = len(schema or []) - len(wanted.drop)
-    return (
-        {"columns": shown, "added": shown[kept:]},
-        {field["name"]: field["type"] for field in schema or []},
-    )
+    return shown, {field["name"]: field["type"] for field in schema or []}
 
 
 def _begin_event_time(connection: Connection, stream: LockedStream) -> None:

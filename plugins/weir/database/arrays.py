@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def as_sent(given: Any) -> Any:
+def as_sent(given: object) -> object:
     """Return a statement's parameters with each list or tuple as a literal; the others as they
     are."""
     if isinstance(given, dict) and any(isinstance(one, (list, tuple)) for one in given.values()):

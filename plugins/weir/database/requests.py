@@ -6,17 +6,20 @@ without the number of the try (semantics 4.2).
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from sqlalchemy import Connection
 
 from weir.errors import Conflict
 from weir.queries.database import requests as sql
 
+R = TypeVar("R", bound=Mapping[str, object])  # what the operation returns, as JSON
+
 
 @dataclass(frozen=True)
-class Request:
+class Request(Generic[R]):
     """An operation on an object, asked for under an id. `arguments`: what must be equal on a
     repetition.
     """
@@ -24,13 +27,13 @@ class Request:
     request_id: str
     operation: str
     object: str
-    arguments: dict[str, Any]
+    arguments: Mapping[str, Any]
 
     @property
     def _hash(self) -> str:
         return hashlib.sha256(json.dumps(self.arguments, sort_keys=True).encode()).hexdigest()
 
-    def result(self, connection: Connection) -> dict[str, Any] | None:
+    def result(self, connection: Connection) -> R | None:
         """Return the recorded result if the request was done before, else None.
 
         Call it after locking the object. Raises Conflict if the id was used for this operation and
@@ -47,9 +50,9 @@ class Request:
                 f"request {self.request_id!r} was already used for {self.operation} on "
                 f"{self.object} with other arguments; use another request id.",
             )
-        return row.result
+        return cast(R, row.result)
 
-    def done(self, connection: Connection, result: dict[str, Any]) -> dict[str, Any]:
+    def done(self, connection: Connection, result: R) -> R:
         """Record the result in the transaction of the change itself, and return it."""
         sql.record(
             connection,

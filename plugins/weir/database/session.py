@@ -59,7 +59,7 @@ _OF_ENVIRONMENT = {"timezone": "PGTZ", "datestyle": "PGDATESTYLE"}
 _PIN = "; ".join(f"SET {name} TO '{MEANING[name]}'" for name in _OF_ENVIRONMENT)
 
 
-def connect(dsn: str, **more: Any) -> Any:
+def connect(dsn: str, **more: object) -> object:
     """Open a connection whose texts are UTF-8, COPY included, and whose times are read and written
     in one way. `more`: further parts of the connection string."""
     connection = psycopg2.connect(dsn, client_encoding="UTF8", **more)

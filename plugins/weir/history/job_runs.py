@@ -95,9 +95,9 @@ def record_start(
     connection: Connection,
     run: RunId,
     job: str,
-    arguments: dict[str, Any],
+    arguments: dict[str, object],
     state: str = "running",
-    approved: dict[str, Any] | None = None,
+    approved: dict[str, object] | None = None,
 ) -> None:
     """Record that a job runs, or (`state`: submitted) will, with these arguments, and that earlier
     tries were killed that did not say how they ended. `approved`: the facts of the loss that a
@@ -164,7 +164,7 @@ def record_end(
     )
 
 
-def replace_arguments(connection: Connection, run: RunId, arguments: dict[str, Any]) -> None:
+def replace_arguments(connection: Connection, run: RunId, arguments: dict[str, object]) -> None:
     """Replace the arguments in the rows of a run, of all its tries: those of what is secret."""
     sql.replace(connection, **run.tries, arguments=json.dumps(arguments))
 
@@ -180,7 +180,7 @@ def was_begun(database: Database, run: RunId) -> bool:
     return database.transaction(lambda c: sql.begun(c, **run.tries))
 
 
-def arguments_done(database: Database, run: RunId) -> dict[str, Any] | None:
+def arguments_done(database: Database, run: RunId) -> dict[str, object] | None:
     """Return the arguments with which an earlier try of a run has done what it asks for; None if
     none has."""
     return database.transaction(lambda c: sql.done(c, **run.tries, request_id=run.request_id))

@@ -1,7 +1,7 @@
 """What may be asked for when an adjunct store is defined or updated."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called, do, leave_out
@@ -69,7 +69,7 @@ class AdjunctConfiguration:
         written = self.bootstrap.strip()
         return written if written.startswith("time ") or "=" in written else None
 
-    def changed(self, changes: dict[str, Any]) -> "AdjunctConfiguration":
+    def changed(self, changes: Mapping[str, object]) -> "AdjunctConfiguration":
         """Return the configuration with other settings. Raises InvalidInput for an unknown or a
         wrong one."""
         return with_settings(self, changes, "an adjunct store")

@@ -1,5 +1,6 @@
 """Change settings of a stream, a reader group or an adjunct store. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -17,7 +18,7 @@ class _Configuration(Protocol):
 C = TypeVar("C", bound=_Configuration)
 
 
-def with_settings(configuration: C, changes: dict[str, Any], owner: str) -> C:
+def with_settings(configuration: C, changes: Mapping[str, object], owner: str) -> C:
     """Return a configuration with other settings, checked.
 
     `owner`: what has the settings, such as `a stream`. Raises InvalidInput for a setting that is
@@ -28,6 +29,6 @@ def with_settings(configuration: C, changes: dict[str, Any], owner: str) -> C:
         raise InvalidInput(
             "argument_unknown", f"{owner} has no setting {min(unknown)!r}; check its name."
         )
-    new = replace(configuration, **changes)
+    new: C = replace(configuration, **dict[str, Any](changes))
     new.check()
     return new

@@ -1,7 +1,7 @@
 """The configuration of a reader group: what may be asked for when it is created or updated."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
@@ -59,7 +59,7 @@ class GroupConfiguration:
                 f"{say_age(LONGEST)}, or none for no limit.",
             )
 
-    def changed(self, changes: dict[str, Any]) -> "GroupConfiguration":
+    def changed(self, changes: Mapping[str, object]) -> "GroupConfiguration":
         """Return the configuration with other settings. Raises InvalidInput for an unknown or a
         wrong one."""
         return with_settings(self, changes, "a reader group")

@@ -1,8 +1,8 @@
 """The configuration of a stream: what may be set when it is created or updated."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
@@ -134,7 +134,7 @@ class Configuration:
             made = replace(made, on_new_column=REFUSE if declared else ADD)
         return made
 
-    def changed(self, changes: dict[str, Any]) -> "Configuration":
+    def changed(self, changes: Mapping[str, object]) -> "Configuration":
         """Return the configuration with other settings.
 
         A stream that becomes `consumed` gets a minimum age unless one is given, if only None

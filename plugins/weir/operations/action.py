@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from weir.database.connection import Database
 from weir.errors import Incomplete
@@ -17,7 +17,6 @@ from weir.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Report = dict[str, object]  # of a run, as JSON: the view weir.job_runs has it
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
 
 
@@ -33,12 +32,14 @@ class Job:
     run: RunId
     settings: Settings
     database: Database
-    given: dict[str, Any] = field(default_factory=dict)  # the arguments that are given, by name
+    given: dict[str, object] = field(default_factory=dict)  # the arguments that are given, by name
     recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
     functions: list[dict[str, str]] = field(default_factory=list)  # that it calls, for its report
     log: Callable[[str], None] = _print
     start_spark: "Callable[[], SparkSession] | None" = None
-    own: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # by name, of the program
+    own: Mapping[str, Callable[..., object]] = field(
+        default_factory=dict
+    )  # by name, of the program
     approved: dict[str, object] | None = None  # the facts of the loss that a person has approved
     sentence: str = ""  # what became of it
     _spark: "SparkSession | None" = field(default=None)
@@ -78,7 +79,7 @@ class Job:
             self.settings, self.database, str(self.run), self.say, lambda: self.spark
         )
 
-    def function(self, name: str) -> Callable[..., Any]:
+    def function(self, name: str) -> Callable[..., object]:
         """Load a function of a user as the settings allow it, or take that of this name in `own`.
         Say and record its file and its version. Raises InvalidInput as `load_function` does."""
         from weir.consumers.function_source import source_file, source_of
@@ -108,13 +109,18 @@ class Job:
             self.say(line)
 
 
+STREAMS, READER_GROUPS, DATA, UPKEEP = "streams", "reader groups", "data", "upkeep"
+F = TypeVar("F")
+R = TypeVar("R", bound=Mapping[str, object])  # the report of a run, as weir.job_runs has it
+
+
 def complete(
-    report: dict[str, Any],
-    tried: Sequence[dict[str, Any]],
+    report: R,
+    tried: Sequence[Mapping[str, object]],
     *,
     done: int = 0,
     failed: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> R:
     """Return the report of a job that tried many things, if none of them failed.
 
     `tried`: what the report says of each; one that failed has an `error`. `done`, `failed`: how
@@ -134,12 +140,8 @@ def complete(
     return report
 
 
-STREAMS, READER_GROUPS, DATA, UPKEEP = "streams", "reader groups", "data", "upkeep"
-F = TypeVar("F")
-
-
 @dataclass(frozen=True)
-class Action(Generic[F]):
+class Action(Generic[F, R]):
     """What people, programs and schedules ask Weir to do, in one file of `spark_jobs`: its form,
     its page, and its run.
 
@@ -157,8 +159,8 @@ class Action(Generic[F]):
 
     file: str
     form: type[F]
-    run: Callable[[Job, F], Report]
-    said: Callable[[F, Report], str]
+    run: Callable[[Job, F], R]
+    said: Callable[[F, R], str]
     subject: str
     irreversible: bool = False
     moves_data: bool = False

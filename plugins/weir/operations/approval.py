@@ -6,7 +6,7 @@ what it returns, and hands it back with the act, which compares it anew, under t
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, text
 
@@ -33,14 +33,12 @@ class Loss:
 
     lines: list[str]
     facts: dict[str, object]
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, object] = field(default_factory=dict)
 
-    def said(self, say: Callable[[str], None]) -> dict[str, object]:
-        """Say what would be lost, and how to do it; return the report of a dry run."""
-        for line in (*self.lines, f"nothing was done; to do it, {give(dry_run=False)}"):
-            say(line)
-        facts = {name: fact for name, fact in self.facts.items() if name != OF}
-        return {**facts, "dry_run": True}
+    @property
+    def tried(self) -> list[str]:
+        """What a dry run says: what would be lost, and how to do it."""
+        return [*self.lines, f"nothing was done; to do it, {give(dry_run=False)}"]
 
 
 def things(
@@ -49,7 +47,7 @@ def things(
     streams: Iterable[str] = (),
     groups: Iterable[str] = (),
     stores: Iterable[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return, as a fact, which streams, groups and stores have some names now.
 
     What a loss counts only shrinks or only grows while these stay the same: heads and groups go

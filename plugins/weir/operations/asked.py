@@ -3,13 +3,20 @@ there: that of the forms that create and change one, and of a file that declares
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
-from weir.adjunct.stores import StoreSettings, define_store, read_store, update_store
+from weir.adjunct.stores import (
+    StoreDefined,
+    StoreSettings,
+    StoreUpdated,
+    define_store,
+    read_store,
+    update_store,
+)
 from weir.consumers.column_users import allowing
 from weir.controller.locks import read_stream
-from weir.controller.streams import create_stream, schema_by_id
-from weir.controller.update import update_stream
+from weir.controller.streams import StreamCreated, create_stream, schema_by_id
+from weir.controller.update import StreamUpdated, update_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
@@ -18,9 +25,9 @@ from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.operations.action import Job
 from weir.operations.expressions import check_time
-from weir.reader_groups.groups.lifecycle import create_reader_group
+from weir.reader_groups.groups.lifecycle import GroupCreated, create_reader_group
 from weir.reader_groups.groups.pins import Pin
-from weir.reader_groups.groups.update import update_reader_group
+from weir.reader_groups.groups.update import GroupUpdated, update_reader_group
 from weir.retention.choose import choosing
 from weir.settings import Settings
 
@@ -44,7 +51,7 @@ class Asked(Protocol):
 
     def bring(
         self, database: Database, settings: Settings, allowed: Allowed, *, request_id: str
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, object]:
         """Create or change it in one transaction. Return and raise as the function that does."""
 
 
@@ -84,7 +91,7 @@ class AskedStream:
 
     def bring(
         self, database: Database, settings: Settings, allowed: Allowed, *, request_id: str
-    ) -> dict[str, Any]:
+    ) -> StreamCreated | StreamUpdated:
         if self.segments is not None:
             return create_stream(
                 database, self.name, segments=self.segments,
@@ -93,7 +100,7 @@ class AskedStream:
             )  # fmt: skip
         _check_something(self.settings or self.columns or self.complete_until)
         return update_stream(
-            database, self.name, dict(self.settings), column_changes=self.columns,
+            database, self.name, self.settings, column_changes=self.columns,
             allowing=allowing(allowed.named or self.dry_run, settings.function_path),
             keep_segments=not self.exact, choosing=choosing(allowed.loss),
             complete_until=self.complete_until, dry_run=self.dry_run, request_id=request_id,
@@ -131,7 +138,7 @@ class AskedGroup:
 
     def bring(
         self, database: Database, _settings: Settings, allowed: Allowed, *, request_id: str
-    ) -> dict[str, Any]:
+    ) -> GroupCreated | GroupUpdated:
         flags = {"allow_loss": allowed.loss, "allow_truncated": allowed.truncated}
         if not self.new:
             _check_something(self.changed)
@@ -187,7 +194,7 @@ class AskedStore:
 
     def bring(
         self, database: Database, _settings: Settings, _allowed: Allowed, *, request_id: str
-    ) -> dict[str, Any]:
+    ) -> StoreDefined | StoreUpdated:
         if self.stream is not None:
             whole = self.whole
             return define_store(
@@ -204,7 +211,7 @@ class AskedStore:
 
 def bring(
     job: Job, asked: Asked, *, loss: bool = False, truncated: bool = False, named: bool = False
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     """Bring one object to what is asked, say what that deletes and leaves out, and return what was
     done."""
     asked.check(job.database, job.settings)
@@ -214,11 +221,12 @@ def bring(
     return done
 
 
-def lines(done: Mapping[str, Any]) -> list[str]:
+def lines(done: Mapping[str, object]) -> list[str]:
     """Return what a change says of events: those that are missing, read and deleted by it."""
-    return [line for what in ("missing", "reads", "deletes") for line in done.get(what, ())]
+    said = [done.get(what) or [] for what in ("missing", "reads", "deletes")]
+    return [line for some in cast(list[list[str]], said) for line in some]
 
 
-def _check_something(asked: Any) -> None:
+def _check_something(asked: object) -> None:
     if not asked:
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")

@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.history.job_runs import was_begun
 from weir.model.names import stream_name
-from weir.operations.action import Action, Job
+from weir.operations.action import Action, F, Job, R
 from weir.reader_groups.locks import no_such_group
 
 log = logging.getLogger("weir.operations")
@@ -34,7 +34,7 @@ class _Undone(Exception):
     """Ends a rehearsal, so that nothing of it stays."""
 
 
-def check_early(job: Job, action: Action[Any], parsed: object, *, here: bool) -> None:
+def check_early(job: Job, action: Action[F, R], parsed: F, *, here: bool) -> None:
     """Raise what the job would raise, as far as that can be known without Spark. `here`: whether
     the job will see the files and the functions of this machine.
 
@@ -73,7 +73,7 @@ def _check_group(connection: Connection, name: str) -> None:
         raise no_such_group(name)
 
 
-def _rehearse(job: Job, action: Action[Any], parsed: object) -> None:
+def _rehearse(job: Job, action: Action[F, R], parsed: F) -> None:
     """Run an action that is one transaction, and undo it."""
 
     def trial(database: Database) -> None:

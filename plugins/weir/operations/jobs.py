@@ -32,13 +32,13 @@ def _load(file: Path) -> ModuleType:
     return module
 
 
-class Jobs(Mapping[str, Action[Any]]):
+class Jobs(Mapping[str, Action[Any, Any]]):
     """The actions of the jobs in a folder, by their names, in the order of their subjects. A job is
     imported when somebody asks for it, so a command pays for its own."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {file.stem: file for file in sorted(folder.glob("[a-z]*.py"))}
-        self._found: dict[str, Action[Any]] = {}
+        self._found: dict[str, Action[Any, Any]] = {}
         self._broken: dict[str, str] = {}
 
     @property
@@ -46,7 +46,7 @@ class Jobs(Mapping[str, Action[Any]]):
         """Return the names of all jobs, also of those that can't be imported."""
         return self._files.keys()
 
-    def __getitem__(self, name: str) -> Action[Any]:
+    def __getitem__(self, name: str) -> Action[Any, Any]:
         """Return an action. Raises KeyError for one that is not there, or can't be imported."""
         if name not in self._found and name not in self._broken:
             file = self._files[name]

@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -37,7 +36,7 @@ from weir.history.job_runs import (
 )
 from weir.installation.extras import missing_extra
 from weir.model.names import check_text, shortened
-from weir.operations.action import UPKEEP, Action, Job
+from weir.operations.action import UPKEEP, Action, F, Job, R
 from weir.operations.effects import check_effects
 from weir.operations.form import parse
 from weir.settings import load
@@ -47,7 +46,7 @@ from weir.source_tree import beside
 SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
 
-def main(action: Action[Any], argv: Sequence[str] | None = None) -> int:
+def main(action: Action[F, R], argv: Sequence[str] | None = None) -> int:
     """Run a job from its command line: `--arguments JSON`, or `--run JSON`, a run whose arguments
     were handed over, or both.
 
@@ -99,7 +98,7 @@ def main(action: Action[Any], argv: Sequence[str] | None = None) -> int:
         return 1 if retryable else 2
 
 
-def perform(job: Job, action: Action[Any], arguments: dict[str, object]) -> dict[str, object]:
+def perform(job: Job, action: Action[F, R], arguments: dict[str, object]) -> dict[str, object]:
     """Check the arguments of a job, record that it runs, run its action, and record its report,
     which is returned, and its sentence, which the job has then. Raises what the check and the run
     raise; the caller then calls `record_failure`.
@@ -124,13 +123,12 @@ def perform(job: Job, action: Action[Any], arguments: dict[str, object]) -> dict
             if lost := of_warehouse(job.database, job.settings, error):
                 raise lost from error
         raise
-    if job.functions:
-        report["functions"] = job.functions
     job.sentence = action.said(parsed, report)
+    done = {**report, **({"functions": job.functions} if job.functions else {})}
     job.database.transaction(
-        lambda c: record_end(c, job.run, "succeeded", report=report, sentence=job.sentence)
+        lambda c: record_end(c, job.run, "succeeded", report=done, sentence=job.sentence)
     )
-    return report
+    return done
 
 
 def _check_sees_all(database: Database) -> None:

@@ -1,6 +1,6 @@
 """The seams of periodic jobs: what an annex does in them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ class UpkeepStep:
     """
 
     name: str
-    run: Callable[[Job], Any]
+    run: Callable[[Job], object]
     first: bool = False
 
 
@@ -29,5 +29,5 @@ class CutStep:
     with which the job ends.
     """
 
-    run: Callable[[Job, dict[str, Any]], None]
-    said: Callable[[dict[str, Any]], str]
+    run: Callable[[Job, dict[str, object]], None]
+    said: Callable[[Mapping[str, Any]], str]

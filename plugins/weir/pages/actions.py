@@ -77,7 +77,7 @@ def router_of(trigger: Callable[..., Trigger | None]) -> APIRouter:
     return router
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, object]:
     try:
         found = json.loads(text, parse_constant=_no_number)
         json.dumps(found, ensure_ascii=False).encode()
@@ -91,16 +91,16 @@ def _object(text: str) -> dict[str, Any]:
     return found
 
 
-def _no_number(name: str) -> Any:
+def _no_number(name: str) -> object:
     raise ValueError(name)
 
 
-def _is_deep(value: Any, left: int = 10) -> bool:
+def _is_deep(value: object, left: int = 10) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return left == 0 or any(_is_deep(one, left - 1) for one in inner)
 
 
-def form_of(action: str, given: dict[str, Any], trigger: Trigger | None) -> Form:
+def form_of(action: str, given: dict[str, object], trigger: Trigger | None) -> Form:
     """Return an action with its form. Raises NotFound for an action that there is not."""
     if action not in ACTIONS:
         raise NotFound("action_not_found", f"there is no action {action!r}.")

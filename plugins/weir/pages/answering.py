@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -40,7 +40,7 @@ class Tagged(APIRoute):
     """Answers with an ETag made of what it answers, with 304 to whoever has it already, and with
     the sentence of an error."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
         """Return what FastAPI calls for each request."""
         handle = super().get_route_handler()
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
@@ -67,10 +67,10 @@ class Access:
     """
 
     settings_of: Callable[[str], Settings]
-    installation: Callable[..., Any]  # anything of the installation that is named
-    streams: Callable[..., Any]  # streams and reader groups
-    runs: Callable[..., Any]  # of the DAG that the path names as `dag_id`; without, of some DAG
-    events: Callable[..., Any] = _nobody  # the events themselves, for those who may see streams
+    installation: Callable[..., object]  # anything of the installation that is named
+    streams: Callable[..., object]  # streams and reader groups
+    runs: Callable[..., object]  # of the DAG that the path names as `dag_id`; without, of some DAG
+    events: Callable[..., object] = _nobody  # the events themselves, for those who may see streams
     dags: Callable[..., set[str] | None] = lambda: None  # whose runs a list has; None: all
     # A dependency that returns where a run of the `action` in the path is asked for, if anywhere.
     trigger: Callable[..., actions.Trigger | None] = actions.nowhere
@@ -84,7 +84,7 @@ def create_app(access: Access) -> FastAPI:
         description="What is in an installation of Weir. Read only.",
     )  # fmt: skip
     app.state.settings_of = access.settings_of
-    refusals: dict[int | str, dict[str, Any]] = {
+    refusals: dict[int | str, dict[str, object]] = {
         status: {"model": Refusal} for status in (400, 404, 409, 503, "4XX")
     }
     for router, may_see in (
@@ -124,7 +124,7 @@ def _runs_of(access: Access) -> Callable[..., None]:
     def may_see(
         request: Request,
         dags: Annotated[set[str] | None, Depends(access.dags)],
-        _: Annotated[Any, Depends(access.runs)],
+        _: Annotated[object, Depends(access.runs)],
     ) -> None:
         request.state.dags = dags
 

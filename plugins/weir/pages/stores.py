@@ -1,7 +1,7 @@
 """The adjunct stores: the list, one in full, and what a version has of a key."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
@@ -110,6 +110,6 @@ def look_up_key(
     return LookedUp(values=[_shown(*one) for one in list(found.items())[:MOST_VALUES]])
 
 
-def _shown(name: str, value: Any) -> Value:
+def _shown(name: str, value: object) -> Value:
     text = text_of(value)
     return Value(name=name, value=text and text[:MOST_TEXT], cut=len(text or "") > MOST_TEXT)

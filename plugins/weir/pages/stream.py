@@ -1,7 +1,6 @@
 """One stream: its facts, its columns, who reads it, what was appended, and what was decided."""
 
 from datetime import datetime
-from typing import Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel
@@ -36,7 +35,7 @@ class Stream(BaseModel):
     """A stream in full. `rejected`: the stream of rows that it has rejected, if any."""
 
     facts: Facts
-    settings: dict[str, Any]
+    settings: dict[str, object]
     rejected: str | None
     columns: list[sql.Column]
     transactions: list[sql.Transaction]

@@ -17,13 +17,13 @@ from weir.operations.runner import by_hand, perform, record_failure
 class Acting(Installation):
     """An installation in which actions run."""
 
-    def act(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
+    def act(self, action: str, given: dict[str, object]) -> dict[str, object]:
         """Run an action in this process, as its job does, with the arguments that are given. Return
         its report, which the view weir.job_runs has, too. Raises what the action raises."""
         settings = self.settings
         for name in ("function", "manager"):  # who writes a program may run any code in it
-            if name in given and isinstance(given[name], str):
-                package = given[name].partition(":")[0].partition(".")[0]
+            if isinstance(function := given.get(name), str):
+                package = function.partition(":")[0].partition(".")[0]
                 packages = (*settings.function_packages, package)
                 settings = replace(settings, function_packages=packages)
         database = self.database.for_one_run()
@@ -37,16 +37,16 @@ class Acting(Installation):
             raise
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, Any]]:
+def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, object]]:
     """Return the method that runs an action with the arguments of its form."""
     known = fields(form)
     subjects = [one.name for one in known if is_required(one)]
 
-    def method(self: Acting, *args: Any, **given: Any) -> dict[str, Any]:
+    def method(self: Acting, *args: object, **given: object) -> dict[str, object]:
         if len(args) > len(subjects):
             raise InvalidInput(
                 "argument_unknown",
@@ -63,11 +63,11 @@ def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, Any]]:
 
     method.__name__, method.__qualname__ = action, f"Actions.{action}"
     method.__doc__ = _described(form)
-    method.__signature__ = _signature(form)  # type: ignore[attr-defined]  # for help() and inspect
+    method.__signature__ = _signature(action, form)  # type: ignore[attr-defined]  # for help() and inspect
     return method
 
 
-def _signature(form: type[Any]) -> inspect.Signature:
+def _signature(action: str, form: type[Any]) -> inspect.Signature:
     """Return the signature for `help`: an argument that is required may be given by its place."""
     kinds = get_type_hints(form)
     return inspect.Signature(
@@ -85,16 +85,16 @@ def _signature(form: type[Any]) -> inspect.Signature:
                 for one in fields(form)
             ),
         ],
-        return_annotation=dict[str, Any],
+        return_annotation=inspect.signature(ACTIONS[action].run).return_annotation,
     )
 
 
-def _kind(form: type[Any], known: Field[Any], kind: Any) -> Any:
+def _kind(form: type[Any], known: Field[Any], kind: object) -> object:
     choices = json_schema(form, known).get("enum")
     return Literal[tuple(choices)] if choices else kind
 
 
-def _default(known: Field[Any]) -> Any:
+def _default(known: Field[Any]) -> object:
     return known.default if known.default_factory is MISSING else known.default_factory()
 
 

@@ -1,8 +1,199 @@
 """Made by `make docs` from the forms of the jobs; methods.py makes the methods."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
+from weir.adjunct.builds import Built
+from weir.adjunct.expiry import Expired
+from weir.adjunct.stores import StoreDefined, StoreDeleted, StoreUpdated
+from weir.compaction.pack import Packed
+from weir.compaction.records import Compacted
+from weir.consumers.consumer import Consumed
+from weir.controller.expiry import Aborted
+from weir.controller.scale import Scaled
+from weir.controller.seal import Sealed
+from weir.controller.streams import StreamCreated
+from weir.controller.transactions import CommittedReport
+from weir.controller.update import StreamUpdated
 from weir.programs.actions import Acting
+from weir.reader_groups.checkpoints.records import Checkpointed
+from weir.reader_groups.groups.lifecycle import GroupCreated, GroupDeleted
+from weir.reader_groups.groups.readers import ReaderGone
+from weir.reader_groups.groups.reset import GroupReset
+from weir.reader_groups.groups.update import GroupUpdated
+from weir.retention.capture import Captured
+from weir.retention.delete_stream import StreamDeleted
+from weir.retention.garbage import Swept
+from weir.retention.release import Released
+from weir.retention.run import Decided
+from weir.scaling.run import ByLoad
+
+class BackTestReport(TypedDict):
+    """What a policy would have done: the first of its `scales`, how many others there are, and what
+    was recorded in the same time. `with the policy` has the sums, as `recorded` has them."""
+
+    stream: str
+    policy: dict[str, object]
+    since: str
+    until: str
+    positions: str
+    recorded: dict[str, object]
+    hot_keys: list[dict[str, object]]
+    scales: list[dict[str, object]]
+    scales_not_listed: int
+
+class EraseReport(TypedDict):
+    """What was erased, by stream, store and output: how many events and rows; or would be.
+
+    Of an erasure the sum of its `events`, whether its certificate is `signed`, and what it
+    `waits_for`; of a dry run by stream the events and files, `places`, and what was `asked`."""
+
+    dry_run: bool
+    streams: dict[str, object]
+    stores: dict[str, int]
+    outputs: dict[str, int]
+    remains: list[dict[str, str]]
+    events: NotRequired[int]
+    signed: NotRequired[bool]
+    waits_for: NotRequired[list[str]]
+    places: NotRequired[object]
+    asked: NotRequired[dict[str, object]]
+
+class TruncateReport(TypedDict):
+    """What was truncated, or would be."""
+
+    stream: str
+    head: dict[str, int | str]
+    events: int
+    bytes: int
+    files: int
+    lost: dict[str, int]
+    lost_to_others: dict[str, int]
+    already: str
+    dry_run: bool
+
+class ApplyReport(TypedDict):
+    """What differed from the declarations, and how many things did not."""
+
+    changes: list[dict[str, object]]
+    unchanged: int
+
+class AdjunctReport(TypedDict):
+    """Which versions of stores were built, and which expired."""
+
+    built: list[Built]
+    expired: list[Expired]
+
+class AuditReport(TypedDict):
+    """What an audit looked at and found."""
+
+    proven: bool
+    streams: int
+    groups: int
+    since: str | None
+    files: bool
+    counter_examples: list[dict[str, str | None]]
+    lost: list[dict[str, object]]
+
+class CheckpointsReport(TypedDict):
+    """What was recorded of reader groups, which readers had gone, and how far the groups are."""
+
+    expired_readers: list[dict[str, str]]
+    checkpoints: list[Checkpointed]
+    lag: list[dict[str, object]]
+
+class CompactReport(TypedDict):
+    """What was done to the files of streams."""
+
+    compacted: list[Compacted]
+
+class Published(TypedDict):
+    """What was done to the table of a stream: how many files came and went, its new `snapshot`;
+    whether it has `ended`, or another run is `busy` with it; or the `error`."""
+
+    stream: str
+    added: NotRequired[int]
+    removed: NotRequired[int]
+    snapshot: NotRequired[int]
+    ended: NotRequired[bool]
+    busy: NotRequired[bool]
+    error: NotRequired[str]
+
+class PublishReport(TypedDict):
+    """What was done to the tables of streams."""
+
+    published: list[Published]
+
+class ErasedSince(TypedDict):
+    """What may have been erased after the backup. `unknown_since`: not known from this time on.
+    `files`, `examples`: whose events may be back. `certificates`: what the given ones say. `then`:
+    what is to be done."""
+
+    unknown_since: str | None
+    files: NotRequired[int]
+    examples: NotRequired[list[str]]
+    certificates: NotRequired[list[dict[str, object]]]
+    then: list[str]
+
+class RecoverReport(TypedDict):
+    """How database and warehouse differ, and what was done about it."""
+
+    restored: bool
+    moved: bool
+    unknown_files: int
+    unknown: list[str]
+    missing_files: int
+    missing: list[str]
+    found: int
+    lost: list[dict[str, object]]
+    streams: NotRequired[list[dict[str, object]]]
+    erased: ErasedSince
+
+class RetentionReport(TypedDict):
+    """What retention did. `deleted`: not of a dry run."""
+
+    decisions: list[Decided]
+    alerts: list[str]
+    deleted: Swept | None
+
+class ScaleReport(TypedDict):
+    """What was decided about streams."""
+
+    decisions: list[ByLoad]
+
+class StreamCutsReport(TypedDict):
+    """Which tails were recorded, and what of the files before them is proven."""
+
+    captured: list[Captured]
+    proven: NotRequired[dict[str, object]]
+
+class UpkeepReport(TypedDict):
+    """What each step did; those of annexes are in it under their names, too."""
+
+    aborted: list[Aborted]
+    deleted: Swept
+    pruned: list[dict[str, object]]
+    dropped: object
+    pruned_checkpoints: int
+    pruned_batches: int
+    pruned_versions: int
+    pruned_runs: int
+    pruned_compactions: int
+    forgotten: object
+    packed: list[Packed]
+    compacted: list[Compacted]
+
+class VerifyReport(TypedDict):
+    """What was looked at, and how much damage of each kind there is."""
+
+    streams: int
+    files: int
+    events: int
+    bytes: int
+    without_digest: int
+    keys_not_checked: int
+    damage: dict[str, int]
+    repaired: int
+    complete: bool
 
 class Actions(Acting):
     def back_test(
@@ -17,7 +208,7 @@ class Actions(Acting):
         max_segments: str = "",
         scale_cooldown: str = "10 min",
         read_files: bool = True,
-    ) -> dict[str, Any]:
+    ) -> BackTestReport:
         """Replay a scaling policy over the recorded history of a stream, and change nothing."""
     def create_stream(
         self,
@@ -48,7 +239,7 @@ class Actions(Acting):
         owner: str = "",
         tags: list[str] = ...,
         schema: str = "",
-    ) -> dict[str, Any]:
+    ) -> StreamCreated:
         """Create a stream."""
     def define_adjunct_store(
         self,
@@ -70,13 +261,13 @@ class Actions(Acting):
         keep_versions: str = "1 d",
         history: str = "",
         time_out: str = "",
-    ) -> dict[str, Any]:
+    ) -> StoreDefined:
         """Define an adjunct store: a keyed table that is kept from a stream."""
-    def delete_adjunct_store(self, adjunct_store: str, *, dry_run: bool = False) -> dict[str, Any]:
+    def delete_adjunct_store(self, adjunct_store: str, *, dry_run: bool = False) -> StoreDeleted:
         """Delete an adjunct store with its versions; its stream is kept."""
     def delete_stream(
         self, stream: str, *, unread_too: bool = False, dry_run: bool = False
-    ) -> dict[str, Any]:
+    ) -> StreamDeleted:
         """Delete a sealed stream with everything that it owns."""
     def erase(
         self,
@@ -89,17 +280,17 @@ class Actions(Acting):
         subject: str = "",
         requested_by: str = "",
         everything: bool = False,
-    ) -> dict[str, Any]:
+    ) -> EraseReport:
         """Erase events from a stream and from the streams that were made of it, with a certificate."""
     def scale_stream(
         self, stream: str, segments: list[str], *, parts: int = 2, reason: str = ""
-    ) -> dict[str, Any]:
+    ) -> Scaled:
         """Seal active segments and create new ones over the same key ranges."""
-    def seal_stream(self, stream: str) -> dict[str, Any]:
+    def seal_stream(self, stream: str) -> Sealed:
         """Make a stream read-only for ever."""
     def truncate_stream(
         self, stream: str, cut: str, *, reader_group: str = "", dry_run: bool = True
-    ) -> dict[str, Any]:
+    ) -> TruncateReport:
         """Truncate all events of a stream before a starting point."""
     def update_adjunct_store(
         self,
@@ -120,7 +311,7 @@ class Actions(Acting):
         keep_versions: str = "",
         history: str = "",
         time_out: str = "",
-    ) -> dict[str, Any]:
+    ) -> StoreUpdated:
         """Change an adjunct store. What is not given, empty or unchanged is not changed."""
     def update_stream(
         self,
@@ -157,7 +348,7 @@ class Actions(Acting):
         widen_columns: str = "",
         allow_named: bool = False,
         allow_loss: bool = False,
-    ) -> dict[str, Any]:
+    ) -> StreamUpdated:
         """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
         `none` removes a limit."""
     def checkpoint_reader_group(
@@ -168,7 +359,7 @@ class Actions(Acting):
         barrier: bool = False,
         patience: int = 3600,
         cancel: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Checkpointed:
         """Record the position of a reader group under a name."""
     def create_reader_group(
         self,
@@ -188,9 +379,9 @@ class Actions(Acting):
         end: str = "",
         allow_loss: bool = False,
         allow_truncated: bool = False,
-    ) -> dict[str, Any]:
+    ) -> GroupCreated:
         """Create a reader group."""
-    def delete_reader_group(self, reader_group: str, *, dry_run: bool = False) -> dict[str, Any]:
+    def delete_reader_group(self, reader_group: str, *, dry_run: bool = False) -> GroupDeleted:
         """Delete a reader group with its positions, batches and checkpoints; its outputs are kept."""
     def fork_reader_group(
         self,
@@ -201,15 +392,13 @@ class Actions(Acting):
         subscriber: bool = True,
         allow_loss: bool = False,
         allow_truncated: bool = False,
-    ) -> dict[str, Any]:
+    ) -> GroupCreated:
         """Create a reader group that begins where another one is or was."""
-    def reader_offline(
-        self, reader_group: str, reader: str, *, position: str = ""
-    ) -> dict[str, Any]:
+    def reader_offline(self, reader_group: str, reader: str, *, position: str = "") -> ReaderGone:
         """Take a reader out of a group by hand."""
     def release_reader_group(
         self, reader_group: str, *, at: str = "position", generation: int = -1
-    ) -> dict[str, Any]:
+    ) -> Released:
         """Let retention truncate what a subscriber no longer needs."""
     def reset_reader_group(
         self,
@@ -220,7 +409,7 @@ class Actions(Acting):
         dry_run: bool = False,
         allow_loss: bool = False,
         allow_truncated: bool = False,
-    ) -> dict[str, Any]:
+    ) -> GroupReset:
         """Move a reader group to a starting point."""
     def update_reader_group(
         self,
@@ -241,7 +430,7 @@ class Actions(Acting):
         generation: int = -1,
         allow_loss: bool = False,
         allow_truncated: bool = False,
-    ) -> dict[str, Any]:
+    ) -> GroupUpdated:
         """Change the configuration of a reader group. What is not given, empty or unchanged is not
         changed."""
     def apply(
@@ -253,7 +442,7 @@ class Actions(Acting):
         allow_loss: bool = False,
         allow_truncated: bool = False,
         allow_named: bool = False,
-    ) -> dict[str, Any]:
+    ) -> ApplyReport:
         """Make streams, adjunct stores, reader groups and consumers what a file declares. Nothing is
         deleted, and what the file does not name is left alone."""
     def ingest(
@@ -281,7 +470,7 @@ class Actions(Acting):
         allow_repeated_files: bool = False,
         batch_id: str = "",
         engine: Literal["auto", "spark", "pyarrow"] = "auto",
-    ) -> dict[str, Any]:
+    ) -> CommittedReport:
         """Append files to a stream, as one transaction."""
     def process(
         self,
@@ -301,7 +490,7 @@ class Actions(Acting):
         retries: int = 0,
         adjuncts: list[str] = ...,
         manager: str = "",
-    ) -> dict[str, Any]:
+    ) -> Consumed:
         """Call a function with what a reader group has not read yet, exactly once. What is not given
         has the value that was declared for the group's consumer, if any."""
     def put_back(
@@ -311,23 +500,23 @@ class Actions(Acting):
         function: str = "",
         outputs: list[str] = ...,
         parameters: dict[str, Any] = ...,
-    ) -> dict[str, Any]:
+    ) -> Consumed:
         """Call the function of a consumer, after it was mended, with the events that it has rejected.
         Each of them is put back once. Rows that an append has rejected never became events: correct
         them, and append them again."""
-    def adjunct(self, *, adjunct_stores: list[str] = ...) -> dict[str, Any]:
+    def adjunct(self, *, adjunct_stores: list[str] = ...) -> AdjunctReport:
         """Build versions of the adjunct stores whose streams have moved."""
-    def audit(self, *, everything: bool = False, files: bool = False) -> dict[str, Any]:
+    def audit(self, *, everything: bool = False, files: bool = False) -> AuditReport:
         """Prove from the ledger that every event was delivered once, is kept, or is lost for a
         reason."""
-    def checkpoints(self) -> dict[str, Any]:
+    def checkpoints(self) -> CheckpointsReport:
         """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
         segments of readers whose lease has expired are freed."""
     def compact(
         self, *, streams: list[str] = ..., at_most: str = "", seconds: int = 0
-    ) -> dict[str, Any]:
+    ) -> CompactReport:
         """Put neighbouring small files of streams together, unseen by readers."""
-    def publish(self, *, streams: list[str] = ..., dry_run: bool = False) -> dict[str, Any]:
+    def publish(self, *, streams: list[str] = ..., dry_run: bool = False) -> PublishReport:
         """Publish what is new of streams as tables that other engines read."""
     def recover(
         self,
@@ -335,17 +524,17 @@ class Actions(Acting):
         unknown_files: Literal["report", "keep", "delete"] = "report",
         second_name: bool = False,
         erased: list[str] = ...,
-    ) -> dict[str, Any]:
+    ) -> RecoverReport:
         """Reconcile a restored database with its warehouse: report the files that it does not know, and
         let it continue beyond everything that was given out before."""
-    def retention(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
+    def retention(self, *, dry_run: bool = False, streams: list[str] = ...) -> RetentionReport:
         """Decide what to truncate of each stream, truncate it, and delete garbage files."""
-    def scale(self, *, dry_run: bool = False, streams: list[str] = ...) -> dict[str, Any]:
+    def scale(self, *, dry_run: bool = False, streams: list[str] = ...) -> ScaleReport:
         """Scale the streams whose segments no longer fit their load, by their policies."""
-    def stream_cuts(self) -> dict[str, Any]:
+    def stream_cuts(self) -> StreamCutsReport:
         """Record the tail of each stream that has moved, and compare new files with what was recorded
         of them."""
-    def upkeep(self) -> dict[str, Any]:
+    def upkeep(self) -> UpkeepReport:
         """Abort transactions whose lease has expired, sweep garbage, prune old metadata, and compact
         small files."""
     def verify(
@@ -358,5 +547,5 @@ class Actions(Acting):
         until: str = "",
         at_most: str = "",
         engine: Literal["auto", "spark", "pyarrow"] = "auto",
-    ) -> dict[str, Any]:
+    ) -> VerifyReport:
         """Verify that files are there, and that what is in them is what was committed."""

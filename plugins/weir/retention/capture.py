@@ -1,19 +1,28 @@
 """Fill the retention set: the recorded tail cuts from which retention chooses where to truncate."""
 
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.model.names import StreamName
 from weir.queries.retention import capture as sql
 
 
-def capture(database: Database) -> list[dict[str, Any]]:
-    """Record the tail cut of each stream that changed since its last record. Return the records:
-    `stream`, `cut`, and the `events` and `bytes` before it.
+class Captured(TypedDict):
+    """The tail of a stream, which was recorded, and the events and bytes before it."""
+
+    stream: str
+    cut: Cut
+    events: int
+    bytes: int
+
+
+def capture(database: Database) -> list[Captured]:
+    """Record the tail cut of each stream that changed since its last record. Return the records.
 
     One statement reads all segments of a stream, so that a record is the tail of one moment. A
     record is strictly later than the one before it, by at least the stream's `cuts_every` seconds.
@@ -24,7 +33,10 @@ def capture(database: Database) -> list[dict[str, Any]]:
         sql.wait_for_others(connection)
         return sql.capture(connection)
 
-    return [row._asdict() for row in commit_once(database, work)]
+    return [
+        {"stream": row.stream, "cut": row.cut, "events": row.events, "bytes": row.bytes}
+        for row in commit_once(database, work)
+    ]
 
 
 def recorded_cut(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -26,6 +26,18 @@ class Forgotten:
     forget: Callable[[Connection, int], None]
 
 
+class StreamDeleted(TypedDict):
+    """A stream that was deleted, or would be. `files`: how many became garbage. Of a dry run also
+    its `events` and `bytes`, and by name how many events each group has `unread`."""
+
+    stream: str
+    files: int
+    events: NotRequired[int]
+    bytes: NotRequired[int]
+    unread: NotRequired[dict[str, int]]
+    dry_run: NotRequired[bool]
+
+
 def delete_stream(
     database: Database,
     name: StreamName,
@@ -33,18 +45,19 @@ def delete_stream(
     unread_too: bool = False,
     dry_run: bool = False,
     request_id: str,
-) -> dict[str, Any]:
+) -> StreamDeleted:
     """Delete a sealed stream with all its metadata, and make garbage of its files.
 
     A stream of the same name can then be created; its segment numbers continue those of this one.
-    `unread_too`: delete it although a subscriber has unread events. `dry_run`: change nothing, and
-    also return its `events` and `bytes`, and by name how many events each group has `unread`.
-    Returns `stream` and `files` (how many became garbage). Raises NotFound; and Conflict if the
-    stream is not sealed, if a batch on it is open, or if a subscriber has unread events.
+    `unread_too`: delete it although a subscriber has unread events. `dry_run`: change nothing.
+    Raises NotFound; and Conflict if the stream is not sealed, if a batch on it is open, or if a
+    subscriber has unread events.
     """
-    request = Request(request_id, "delete_stream", str(name), {"unread_too": unread_too})
+    request = Request[StreamDeleted](
+        request_id, "delete_stream", str(name), {"unread_too": unread_too}
+    )
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> StreamDeleted:
         # Before locking: of a stream that is deleted there is no row to lock.
         if not dry_run and (before := request.result(connection)) is not None:
             return before
@@ -62,7 +75,10 @@ def delete_stream(
         unread = _check_unread(connection, stream, unread_too)
         if dry_run:
             content = sql.content(connection, stream_id=stream.stream_id)
-            return {"stream": str(name), "unread": unread, **content._asdict()}
+            return {
+                "stream": str(name), "unread": unread, "files": content.files,
+                "events": content.events, "bytes": content.bytes,
+            }  # fmt: skip
         for annex in hung(Forgotten):
             annex.forget(connection, stream.stream_id)
         files = sql.delete(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from sqlalchemy import Connection
 
@@ -45,6 +45,16 @@ class Guard:
     forget: Callable[[Connection, Sequence[str]], None]
 
 
+class Swept(TypedDict):
+    """How many files were deleted, their bytes, how many were kept, and a sentence for each that
+    was kept, or could not be deleted and is left for the next sweep."""
+
+    deleted: int
+    bytes: int
+    kept: int
+    failed: list[str]
+
+
 def sweep(
     database: Database,
     warehouse: str,
@@ -54,7 +64,7 @@ def sweep(
     start_spark: StartSpark | None = None,
     again_after: float = 0.0,
     compacted_grace: float = 0.0,
-) -> dict[str, Any]:
+) -> Swept:
     """Delete the garbage that is older than the grace period (seconds), that no open batch may
     need, and that no annex holds.
 
@@ -72,11 +82,9 @@ def sweep(
 
     What an annex keeps is kept, and so is what a stream still needs.
 
-    Returns the number of deleted files, their bytes, how many were kept, and a sentence for each
-    file that was kept, or could not be deleted and is left for the next sweep. A row is deleted
-    after its file, so the next sweep completes a killed one. Raises InvariantViolation if the
-    warehouse belongs to another database, or if this database was restored, moved or taken over
-    since it was last recovered.
+    A row is deleted after its file, so the next sweep completes a killed one. Raises
+    InvariantViolation if the warehouse belongs to another database, or if this database was
+    restored, moved or taken over since it was last recovered.
     """
     installation_id = check_warehouse_ownership(database, warehouse)
     # From now on the marker shows that a backup from before this sweep is older than the warehouse.

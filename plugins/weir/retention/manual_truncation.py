@@ -1,13 +1,14 @@
 """Truncate a stream at a starting point that a person names, or report what that would truncate."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
 from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.locks import LockedStream
 from weir.controller.missing import missing_within
+from weir.controller.queries import Cut
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.truncation import parse_cut
 from weir.database.connection import Database
@@ -26,6 +27,23 @@ from weir.retention.receipts import truncate_at
 FindCut = Callable[[Connection, LockedStream], StreamCut]
 
 
+class Truncation(TypedDict):
+    """What was truncated of a stream, or would be.
+
+    `head`: the cut. `events`, `bytes`: as first committed. `files`: how many became garbage.
+    `lost`, `lost_to_others`: how many events each subscriber and each other group had not read.
+    `already`: if the head is there already, a sentence that says who truncated up to it."""
+
+    stream: str
+    head: Cut
+    events: int
+    bytes: int
+    files: int
+    lost: dict[str, int]
+    lost_to_others: dict[str, int]
+    already: str
+
+
 def truncate(
     database: Database,
     name: StreamName,
@@ -34,21 +52,18 @@ def truncate(
     request_id: str,
     find: FindCut | None = None,
     dry_run: bool = False,
-) -> dict[str, Any]:
+) -> Truncation:
     """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), whatever subscribers and limits say.
 
     `find`: returns the cut that the text means, if it is not a cut. `dry_run`: change nothing, and
     return what would be truncated and lost.
 
-    Returns `stream`, `head` (the cut), `events` and `bytes` (as first committed) that were
-    truncated, `files` (how many became garbage), and by name how many events each subscriber
-    (`lost`) and each other group (`lost_to_others`) had not read; and `already`: if the head is
-    there already, a sentence that says who truncated up to it. Raises InvalidInput with the segment
-    for a cut that is invalid or before the head, Conflict for a sealed stream, NotFound.
+    Raises InvalidInput with the segment for a cut that is invalid or before the head, Conflict for
+    a sealed stream, NotFound.
     """
-    request = Request(request_id, "truncate", str(name), {"cut": cut})
+    request = Request[Truncation](request_id, "truncate", str(name), {"cut": cut})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> Truncation:
         # With the groups locked, nobody plans a batch from the old head and opens it afterwards.
         stream = lock_stream_and_groups(connection, name)
         if dry_run:
@@ -68,7 +83,7 @@ def truncate(
 
 def _truncate(
     connection: Connection, stream: LockedStream, cut: str, find: FindCut | None, request_id: str
-) -> dict[str, Any]:
+) -> Truncation:
     stream.must_be_active()
     wanted = find(connection, stream) if find else parse_cut(connection, stream, cut)
     check_cut(connection, stream.stream_id, wanted)
@@ -92,7 +107,8 @@ def _truncate(
     )  # fmt: skip
     return {
         "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
-        "lost_to_others": others, "already": already, **freed._asdict(),
+        "lost_to_others": others, "already": already,
+        "events": freed.events, "bytes": freed.bytes, "files": freed.files,
     }  # fmt: skip
 
 
@@ -111,7 +127,7 @@ def truncate_before(
     *,
     dry_run: bool,
     request_id: str,
-) -> dict[str, Any]:
+) -> Truncation:
     """Truncate all events of a stream before a starting point, read or not.
 
     `starting_point`: `position` or `checkpoint NAME`, both of `group`, or one of those in
@@ -152,7 +168,7 @@ def truncate_before(
     return truncate(database, name, written, request_id=request_id, find=find, dry_run=dry_run)
 
 
-def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
+def in_words(done: Truncation, *, dry_run: bool) -> list[str]:
     """Return sentences that say what was truncated (`dry_run`: would be), and which groups
     lost unread events by it. `done`: the result of `truncate_before`."""
     truncates, loses, becomes = "truncated", "lost", "is"
@@ -163,12 +179,12 @@ def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
         f"{truncates} {counted(events, 'event')} of stream {done['stream']} ({size:,} bytes; "
         f"{counted(files, 'whole file')}); its head {becomes} {_shown(done['head'])}"
     ]
-    for kind, key in (("subscriber", "lost"), ("reader group", "lost_to_others")):
+    for kind, losers in (("subscriber", done["lost"]), ("reader group", done["lost_to_others"])):
         lines += [
             f"{kind} {group} {loses} {counted(count, 'event')} that it has not read"
-            for group, count in sorted(done[key].items())
+            for group, count in sorted(losers.items())
         ]
-    if done.get("already"):
+    if done["already"]:
         lines = [done["already"]]
     elif not done["lost"] and not done["lost_to_others"]:
         lines.append(f"no reader group {loses} an event that it has not read")
@@ -177,5 +193,5 @@ def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
     return lines
 
 
-def _shown(head: dict[str, Any]) -> str:
+def _shown(head: Cut) -> str:
     return ", ".join(f"{segment}={offset}" for segment, offset in head.items())

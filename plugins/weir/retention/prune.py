@@ -7,7 +7,6 @@ are prefix sums in the epochs that are kept (docs/retention.md).
 
 import json
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -19,7 +18,7 @@ from weir.queries.retention import prune as sql
 from weir.reader_groups.locks import lock_stream_and_groups
 
 
-def prune(database: Database, history: float) -> list[dict[str, Any]]:
+def prune(database: Database, history: float) -> list[dict[str, object]]:
     """Delete the rows below the floor of each stream that are older than `history` seconds.
 
     Returns for each stream from which rows were deleted `stream`, and the number of rows by kind
@@ -27,7 +26,7 @@ def prune(database: Database, history: float) -> list[dict[str, Any]]:
     does not stop the other streams.
     """
     streams = database.transaction(partial(sql.candidates, history=history))
-    reports: list[dict[str, Any]] = []
+    reports: list[dict[str, object]] = []
     for stream_id, stream in streams:
         one = partial(_prune_one, stream_id=stream_id, history=history)
         done, failed = database.one_of_many(f"stream {stream}", partial(commit_once, database, one))
@@ -38,7 +37,7 @@ def prune(database: Database, history: float) -> list[dict[str, Any]]:
     return reports
 
 
-def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[str, Any]:
+def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[str, object]:
     stream = lock_stream_and_groups(connection, stream_id=stream_id)
     head = json.dumps(stream.head)
     sql.raise_released(connection, stream_id=stream_id, head=head)

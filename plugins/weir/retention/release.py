@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
+from weir.controller.queries import Cut
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -19,20 +20,26 @@ from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import find_cuts
 
 
+class Released(TypedDict):
+    """What a group has released: by stream the cut."""
+
+    reader_group: str
+    released: dict[str, Cut]
+
+
 def release(
     database: Database, group: str, at: str, *, generation: int | None = None, request_id: str
-) -> dict[str, Any]:
+) -> Released:
     """Release all events before a starting point: this subscriber holds them back no longer.
 
     `at`: `position` (where the group reads next) or one of those in
-    `weir.reader_groups.starting_points`. `generation`: refuse another one. Returns `reader_group`
-    and `released` (the cuts). Raises NotFound; Conflict if the group does not release by hand, or
-    has another generation; and InvalidInput if the cut is not valid, or lies before what the group
-    has released already.
+    `weir.reader_groups.starting_points`. `generation`: refuse another one. Raises NotFound;
+    Conflict if the group does not release by hand, or has another generation; and InvalidInput if
+    the cut is not valid, or lies before what the group has released already.
     """
-    request = Request(request_id, "release", group, {"at": at, "generation": generation})
+    request = Request[Released](request_id, "release", group, {"at": at, "generation": generation})
 
-    def work(connection: Connection) -> dict[str, Any]:
+    def work(connection: Connection) -> Released:
         streams, locked = lock_group_and_streams(connection, group)
         if (before := request.result(connection)) is not None:
             return before

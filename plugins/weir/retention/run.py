@@ -8,12 +8,13 @@ import json
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, why_not_active
+from weir.controller.queries import Cut
 from weir.controller.retention_queue import due_streams, take_due
 from weir.controller.truncation import files_below
 from weir.database.connection import Database
@@ -28,27 +29,45 @@ from weir.retention.receipts import truncate_at
 log = logging.getLogger("weir.retention")
 
 
+class Decided(TypedDict):
+    """What was decided about a stream, or the `error` with which that failed.
+
+    `cut`: None truncates nothing. `held_by`, `timed_out`: the subscribers that hold events back,
+    and those that have timed out. `lost`: by subscriber how many unread events. `events`, `bytes`,
+    `files`: what was truncated, and how many files became garbage. `retryable`: false if another
+    try would fail, too."""
+
+    stream: str
+    error: NotRequired[str]
+    retryable: NotRequired[bool]
+    rule: NotRequired[str]
+    reason: NotRequired[str]
+    cut: NotRequired[Cut | None]
+    held_by: NotRequired[list[str]]
+    timed_out: NotRequired[list[str]]
+    lost: NotRequired[dict[str, int]]
+    events: NotRequired[int]
+    bytes: NotRequired[int]
+    files: NotRequired[int]
+
+
 def retain(
     database: Database, names: Sequence[StreamName] | None = None, *, dry_run: bool = False
-) -> list[dict[str, Any]]:
+) -> list[Decided]:
     """Decide about each stream for which a decision is due, and truncate it.
 
     `names`: decide about these streams instead, due or not; about all if it is empty. `dry_run`:
     change nothing, and return what would be decided.
 
-    Returns for each stream the decision: `stream`, `rule`, `reason`, `cut` (None: truncates
-    nothing), `held_by` and `timed_out` (the subscribers that hold events back, and those that have
-    timed out), `lost` (by subscriber how many unread events), the `events` and `bytes` that were
-    truncated, and `files` (how many became garbage).
-
-    Of a stream that failed it returns `stream` and `error`, and continues with the others; a stream
-    in `names` that does not exist or is sealed counts as failed.
+    A stream that fails does not stop the others; one in `names` that does not exist or is sealed
+    counts as failed.
     """
     streams = database.transaction(partial(due_streams, names=names))
-    reports = []
+    reports: list[Decided] = []
     active = {stream for _, stream in streams}
     if others := [name for name in names or () if str(name) not in active]:
-        reports = database.transaction(partial(why_not_active, names=others))
+        why = database.transaction(partial(why_not_active, names=others))
+        reports = [{"stream": one, "error": why[one], "retryable": False} for one in why]
     for stream_id, stream in streams:
         one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
         done, failed = database.one_of_many(f"stream {stream}", partial(commit_once, database, one))
@@ -61,7 +80,7 @@ def retain(
 
 def _retain_one(
     connection: Connection, stream_id: int, dry_run: bool, only_due: bool
-) -> dict[str, Any] | None:
+) -> Decided | None:
     # With these locks no batch is opened or committed, and no subscriber returns from a time-out.
     stream = lock_stream_and_groups(connection, stream_id=stream_id)
     if stream.state != "active":  # sealed meanwhile
@@ -99,7 +118,9 @@ def _retain_one(
         "held_by": decision.held_by,
         "timed_out": decision.timed_out,
         "lost": lost,
-        **freed._asdict(),
+        "events": freed.events,
+        "bytes": freed.bytes,
+        "files": freed.files,
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -30,6 +30,25 @@ from weir.scaling.evaluate import Evaluated, read_loads, record_nothing, recorde
 from weir.scaling.measurements import measuring
 
 FindPoints = Callable[[Sequence[HotSegment]], Found]
+
+
+class ByLoad(TypedDict):
+    """What was decided about a stream, or the `error` with which that failed.
+
+    Unless the rule is `void`, also its `epoch`, the `changes`, and the `hot_keys`; of one that was
+    scaled `created` (name, low and high key of each new segment). `retryable`: false if another try
+    would fail, too."""
+
+    stream: str
+    error: NotRequired[str]
+    retryable: NotRequired[bool]
+    epoch: NotRequired[int]
+    action: NotRequired[str]
+    rule: NotRequired[str]
+    reason: NotRequired[str]
+    changes: NotRequired[list[dict[str, object]]]
+    hot_keys: NotRequired[list[str]]
+    created: NotRequired[list[list[str | float]]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +89,7 @@ class _Plan:
         """Return the keys that are too hot for any segment, with the segments they are in now."""
         return [(segment, key) for segment, one in self.points.items() for key in one.hot_keys]
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> ByLoad:
         """Return what the report of the run and the record of the decision say."""
         return {
             "stream": self.stream.name,
@@ -97,27 +116,26 @@ def scale_by_load(
     names: Sequence[StreamName] | None = None,
     dry_run: bool = False,
     request_id: str,
-) -> list[dict[str, Any]]:
+) -> list[ByLoad]:
     """Evaluate the streams that scale by load, and scale those that their policies say.
 
     `find_points`: finds where to split hot segments, and their hot keys, of all streams at once; it
     is not called if no segment is hot. `names`: evaluate these streams instead, moved or not; all
     if it is empty. `dry_run`: change and record nothing.
 
-    Returns for each stream that was decided about otherwise than before, or with `names` for each:
-    `stream`, `action`, `rule`, `reason`; unless the rule is `void`, also `epoch`, `changes` and
-    `hot_keys`; and of one that was scaled `created` (name, low and high key of each new segment).
-    Of a stream that failed it returns `stream` and `error`, and continues with the others; a stream
-    in `names` that does not exist or is sealed counts as failed. Streams whose last measurement
-    may have killed its run come last, one by one; without `names` they rest between two of them.
+    Returns each stream that was decided about otherwise than before, or with `names` each. One that
+    fails does not stop the others; one in `names` that does not exist or is sealed counts as
+    failed. Streams whose last measurement may have killed its run come last, one by one; without
+    `names` they rest between two of them.
     """
     streams = database.transaction(
         partial(read_loads, names=names or None, everything=names is not None)
     )
-    reports: list[dict[str, Any]] = []
+    reports: list[ByLoad] = []
     known = {stream.name for stream in streams}
     if others := [name for name in names or () if str(name) not in known]:
-        reports = database.transaction(partial(why_not_active, names=others))
+        why = database.transaction(partial(why_not_active, names=others))
+        reports = [{"stream": one, "error": why[one], "retryable": False} for one in why]
     suspects = [one for one in streams
                 if one.silent_attempts and not (one.rests and names is None)]  # fmt: skip
     suspects.sort(key=lambda one: one.silent_attempts)
@@ -145,10 +163,10 @@ def _scale(
     everything: bool,
     dry_run: bool,
     request_id: str,
-) -> list[dict[str, Any]]:
+) -> list[ByLoad]:
     """Decide about streams, scale them, and report it."""
     plans, failed = _plan(streams, find_points)
-    reports: list[dict[str, Any]] = []
+    reports: list[ByLoad] = []
     reports += [{"stream": name, "error": error} for name, error in failed.items()]
     changing = [plan for plan in plans if plan.decision.action != "none"]
     nothing = [plan for plan in plans if plan.decision.action == "none"]
@@ -196,7 +214,7 @@ def _plan(
     return list(plans.values()), failed
 
 
-def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str, Any] | None:
+def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> ByLoad | None:
     """Scale a stream as it was decided, and record the decision and the hot keys; forget all other
     keys but those of segments that are too young to say.
 
@@ -206,7 +224,9 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
     seen, decision = plan.stream, plan.decision
     [stream] = lock_streams(connection, ids=[seen.stream_id])
     # After a commit whose answer was lost, the same work runs again.
-    request = Request(f"{request_id}@{seen.epoch}", "scale_by_load", seen.name, plan.report())
+    request = Request[ByLoad](
+        f"{request_id}@{seen.epoch}", "scale_by_load", seen.name, plan.report()
+    )
     if (before := request.result(connection)) is not None:
         return before
     if stream.state != "active":
@@ -227,7 +247,8 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
             [one for change in decision.changes for one in plan.ranges(change)],
             cause="policy", reason=decision.reason, request_id=request_id,
         )  # fmt: skip
-    report = {**plan.report(), "created": [[s.name, s.key_low, s.key_high] for s in created]}
+    report = plan.report()
+    report["created"] = [[s.name, s.key_low, s.key_high] for s in created]
     gone = set(replaced)
     loads = [load for load in seen.loads if load.segment in gone]
     keys = plan.hot_keys()

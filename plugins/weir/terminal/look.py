@@ -280,7 +280,7 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, An
             yield from _rows(read_slice(terminal.settings, part, fields, wanted))
 
 
-def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Yield the events that fulfil a condition, file by file: first where they are, then they."""
     from weir.kernel.matching import fulfilling  # which other commands do not load
 
@@ -298,7 +298,7 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
             yield from _rows(read.filter(pc.is_in(read["_offset"], pa.array(offsets, pa.int64()))))
 
 
-def _rows(found: pa.Table) -> list[dict[str, Any]]:
+def _rows(found: pa.Table) -> list[dict[str, object]]:
     return [_placed(row) for row in rows_of(found)]
 
 

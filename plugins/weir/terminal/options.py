@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
         added.needed = is_required(one)  # type: ignore[attr-defined]
 
 
-def _described(known: Field[Any], schema: dict[str, object], subject: bool) -> str:
+def _described(known: Field[object], schema: dict[str, object], subject: bool) -> str:
     """Return what a form shows beside a field: whether it must be filled in, how several entries
     are given, and what it has at first."""
     parts = [known.metadata["description"]]
@@ -135,7 +135,7 @@ def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any
     }
 
 
-def _typed(value: object, schema: dict[str, object]) -> Any:
+def _typed(value: object, schema: dict[str, object]) -> object:
     """Return a text as the number or JSON object that it is; other texts are left to the job's
     check."""
     if schema["type"] in ("integer", "number") and isinstance(value, str):

@@ -62,7 +62,7 @@ def as_json(value: object, *, ascii_only: bool = False) -> str:
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _finite(value: object) -> Any:
+def _finite(value: object) -> object:
     """Return a value with texts in place of numbers that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -97,7 +97,7 @@ def table(rows: Sequence[Mapping[str, object]], widest: int = _WIDEST) -> str:
     return "\n".join(lines)
 
 
-def events(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def events(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return events for `table`: nested values as JSON, so that an empty list is none that is
     missing, and a list of one text with a comma is none of two."""
     return [
@@ -186,7 +186,7 @@ def duration(value: timedelta) -> str:
     return f"{seconds:.0f} s"
 
 
-def _as_json(value: object) -> Any:
+def _as_json(value: object) -> object:
     if isinstance(value, datetime):
         return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
     if isinstance(value, date):

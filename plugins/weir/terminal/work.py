@@ -328,7 +328,7 @@ def _check_files(wanted: Any, settings: Settings) -> None:
         ) from None
 
 
-def _print(terminal: Terminal, report: dict[str, Any]) -> int:
+def _print(terminal: Terminal, report: dict[str, object]) -> int:
     if terminal.json:
         print_json(report)
     else:

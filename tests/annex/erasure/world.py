@@ -1,6 +1,6 @@
 """A stream of real files from which events are erased at random, beside all else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ class Erasing(World):
 
     gone: set[int] = field(default_factory=set)
 
-    def compact(self, **how: Any) -> list[dict[str, Any]]:
+    def compact(self, **how: Any) -> Sequence[Mapping[str, Any]]:
         """Put files together as upkeep does, which reads the new ones first."""
         app = Installation(self.settings, self.lane.database)
         return super().compact(check=checking(app), **how)

@@ -1,6 +1,6 @@
 """A database restored from a backup deletes nothing, and hands out nothing twice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ class Story:
         before.truncate("0.0=2, 1.0=0")
         sweep(database, str(warehouse), 0.0)
 
-    def sweep(self) -> dict[str, Any]:
+    def sweep(self) -> Mapping[str, Any]:
         return sweep(self.database, str(self.warehouse), 0.0)
 
     def recover(self, what: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +262,7 @@ def test_a_stream_without_digests_says_so(app: Installation, lane: Lane) -> None
     assert verified(app).report()["without_digest"] == 9
 
 
-def compacted(app: Installation) -> list[dict[str, Any]]:
+def compacted(app: Installation) -> Sequence[Mapping[str, Any]]:
     return compact(
         app.database, app.settings, Budget(1 << 60, 1e9), thorough=True, check=checking(app)
     )

@@ -1,6 +1,7 @@
 """A sweep keeps files that are not what was recorded of them, and files that are no garbage."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ def truncated(app: Installation, lane: Lane, events: int) -> list[Path]:
     return [Path(app.settings.warehouse, row.path) for row in found]
 
 
-def swept(app: Installation) -> dict[str, object]:
+def swept(app: Installation) -> Mapping[str, object]:
     return sweep(app.database, app.settings.warehouse, 0.0)
 
 

@@ -4,6 +4,7 @@ all streams, stores, groups and consumers are changed in one transaction."""
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
+from typing import cast
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -13,6 +14,7 @@ from weir.annex.declarations.differences import Difference, differences
 from weir.annex.declarations.state import Known, read_known
 from weir.controller.locks import lock_streams, read_stream
 from weir.controller.streams import schema_by_id
+from weir.controller.update import StreamUpdated
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.front_ends import give
@@ -70,7 +72,7 @@ def _try_columns(database: Database, settings: Settings, asked: AskedStream) -> 
     done = replace(asked, dry_run=True).bring(
         database, settings, Allowed(True, True, True), request_id=str(uuid4())
     )
-    return list(done.get("named_by", []))
+    return cast(StreamUpdated, done).get("named_by", [])
 
 
 def _try_group(

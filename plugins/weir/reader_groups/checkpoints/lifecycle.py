@@ -22,7 +22,12 @@ from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
 from weir.model.names import reader_group_name
 from weir.queries.reader_groups.checkpoints import lifecycle as sql
-from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints, said_of
+from weir.reader_groups.checkpoints.records import (
+    Checkpointed,
+    record_positions,
+    release_checkpoints,
+    said_of,
+)
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import advance
 
@@ -37,14 +42,13 @@ def checkpoint(
     barrier: bool = False,
     patience: float = 3600.0,
     request_id: str | None = None,
-) -> dict[str, object] | None:
+) -> Checkpointed | None:
     """Record the positions of a group as a checkpoint. A subscriber releases what lies before it.
 
     Without a `name` it is automatic. `barrier`: include the batches that are open now; the
     checkpoint waits for them up to `patience` seconds, this call does not.
 
-    Returns `reader_group`, `checkpoint` (its name) and `released` (whether it releases events
-    now), and of one that waits `waits_for`: its batches, as texts. Returns None if an automatic one
+    Returns None if an automatic one
     finds nothing to do: no position has moved since the newest checkpoint, or since the group was
     created, and nothing is left to release. Raises NotFound, InvalidInput for a wrong name, and
     Conflict if the name is taken or too many checkpoints wait already.
@@ -58,9 +62,11 @@ def checkpoint(
             f"{name!r} is not a valid checkpoint name; use 1 to 200 characters that can be "
             "printed.",
         )
-    request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
+    request = Request[Checkpointed](
+        request_id or "", "checkpoint", group, {"name": name, "barrier": barrier}
+    )
 
-    def work(connection: Connection) -> dict[str, object] | None:
+    def work(connection: Connection) -> Checkpointed | None:
         # A release changes what retention may truncate, so the streams are locked too, and first.
         _, locked = lock_group_and_streams(connection, group)
         if request_id is not None and (before := request.result(connection)) is not None:
@@ -79,12 +85,11 @@ def checkpoint(
 
 def cancel_checkpoint(
     database: Database, group: str, name: str, *, request_id: str
-) -> dict[str, object]:
-    """Cancel a checkpoint that waits. Return `reader_group` and `checkpoint`, both names. Raises
-    NotFound, and Conflict if it does not wait."""
-    request = Request(request_id, "cancel_checkpoint", group, {"name": name})
+) -> Checkpointed:
+    """Cancel a checkpoint that waits. Raises NotFound, and Conflict if it does not wait."""
+    request = Request[Checkpointed](request_id, "cancel_checkpoint", group, {"name": name})
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> Checkpointed:
         _, locked = lock_group_and_streams(connection, group)
         if (before := request.result(connection)) is not None:
             return before
@@ -116,9 +121,8 @@ def settle_group(database: Database, group: str) -> None:
         log.warning("checkpoints of group %s are completed later: %s", group, error)
 
 
-def settle_group_in(connection: Connection, group: str) -> list[dict[str, object]]:
-    """Settle the waiting checkpoints of a group. Return for each that is complete now
-    `reader_group`, `checkpoint` (its name) and `released` (whether it releases events)."""
+def settle_group_in(connection: Connection, group: str) -> list[Checkpointed]:
+    """Settle the waiting checkpoints of a group. Return those that are complete now."""
     _, locked = lock_group_and_streams(connection, group)
     released = locked.releases_at_checkpoints
     return [
@@ -144,9 +148,7 @@ def settle(connection: Connection, group: LockedGroup) -> list[str]:
     return [r.name for r in done]
 
 
-def _record(
-    connection: Connection, group: LockedGroup, name: str | None
-) -> dict[str, object] | None:
+def _record(connection: Connection, group: LockedGroup, name: str | None) -> Checkpointed | None:
     """Record the positions; return None if they have not moved."""
     [recorded] = record_positions(connection, [group], name)
     if recorded.refused:
@@ -164,7 +166,7 @@ def _wait(
     name: str | None,
     batches: Sequence[sql.OpenBatch],
     patience: float,
-) -> dict[str, object]:
+) -> Checkpointed:
     """Record the cuts at which the group will be when these batches are committed, as a checkpoint
     that waits for them."""
     cuts = _cuts_after(connection, group, batches)

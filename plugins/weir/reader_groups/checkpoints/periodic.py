@@ -6,7 +6,6 @@ transaction fails, so is each of its groups.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,7 +13,12 @@ from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.queries.reader_groups.checkpoints import periodic as sql
 from weir.reader_groups.checkpoints.lifecycle import checkpoint, settle_group_in
-from weir.reader_groups.checkpoints.records import record_positions, release_checkpoints, said_of
+from weir.reader_groups.checkpoints.records import (
+    Checkpointed,
+    record_positions,
+    release_checkpoints,
+    said_of,
+)
 from weir.reader_groups.locks import lock_free_groups
 
 # Groups per transaction. Their streams are locked for its duration, about 50 ms, and appends wait
@@ -22,14 +26,14 @@ from weir.reader_groups.locks import lock_free_groups
 AT_ONCE = 100
 
 
-def settle_all(database: Database) -> tuple[list[dict[str, object]], list[str]]:
+def settle_all(database: Database) -> tuple[list[Checkpointed], list[str]]:
     """Settle the waiting checkpoints of all groups.
 
     Returns those that are complete now, as `settle_group_in` does, and the sentences of the
     failures.
     """
     groups = database.transaction(sql.waiting)
-    done: list[dict[str, object]] = []
+    done: list[Checkpointed] = []
     failed: list[str] = []
     for group in groups:
         one = partial(commit_once, database, partial(settle_group_in, group=group))
@@ -39,7 +43,7 @@ def settle_all(database: Database) -> tuple[list[dict[str, object]], list[str]]:
     return done, failed
 
 
-def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
+def checkpoint_all(database: Database) -> tuple[list[Checkpointed], list[str]]:
     """Checkpoint every group that has moved, `AT_ONCE` groups in a transaction.
 
     Those that another session has locked, and all of a transaction that failed, are checkpointed
@@ -66,7 +70,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
 
 def _checkpoint_free(
     connection: Connection, groups: Sequence[sql.Moved]
-) -> tuple[list[dict[str, object]], set[int]]:
+) -> tuple[list[Checkpointed], set[int]]:
     """Checkpoint those of the groups that nobody else has locked.
 
     Returns what was made, and the ids of the groups that are done with.

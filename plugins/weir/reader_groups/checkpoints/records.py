@@ -1,11 +1,22 @@
 """Record complete checkpoints of one or many locked groups, and release what lies before them."""
 
 from collections.abc import Iterable, Sequence
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
 from weir.queries.reader_groups.checkpoints import records as sql
 from weir.reader_groups.locks import LockedGroup
+
+
+class Checkpointed(TypedDict):
+    """A checkpoint of a group: its name, whether it releases events now (not said of one that is
+    cancelled), and of one that waits its batches, as texts."""
+
+    reader_group: str
+    checkpoint: str
+    released: NotRequired[bool]
+    waits_for: NotRequired[list[str]]
 
 
 def record_positions(
@@ -20,8 +31,9 @@ def record_positions(
     return sql.record(connection, ids=[group.group_id for group in groups], name=name)
 
 
-def said_of(recorded: sql.Recorded) -> dict[str, object]:
-    """Return `reader_group`, `checkpoint` (its name) and `released`, for a report."""
+def said_of(recorded: sql.Recorded) -> Checkpointed:
+    """Return what a report says of a checkpoint that was recorded."""
+    assert recorded.checkpoint is not None
     return {
         "reader_group": recorded.reader_group,
         "checkpoint": recorded.checkpoint,

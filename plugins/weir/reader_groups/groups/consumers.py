@@ -17,7 +17,7 @@ def declare_consumer(
 ) -> dict[str, object]:
     """Record the arguments of `weir_process` that runs of a group take where they give none, in
     place of those recorded before. Raises NotFound."""
-    request = Request(request_id, "declare_consumer", group, dict(settings))
+    request = Request[dict[str, object]](request_id, "declare_consumer", group, dict(settings))
 
     def work(connection: Connection) -> dict[str, object]:
         locked = lock_group(connection, group)

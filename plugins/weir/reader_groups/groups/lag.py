@@ -2,13 +2,12 @@
 time they have read everything."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from weir.database.connection import Database
 from weir.queries.reader_groups.groups import lag as sql
 
 
-def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
+def read_lag(database: Database, groups: Sequence[str]) -> list[sql.Lag]:
     """Return a row for each of the groups and each stream that it reads, from the view lag.
 
     It has the unread events and bytes; by how many `seconds` the oldest unread event is older than
@@ -16,5 +15,4 @@ def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
     """
     if not groups:
         return []
-    rows = database.transaction(lambda c: sql.lag(c, groups=list(groups)))
-    return [row._asdict() for row in rows]
+    return database.transaction(lambda c: sql.lag(c, groups=list(groups)))

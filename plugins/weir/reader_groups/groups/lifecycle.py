@@ -3,12 +3,13 @@
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, lock_streams
+from weir.controller.queries import Cut
 from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
 from weir.database.connection import Database
@@ -27,6 +28,35 @@ from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
+class GroupCreated(TypedDict):
+    """A group that was created. `start`, `end`: by stream the cut; no end is empty.
+
+    Lines that say: `deletes`: what retention deletes of the streams, and what this group releases
+    by where it begins; `reads`: how many events lie between event times, if these are given;
+    `missing`: what was truncated before the head, if it begins there."""
+
+    reader_group: str
+    subscriber: bool
+    start: dict[str, Cut]
+    end: dict[str, Cut]
+    deletes: list[str]
+    reads: NotRequired[list[str]]
+    missing: list[str]
+
+
+class GroupDeleted(TypedDict):
+    """A group that was deleted, or would be. `deletes`: lines that say what is released by that.
+    Of a dry run also its `position` (by stream the cut), and how many `checkpoints` and open
+    `batches` it has."""
+
+    reader_group: str
+    deletes: NotRequired[list[str]]
+    position: NotRequired[dict[str, Cut]]
+    checkpoints: NotRequired[int]
+    batches: NotRequired[int]
+    dry_run: NotRequired[bool]
+
+
 def create_reader_group(
     database: Database,
     name: str,
@@ -38,18 +68,14 @@ def create_reader_group(
     allow_truncated: bool = False,
     request_id: str,
     **configuration: Any,
-) -> dict[str, Any]:
+) -> GroupCreated:
     """Create a group that reads `streams` from `start` on, up to `end` if that is given.
 
     Both are as in `weir.reader_groups.starting_points`. `configuration`: settings of
     `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
     cut.
 
-    Returns `reader_group`, `subscriber`, `start` and `end` (by stream the cut; no end is empty),
-    `deletes` (lines that say what retention deletes of the streams, and what this group releases by
-    where it begins), `reads` (lines that say how many events lie between event times, if these
-    are given) and `missing` (lines that say what was truncated before the head, if it begins
-    there). Raises NotFound for a stream, Truncated if events between start and end were truncated
+    Raises NotFound for a stream, Truncated if events between start and end were truncated
     (unless `allow_truncated`: then it begins at the head), InvalidInput for wrong settings; and
     Conflict if the group exists, or if others would lose unread events by what it releases (unless
     `allow_loss`).
@@ -62,7 +88,7 @@ def create_reader_group(
             "group_without_streams",
             f"reader group {name} would have no stream to read; name at least one.",
         )
-    request = Request(
+    request = Request[GroupCreated](
         request_id,
         "create_reader_group",
         name,
@@ -76,7 +102,7 @@ def create_reader_group(
         },
     )
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> GroupCreated:
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
@@ -99,7 +125,7 @@ def create_in(
     configuration: GroupConfiguration,
     allow_loss: bool = False,
     missing: Sequence[str] = (),
-) -> dict[str, object]:
+) -> GroupCreated:
     """Create a group that reads a span of streams that are locked, of which nothing is truncated.
 
     Returns (without `reads`) and raises as `create_reader_group`."""
@@ -160,7 +186,7 @@ def fork_reader_group(
     allow_loss: bool = False,
     allow_truncated: bool = False,
     request_id: str,
-) -> dict[str, Any]:
+) -> GroupCreated:
     """Create a group with the streams, the positions, the end and the settings of another one, to
     replay or to debug without changing that. Its pins are not copied.
 
@@ -169,13 +195,13 @@ def fork_reader_group(
     it does, as for any new group. Returns and raises as `create_reader_group` does.
     """
     reader_group_name(new_name)
-    request = Request(
+    request = Request[GroupCreated](
         request_id, "fork_reader_group", new_name,
         {"of": name, "at": at, "subscriber": subscriber, "allow_loss": allow_loss,
          "allow_truncated": allow_truncated},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> GroupCreated:
         locked, group = lock_group_and_streams(connection, name)
         if (before := request.result(connection)) is not None:
             return before
@@ -203,17 +229,15 @@ def fork_reader_group(
 
 def delete_reader_group(
     database: Database, name: str, *, dry_run: bool = False, request_id: str
-) -> dict[str, Any]:
+) -> GroupDeleted:
     """Delete a group with its positions, batches and checkpoints; it holds nothing back afterwards.
 
-    The outputs of its committed batches are kept, those of open ones become garbage. Returns
-    `reader_group`, and `deletes` (lines that say what is released by that). `dry_run`: change
-    nothing, and also return its `position` (by stream the cut), and how many `checkpoints` and
-    open `batches` it has. Raises NotFound.
+    The outputs of its committed batches are kept, those of open ones become garbage. `dry_run`:
+    change nothing. Raises NotFound.
     """
-    request = Request(request_id, "delete_reader_group", name, {})
+    request = Request[GroupDeleted](request_id, "delete_reader_group", name, {})
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> GroupDeleted:
         # A deleted group has no row.
         if not dry_run and (before := request.result(connection)) is not None:
             return before
@@ -224,12 +248,15 @@ def delete_reader_group(
                 raise
             return before
         if dry_run:
-            owned = sql.owned(connection, group_id=group.group_id)._asdict()
+            owned = sql.owned(connection, group_id=group.group_id)
             with connection.begin_nested() as tried:
                 with releasing(connection, locked, name, allow_loss=True) as deletes:
                     delete_in(connection, group.group_id)
                 tried.rollback()
-            return {"reader_group": name, "deletes": deletes, **owned}
+            return {
+                "reader_group": name, "deletes": deletes, "position": owned.position,
+                "checkpoints": owned.checkpoints, "batches": owned.batches,
+            }  # fmt: skip
         mark_retention_due(connection, [stream.stream_id for stream in locked])
         with releasing(connection, locked, name, allow_loss=True) as deletes:
             delete_in(connection, group.group_id)

@@ -6,6 +6,7 @@ lease is valid for at least its length after the server's start, so that readers
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -113,21 +114,29 @@ def readers_of(connection: Connection, group: str) -> list[str]:
     return sql.readers_of(connection, name=group)
 
 
+class ReaderGone(TypedDict):
+    """A reader that was taken offline."""
+
+    reader_group: str
+    reader: str
+
+
 def reader_offline(
     database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
-) -> dict[str, object]:
+) -> ReaderGone:
     """Remove a reader from a group by hand, and free what it owns for others at once.
 
     Its process, if it still runs, is fenced. Without a position, other readers take over its open
     batch as a whole, and continue at the committed position. With one (`0.0=12, 5.1=7`, or for
     several streams `{"nyc/flights": {"0.0": 12}}`) the open batch is abandoned, and what lies
     before the position counts as read. The position must lie between the committed one and the end
-    of the batch. Returns `reader_group` and `reader`. Raises NotFound for the reader, and
-    InvalidInput for another position.
+    of the batch. Raises NotFound for the reader, and InvalidInput for another position.
     """
-    request = Request(request_id, "reader_offline", group, {"reader": reader_id, "at": position})
+    request = Request[ReaderGone](
+        request_id, "reader_offline", group, {"reader": reader_id, "at": position}
+    )
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> ReaderGone:
         locked = lock_group(connection, group)
         if (before := request.result(connection)) is not None:
             return before

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
+from weir.controller.queries import Cut
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
@@ -25,31 +26,52 @@ from weir.reader_groups.outputs.records import discard_outputs
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
+class GroupReset(TypedDict):
+    """A group that was reset, or would be. `generation`: the new one. `position`: by stream the
+    cut. `deletes`, `reads`, `missing`: as of `GroupCreated`. Of a dry run also by stream how many
+    events it would read `again`, its `outputs`, and whether a group `loses` unread events by it."""
+
+    reader_group: str
+    generation: NotRequired[int]
+    position: dict[str, Cut]
+    deletes: list[str]
+    reads: NotRequired[list[str]]
+    missing: list[str]
+    again: NotRequired[dict[str, int]]
+    outputs: NotRequired[list[str]]
+    loses: NotRequired[bool]
+    dry_run: NotRequired[bool]
+
+
+class _Tried(NamedTuple):
+    again: dict[str, int]
+    outputs: list[str]
+    deletes: list[str]
+    loses: bool
+
+
 def reset_reader_group(
     database: Database, name: str, to: str, *, allow_repeat: bool = False,
     allow_loss: bool = False, allow_truncated: bool = False, dry_run: bool = False,
     request_id: str,
-) -> dict[str, Any]:  # fmt: skip
+) -> GroupReset:  # fmt: skip
     """Move the positions of a group in all its streams to a starting point, and abandon its open
     batches.
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
-    must join again. Returns `reader_group`, `generation` (the new one), `position` (by stream the
-    cut), `deletes`, `reads` and `missing` (as `create_reader_group`). `dry_run`: change nothing,
-    and also return by stream how many events it would read `again`, its `outputs`, and whether a
-    group `loses` unread events by it.
+    must join again. `dry_run`: change nothing.
 
     Raises Truncated for a position below the head (unless `allow_truncated`: then it is the head);
     and Conflict if events that are committed would be read again (unless `allow_repeat`), or if
     other groups would lose unread events by what is released (unless `allow_loss`).
     """
-    request = Request(
+    request = Request[GroupReset](
         request_id, "reset_reader_group", name,
         {"to": to, "allow_repeat": allow_repeat, "allow_loss": allow_loss,
          "allow_truncated": allow_truncated},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> GroupReset:
         locked, group = lock_group_and_streams(connection, name)
         if not dry_run and (before := request.result(connection)) is not None:
             return before
@@ -85,7 +107,8 @@ def reset_reader_group(
             reads = say_between(connection, locked, cuts, ends, to)
             return {
                 "reader_group": name, "position": position, "missing": missing, "reads": reads,
-                **found,
+                "again": found.again, "outputs": found.outputs, "deletes": found.deletes,
+                "loses": found.loses,
             }  # fmt: skip
         with releasing(connection, locked, name, allow_loss) as deletes:
             _move(connection, group, cuts)
@@ -112,7 +135,7 @@ def _tried(
     group: LockedGroup,
     cuts: Cuts,
     allow_loss: bool,
-) -> dict[str, object]:
+) -> _Tried:
     """Move the positions, and return what that repeats and releases."""
     outputs = declared_consumer(connection, group.name).get("outputs", [])
     written = sql.outputs(connection, group=group.name)
@@ -124,7 +147,7 @@ def _tried(
     more = {stream: after[stream] - before.get(stream, 0) for stream in after}
     again = {stream: count for stream, count in more.items() if count > 0}
     loses = any(" loses " in line for line in deletes)
-    return {"again": again, "outputs": outputs, "deletes": list(deletes), "loses": loses}
+    return _Tried(again, outputs, list(deletes), loses)
 
 
 def _unread(connection: Connection, name: str) -> dict[str, int]:

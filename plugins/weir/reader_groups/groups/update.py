@@ -6,7 +6,7 @@ a caller that names an older one is refused (semantics 11.8).
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -28,6 +28,19 @@ from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import positions_of
 
 
+class GroupUpdated(TypedDict):
+    """A group that was changed. `generation`: the new one. `settings`: all, by name. `deletes`,
+    `reads`, `missing`: as of `GroupCreated`; no lines if neither the streams nor `subscriber`
+    changed."""
+
+    reader_group: str
+    generation: int
+    settings: dict[str, object]
+    deletes: list[str]
+    reads: list[str]
+    missing: list[str]
+
+
 def update_reader_group(
     database: Database,
     name: str,
@@ -39,23 +52,21 @@ def update_reader_group(
     allow_loss: bool = False,
     allow_truncated: bool = False,
     request_id: str,
-    **changes: Any,
-) -> dict[str, Any]:
+    **changes: object,
+) -> GroupUpdated:
     """Change the given settings of a group's `GroupConfiguration`, its streams or its pins.
 
     `streams`: replaces the streams that the group reads; it reads new ones from `start`. `pins`:
     replaces the pins. A group that becomes a subscriber holds back what it has not read.
 
-    Returns `reader_group`, `generation` (the new one), all settings by name, and `deletes`, `reads`
-    and `missing` (as `create_reader_group`; no lines if neither the streams nor `subscriber`
-    changed). Raises NotFound; Truncated if events after `start` were truncated (unless
+    Raises NotFound; Truncated if events after `start` were truncated (unless
     `allow_truncated`: then it begins at the head); Conflict for another `generation`, if an open
     batch reads a stream that is to be removed, or if groups would lose unread events by the change
     (unless `allow_loss`); and InvalidInput for a wrong setting, for pins that overlap, and for pins
     of a stream that the group does not read.
     """
     check_disjoint(pins or ())
-    request = Request(
+    request = Request[GroupUpdated](
         request_id, "update_reader_group", name,
         {**changes, "generation": generation, "start": start, "allow_loss": allow_loss,
          "allow_truncated": allow_truncated,
@@ -63,7 +74,7 @@ def update_reader_group(
          "pins": pins and sorted(map(str, pins))},
     )  # fmt: skip
 
-    def work(connection: Connection) -> dict[str, object]:
+    def work(connection: Connection) -> GroupUpdated:
         named = list(dict.fromkeys(streams or ()))
         locked, group = lock_group_and_streams(connection, name, named)
         if (before := request.result(connection)) is not None:
@@ -100,7 +111,8 @@ def update_reader_group(
         return request.done(
             connection,
             {
-                "reader_group": name, "generation": group.generation + 1, **asdict(new),
+                "reader_group": name, "generation": group.generation + 1,
+                "settings": asdict(new),
                 "deletes": deletes, "reads": reads, "missing": missing,
             },
         )  # fmt: skip

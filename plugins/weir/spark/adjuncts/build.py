@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from weir.adjunct.builds import Build, Running, begin_build
+from weir.adjunct.builds import Build, Built, Running, begin_build
 from weir.adjunct.publication import fail_build, publish_build, renew_build
 from weir.adjunct.stores import AdjunctStore, read_store, read_stores
 from weir.adjunct.versions import AdjunctVersion
@@ -146,14 +145,13 @@ def with_other_code(
     return [name for name in built_with if name in stores and is_other(stores[name])]
 
 
-def build_stores(app: Installation, names: Sequence[str]) -> list[dict[str, Any]]:
+def build_stores(app: Installation, names: Sequence[str]) -> list[Built]:
     """Build a version of each of these stores that is complete to the tail as it is now.
 
-    Returns for each `adjunct_store`, and `version`, `keys`, `bytes` and `files` of the version, or
-    `error`: a store that fails does not stop the others. A store that was deleted is left out.
-    Raises what ended the JVM, because no store can be built without it.
+    A store that fails does not stop the others. A store that was deleted is left out. Raises what
+    ended the JVM, because no store can be built without it.
     """
-    reports: list[dict[str, Any]] = []
+    reports: list[Built] = []
     for name in names:
         work = partial(build_version, app, name)
         version, error = app.database.one_of_many(
@@ -161,15 +159,13 @@ def build_stores(app: Installation, names: Sequence[str]) -> list[dict[str, Any]
         )
         if version is None and not error:
             continue  # it was deleted meanwhile
-        report: dict[str, Any] = {"adjunct_store": name}
         if version is None:
-            report["error"] = error
-        else:
-            report |= {
-                "version": version.version, "keys": version.rows, "bytes": version.bytes,
-                "files": len(version.files),
-            }  # fmt: skip
-        reports.append(report)
+            reports.append({"adjunct_store": name, "error": error})
+            continue
+        reports.append({
+            "adjunct_store": name, "version": version.version, "keys": version.rows,
+            "bytes": version.bytes, "files": len(version.files),
+        })  # fmt: skip
     return reports
 
 

@@ -10,7 +10,6 @@ No process renews the lease of the attempt meanwhile. So it lasts as long as an 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -91,7 +90,7 @@ class _BatchWriter(DataSourceArrowWriter):
             commit_begun(app.database, *staged)
 
     @says_why
-    def abort(self, messages: Sequence[Any]) -> None:
+    def abort(self, messages: Sequence[object]) -> None:
         if self._layout is not None:
             abort(self._place.installation().database, self._layout.attempt)
 
@@ -124,7 +123,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
             abort_all(app.database, attempts)
 
     @says_why
-    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+    def abort(self, messages: Sequence[object], batchId: int) -> None:
         place = self._place
         abort_micro_batch(place.installation().database, place.stream, place.writer_id)
 

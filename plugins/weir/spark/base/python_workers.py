@@ -21,7 +21,7 @@ import weir
 from weir.spark.base.session import follow_named_python, is_connect
 
 _PACKAGE = Path(weir.__file__).resolve().parent
-_have: WeakSet[Any] = WeakSet()  # contexts and sessions of Connect whose workers got the code
+_have: WeakSet[object] = WeakSet()  # contexts and sessions of Connect whose workers got the code
 _lock = threading.Lock()
 
 
@@ -33,7 +33,7 @@ def search(spark: SparkSession, folders: Sequence[str]) -> None:
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *filter(None, known)]))
 
 
-def send_by_value(functions: Iterable[Any]) -> None:
+def send_by_value(functions: Iterable[object]) -> None:
     """Let Spark send the code of these functions' modules to its executors, which can't import
     them."""
     for one in functions:

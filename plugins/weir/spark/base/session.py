@@ -199,13 +199,13 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def is_connect(thing: Any) -> bool:
+def is_connect(thing: object) -> bool:
     """Return whether a session or a DataFrame is one of Spark Connect, whose JVM is in another
     process."""
     return type(thing).__module__.startswith("pyspark.sql.connect.")
 
 
-def check_session(spark: Any) -> None:
+def check_session(spark: object) -> None:
     """Raise InvalidInput for what is no session of Spark."""
     if not is_connect(spark) and not hasattr(spark, "_jsparkSession"):
         raise InvalidInput(
@@ -215,7 +215,7 @@ def check_session(spark: Any) -> None:
         )
 
 
-def check_classic(spark: Any) -> None:
+def check_classic(spark: object) -> None:
     """Raise InvalidInput for a session of Spark Connect, where Weir needs one in this process."""
     check_session(spark)
     if is_connect(spark):
@@ -238,7 +238,7 @@ def _all(java: Any) -> dict[str, str]:
     return dict(one.split(" -> ", 1) for one in settings.split("\0"))
 
 
-def _python(spark: SparkSession, java: Any) -> SparkSession:
+def _python(spark: SparkSession, java: object) -> SparkSession:
     # PySpark uses the newest session for RDD.toDF, so restore the user's.
     before = RDD.toDF
     try:

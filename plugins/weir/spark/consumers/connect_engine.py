@@ -26,7 +26,7 @@ class Connect(Spark):
     """DataFrames of the installation's session, which is one of Spark Connect: what a session in
     this process does with its JVM, pyarrow does here, or nobody."""
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Adjuncts[DataFrame]:
+    def adjuncts(self, pins: Mapping[str, Pin], manager: object) -> Adjuncts[DataFrame]:
         """Return the stores of a batch, of which none can be read."""
         return NoStores(pins)
 

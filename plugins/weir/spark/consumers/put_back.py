@@ -10,14 +10,13 @@ import contextlib
 import functools
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection, text
 
-from weir.consumers.consumer import Consumer
+from weir.consumers.consumer import Consumed, Consumer
 from weir.consumers.outputs import Output
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_versions
@@ -43,10 +42,10 @@ def put_back(
     app: Installation,
     group: str,
     reader_id: str,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     outputs: Sequence[Output],
-    parameters: Mapping[str, Any],
-) -> dict[str, Any]:
+    parameters: Mapping[str, object],
+) -> Consumed:
     """Put back the events that a group has rejected and that were not put back before. Return what
     was done; its `events` also count what other groups have rejected, which is left out.
 
@@ -64,7 +63,7 @@ def put_back(
     _make_group(database, group, rejected)
 
     @functools.wraps(function)  # what is recorded of the run is the user's function
-    def again(events: DataFrame | dict[str, DataFrame], **given: Any) -> Any:
+    def again(events: DataFrame | dict[str, DataFrame], **given: object) -> object:
         several = events if isinstance(events, dict) else {str(rejected[0]): events}
         restored = {
             str(name): restored_events(app.spark, several.get(str(name.rejected)), group, versions)

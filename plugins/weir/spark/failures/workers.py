@@ -19,7 +19,7 @@ def says_why(called: _Called) -> _Called:
     """
 
     @functools.wraps(called)
-    def saying(*given: Any, **named: Any) -> Any:
+    def saying(*given: object, **named: object) -> object:
         try:
             return called(*given, **named)
         except WeirError:

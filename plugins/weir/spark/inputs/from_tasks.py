@@ -99,7 +99,7 @@ def _by_driver(
     tables = [table for piece in values.pieces for table in values.tables(piece)]
     struct = struct_of(values.fields)
     whole = [table.select(struct.names) for table in tables]
-    given: Any = pa.concat_tables(whole) if whole else []
+    given: object = pa.concat_tables(whole) if whole else []
     rows = spark.createDataFrame(given, struct)
     return FromTasks(rows, 1, iter, values.fields, size, rows)
 

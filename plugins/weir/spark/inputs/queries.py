@@ -1,7 +1,6 @@
 """Rows that a query of Spark gives."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +9,7 @@ from weir.errors import InvalidInput
 from weir.spark.failures.unreadable import first_cause
 
 
-def queried(spark: SparkSession, query: str, parameters: Mapping[str, Any]) -> DataFrame:
+def queried(spark: SparkSession, query: str, parameters: Mapping[str, object]) -> DataFrame:
     """Return the rows of a query in a session, with values for its `:name`, which Spark binds: they
     are never part of the text. Raises InvalidInput if Spark can't resolve it."""
     try:
