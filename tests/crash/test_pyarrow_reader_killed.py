@@ -52,7 +52,7 @@ def made(
         )
         root = settings.state / str(number)
         root.mkdir()
-        return replace(settings, output_roots=(str(root),), reader_lease=600.0)
+        return replace(settings, output_roots=(str(root),), reader_lease=5.0)
 
     return make
 
