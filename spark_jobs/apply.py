@@ -128,7 +128,7 @@ def _declaring(job: Job, name: str) -> Callable[[], object]:
     function = job.function(name)
     if not is_declaring(function):
         raise InvalidInput(
-            "function_declares_nothing",
+            "function_invalid",
             f"function {name!r} is not marked as one that declares; if it is meant for this, "
             "write @weir.declares above it.",
         )

@@ -131,7 +131,7 @@ def measure(job: Job, arguments: Erase) -> Loss | None:
 def _check_not_all(arguments: Erase, found: Measured) -> None:
     if arguments.condition and found.all_of_it and not arguments.everything:
         raise InvalidInput(
-            "erases_everything",
+            "argument_missing",
             f"the condition is true for every event of stream {arguments.stream}; correct it, or, "
             f"if that is meant, {give(everything=True)}.",
         )

@@ -186,7 +186,7 @@ def _inputs(job: Job, arguments: Ingest) -> Inputs:
     )
     if arguments.last_line != "take" and inputs.format != "csv":
         raise InvalidInput(
-            "argument_without_effect",
+            "arguments_conflict",
             f"{called('last_line')} has no effect, because the files are {inputs.format}; leave it "
             "out, or correct the format.",
         )
@@ -209,7 +209,7 @@ def run(job: Job, arguments: Ingest) -> CommittedReport:
     if cut and arguments.last_line == "refuse":
         path, line = next(iter(cut.items()))
         raise InvalidInput(
-            "line_end_missing",
+            "file_invalid",
             f"the last line of {path!r} ({line}) has no line end, so a part of it may be missing; "
             f"check the file, or {give(last_line='take')}.",
         )
@@ -219,7 +219,7 @@ def run(job: Job, arguments: Ingest) -> CommittedReport:
             try:
                 return stage_files(app, inputs, attempts)
             except InvalidInput as error:
-                if arguments.engine == "pyarrow" or error.code != "ingest_needs_spark":
+                if arguments.engine == "pyarrow" or error.code != "needs_spark":
                     raise
                 job.say(f"with Spark: {error.sentence.partition('; ')[0]}")
         with naming_extras():

@@ -9,7 +9,7 @@ from weir.errors import WeirError
 
 def raises(wanted: str) -> pytest.RaisesExc[WeirError]:
     """Return a context that expects an error of Weir: its code and, after blanks, values that its
-    sentence has in this order, as in `raises("offset_invalid 6 0.0")`."""
+    sentence has in this order, as in `raises("cut_invalid 6 0.0")`."""
     code, *values = wanted.split()
     named = ".*".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in values)
     return pytest.RaisesExc(

@@ -126,7 +126,7 @@ def types(weir: Path, home: Path, **variables: str) -> dict[str, str]:
         said = done.stdout + done.stderr
         assert "Traceback" not in said, f"weir {command}: {said}"
         assert "ModuleNotFoundError" not in said, f"weir {command}: {said}"
-        extra = re.search(r"pip install 'weir-streams\[(\w+)\]'`\. \[extra_missing\]", said)
+        extra = re.search(r"pip install 'weir-streams\[(\w+)\]'`\. \[dependency_missing\]", said)
         assert done.returncode == 0 or extra, f"weir {command}: {said}"
         found[command] = extra[1] if done.returncode and extra else "works"
     return found

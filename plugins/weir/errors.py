@@ -167,7 +167,7 @@ def exited(what: str, error: SystemExit) -> InvalidInput:
         else (f", in {trace.tb_frame.f_globals.get('__name__')}, line {trace.tb_lineno}")
     )
     return InvalidInput(
-        "code_exited",
+        "function_invalid",
         f"{what} was told to exit (SystemExit: {error.code!r}{where}), which ends no job; let the "
         "code return, or raise an error that says what is wrong.",
     )

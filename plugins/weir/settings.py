@@ -73,7 +73,7 @@ def load(environ: dict[str, str] | None = None) -> Settings:
     if "WEIR_CONFIG" in environ:
         path = Path(environ["WEIR_CONFIG"]).resolve()
         if not path.is_file():
-            raise InvalidInput("config_invalid", f"WEIR_CONFIG names {path}, which is not a file.")
+            raise InvalidInput("setting_invalid", f"WEIR_CONFIG names {path}, which is not a file.")
     else:
         path = config_of(Path.cwd(), os.geteuid()) or Path("weir.toml").resolve()
     values: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def load(environ: dict[str, str] | None = None) -> Settings:
         try:
             values = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
-            raise InvalidInput("config_invalid", f"{path} is not valid TOML: {error}.") from error
+            raise InvalidInput("setting_invalid", f"{path} is not valid TOML: {error}.") from error
     return _made(values, path, environ)
 
 
@@ -106,7 +106,7 @@ def config_of(here: Path, user: int) -> Path | None:
     if not why:
         return whole
     raise InvalidInput(
-        "config_not_trusted",
+        "setting_invalid",
         f"{found} {why}, and says from where code is loaded; name it in WEIR_CONFIG if you trust "
         "it, or let nobody but its owner write it and its folder.",
     )
@@ -179,7 +179,7 @@ def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Set
     known = {field.name: field for field in fields(Settings)}
     for name in sorted(set(values) - set(known)):
         raise InvalidInput(
-            "setting_unknown", f"{path} has an unknown setting {name!r}{_meant(name, known)}."
+            "setting_invalid", f"{path} has an unknown setting {name!r}{_meant(name, known)}."
         )
     converted = {name: _from_file(name, known[name].default, values[name]) for name in values}
     variables = {f"WEIR_{name.upper()}": name for name in known}
@@ -189,7 +189,7 @@ def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Set
             converted[name] = _from_text(variable, known[name].default, environ[variable])
         elif variable not in _OTHERS and (meant := _meant(variable, variables)):
             raise InvalidInput(
-                "setting_unknown", f"the environment variable {variable} is not a setting{meant}."
+                "setting_invalid", f"the environment variable {variable} is not a setting{meant}."
             )
     base = path.parent
     state = (base / converted.pop("state", ".weir")).absolute()

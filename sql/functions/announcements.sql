@@ -44,7 +44,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'login % may not announce to the Airflow %, which is that of login %; give each Airflow a name of its own (airflow_name in weir.toml), or let its owner GRANT % TO %.',
             asks, quote_literal(left(in_airflow, 100)), other, quote_ident(other), quote_ident(asks)
-            USING ERRCODE = 'WEIR2', DETAIL = 'airflow_of_others';
+            USING ERRCODE = 'WEIR2', DETAIL = 'right_missing';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.check_airflow(text) IS 'Refuses an Airflow that another triggerer''s login watches for.';
@@ -73,7 +73,7 @@ BEGIN
         THEN 'more than 100,000 streams' END INTO too_many;
     IF too_many IS NOT NULL THEN
         RAISE EXCEPTION 'login % can''t watch for %; let a login of weir_jobs delete from weir_internal.watch what nobody needs.',
-            asks, too_many USING ERRCODE = 'WEIR2', DETAIL = 'too_many_watched';
+            asks, too_many USING ERRCODE = 'WEIR2', DETAIL = 'argument_invalid';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.check_watches(text, text[], text[]) IS 'Refuses another login''s Airflow, and more Airflows or streams than a triggerer''s login may watch.';

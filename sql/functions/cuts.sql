@@ -50,7 +50,7 @@ BEGIN
                           AND s.segment_id = c.segment_id)
         ORDER BY c.segment_id LIMIT 1;
         RAISE EXCEPTION 'the stream has no segment %, because it never existed or was deleted; choose a cut at or after the head.', missing
-            USING ERRCODE = 'WEIR2', DETAIL = 'cut_segment_unknown';
+            USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.cut_segments(bigint, jsonb) IS 'The entries of a stream cut with their segments.';
@@ -266,7 +266,7 @@ BEGIN
     WHERE c.event_offset > e.end_offset ORDER BY c.segment_id LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'offset % does not exist in segment %; choose one from 0 to its end, %.',
-            wrong.event_offset, weir_internal.segment_name(wrong.segment_id), wrong.end_offset USING ERRCODE = 'WEIR2', DETAIL = 'offset_invalid';
+            wrong.event_offset, weir_internal.segment_name(wrong.segment_id), wrong.end_offset USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     SELECT f.keys, f.owners INTO k, o FROM weir_internal.front(in_stream_id, cut) f;
     SELECT c.segment_id, c.event_offset, min(p.owner) AS older INTO wrong
@@ -280,16 +280,16 @@ BEGIN
     IF wrong.event_offset IS NOT NULL THEN
         RAISE EXCEPTION 'segment % has an offset, but the stream cut has not passed its predecessor % yet; list % as future or leave it out.',
             weir_internal.segment_name(wrong.segment_id), weir_internal.segment_name(wrong.older),
-            weir_internal.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_overlaps';
+            weir_internal.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     ELSIF wrong.segment_id IS NOT NULL THEN
         RAISE EXCEPTION 'the stream cut lists segment % as future, but lists no predecessor of it; give it an offset, or list the predecessor that is read next.',
-            weir_internal.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_begins_with_future';
+            weir_internal.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     SELECT k[i] AS low, coalesce(k[i + 1], 1.0) AS high INTO wrong
     FROM generate_subscripts(k, 1) i WHERE o[i] = nobody AND k[i] < 1.0 ORDER BY i LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'the stream cut has no segment for the keys [%, %); add the segment to read next there, as future if the cut lists one of its predecessors.',
-            wrong.low, wrong.high USING ERRCODE = 'WEIR2', DETAIL = 'cut_has_gap';
+            wrong.low, wrong.high USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     -- A segment between two segments of a cut was created when the older one was sealed, or later.
     WITH listed AS MATERIALIZED (
@@ -311,7 +311,7 @@ BEGIN
         RAISE EXCEPTION 'segment % comes after %, which is unread, and before %, which can''t be reached yet; list % as future in place of %.',
             weir_internal.segment_name(wrong.segment_id), weir_internal.segment_name(wrong.older),
             weir_internal.segment_name(wrong.newer), weir_internal.segment_name(wrong.segment_id),
-            weir_internal.segment_name(wrong.newer) USING ERRCODE = 'WEIR2', DETAIL = 'cut_unreachable';
+            weir_internal.segment_name(wrong.newer) USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     RETURN cut;
 END $$;

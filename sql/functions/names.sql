@@ -28,7 +28,7 @@ DECLARE
 BEGIN
     IF weir_internal.segment_id(segment) IS NULL THEN
         RAISE EXCEPTION '''%'' is not a segment; write number.epoch, such as 5.1.', segment
-            USING ERRCODE = 'WEIR2', DETAIL = 'segment_name_invalid';
+            USING ERRCODE = 'WEIR2', DETAIL = 'name_invalid';
     END IF;
     SELECT s.* INTO found FROM weir_internal.segment s
     WHERE s.stream_id = in_stream_id AND s.segment_id = weir_internal.segment_id(segment);

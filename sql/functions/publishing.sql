@@ -51,7 +51,7 @@ BEGIN
     IF current_setting('session_replication_role') = 'replica' THEN
         RAISE EXCEPTION 'triggers and foreign keys of table % would not work, because login % has the setting '
             'session_replication_role = replica; run ALTER ROLE % RESET session_replication_role, and connect again.',
-            in_table, session_user, session_user USING ERRCODE = 'WEIR2', DETAIL = 'triggers_disabled';
+            in_table, session_user, session_user USING ERRCODE = 'WEIR2', DETAIL = 'table_refused';
     END IF;
     EXECUTE 'SELECT count(*)' || rows INTO staged USING in_pieces;
     target := format('%I.%I', split_part(in_table, '.', 1), split_part(in_table, '.', 2))::regclass;
@@ -225,7 +225,7 @@ BEGIN
         IF NOT declared THEN
             RAISE EXCEPTION '%; remove the trigger, rule, policy or foreign key that does that, or let the owner of the '
                 'table declare that it is wanted: COMMENT ON TABLE % IS ''weir: may change rows''.', said, target
-                USING ERRCODE = 'WEIR2', DETAIL = 'rows_changed_by_table';
+                USING ERRCODE = 'WEIR2', DETAIL = 'table_refused';
         END IF;
     END IF;
     PERFORM set_config('search_path', in_path, true);
@@ -274,7 +274,7 @@ BEGIN
     THEN
         RAISE EXCEPTION 'a deferred trigger of table % changed its rows after those of the batch were in it; remove it, or let '
             'the owner of the table declare that it is wanted: COMMENT ON TABLE ... IS ''weir: may change rows''.',
-            array_to_string(in_tables, ', ') USING ERRCODE = 'WEIR2', DETAIL = 'rows_changed_by_table';
+            array_to_string(in_tables, ', ') USING ERRCODE = 'WEIR2', DETAIL = 'table_refused';
     END IF;
     IF current_setting('server_version_num')::integer < 180000 THEN
         SELECT t.tgname, t.tgrelid::regclass AS relation INTO found
@@ -288,7 +288,7 @@ BEGIN
         IF found.tgname IS NOT NULL THEN
             RAISE EXCEPTION 'trigger % of table % is deferrable, and Postgres before version 18 would '
                 'run it with the rights of Weir''s jobs; make it NOT DEFERRABLE, or drop it.',
-                quote_literal(found.tgname), found.relation USING ERRCODE = 'WEIR2', DETAIL = 'trigger_deferrable';
+                quote_literal(found.tgname), found.relation USING ERRCODE = 'WEIR2', DETAIL = 'table_refused';
         END IF;
     END IF;
 END $$;

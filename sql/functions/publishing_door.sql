@@ -67,7 +67,7 @@ BEGIN
     IF owner <> called.proowner THEN
         RAISE EXCEPTION 'function % belongs to the role %, and table % to %, and Weir calls only functions of the table''s owner; run ALTER FUNCTION %.%(jsonb) OWNER TO %.',
             in_call, pg_get_userbyid(called.proowner), in_table, pg_get_userbyid(owner), schema, quote_ident(called.proname),
-            quote_ident(pg_get_userbyid(owner)) USING ERRCODE = 'WEIR2', DETAIL = 'function_of_others';
+            quote_ident(pg_get_userbyid(owner)) USING ERRCODE = 'WEIR2', DETAIL = 'function_not_allowed';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.check_call(text, text) IS 'Refuses a function that is not of the owner of a table, or was not granted to weir_publisher by name.';
@@ -159,13 +159,13 @@ BEGIN
     ORDER BY s.kind DESC, s.name LIMIT 1;
     IF changed.kind = 'table' THEN
         RAISE EXCEPTION 'a trigger or function of table % reads or changes table % of another owner, so nothing was committed; remove that from it, or let one role own both tables.', names, changed.name
-            USING ERRCODE = 'WEIR5', DETAIL = 'trigger_reaches_others';
+            USING ERRCODE = 'WEIR5', DETAIL = 'trigger_not_allowed';
     ELSIF changed.kind = 'cursor' THEN
         RAISE EXCEPTION 'a cursor is open where the rows of table % are committed, by which what runs there could hand out rows, so nothing was committed; close it.', names
-            USING ERRCODE = 'WEIR5', DETAIL = 'trigger_keeps_cursor';
+            USING ERRCODE = 'WEIR5', DETAIL = 'trigger_not_allowed';
     ELSIF changed.kind = 'catalogue' THEN
         RAISE EXCEPTION 'a trigger or function of table % creates, changes, grants or drops something in the database, so nothing was committed; remove that from it.', names
-            USING ERRCODE = 'WEIR5', DETAIL = 'trigger_changes_database';
+            USING ERRCODE = 'WEIR5', DETAIL = 'trigger_not_allowed';
     END IF;
     PERFORM weir_internal.empty_staging(stagings);
     RETURN done;

@@ -19,7 +19,7 @@ DECLARE
 BEGIN
     IF ahead IS NOT NULL THEN
         RAISE EXCEPTION 'the first stream cut is after the second in segment %; give the earlier cut first.', ahead
-            USING ERRCODE = 'WEIR2', DETAIL = 'cuts_out_of_order';
+            USING ERRCODE = 'WEIR2', DETAIL = 'position_invalid';
     END IF;
     SELECT keys, owners INTO b_keys, b_owners FROM weir_internal.front(sid, b);
     SELECT keys, owners INTO a_keys, a_owners FROM weir_internal.front(sid, a);

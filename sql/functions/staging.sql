@@ -14,7 +14,7 @@ BEGIN
         SELECT FROM pg_class c WHERE c.relnamespace = 'weir_staging'::regnamespace AND c.relname = in_name
           AND NOT has_table_privilege(login, c.oid, 'SELECT')) THEN
         RAISE EXCEPTION 'the staged rows % are not those of login %; use your own.', in_name, login
-            USING ERRCODE = 'WEIR2', DETAIL = 'staging_of_others';
+            USING ERRCODE = 'WEIR2', DETAIL = 'right_missing';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.check_staging(text) IS 'Refuses a table of staged rows that a team''s login did not make.';
@@ -39,7 +39,7 @@ BEGIN
           AND r.group_id NOT IN (SELECT weir_internal.hidden_groups(login)))
     THEN
         RAISE EXCEPTION 'login % can''t stage rows under the name %; a name is that of a reader of its own: gGROUP_tTOKEN_NUMBER.',
-            login, quote_literal(in_name) USING ERRCODE = 'WEIR2', DETAIL = 'staging_of_others';
+            login, quote_literal(in_name) USING ERRCODE = 'WEIR2', DETAIL = 'right_missing';
     END IF;
     SELECT attname INTO wrong FROM (
         SELECT c.name AS attname, c.i, t.oid IS NOT NULL AND t.typtype IN ('b', 'r', 'm') AND c.modifier IS NOT NULL
@@ -50,7 +50,7 @@ BEGIN
     WHERE fits IS NOT TRUE ORDER BY i LIMIT 1;
     IF FOUND OR cardinality(in_columns) = 0 THEN
         RAISE EXCEPTION 'rows can''t be staged with the column %; give each name once, with the number of a base type of Postgres and its modifier.',
-            coalesce(quote_literal(wrong), 'null') USING ERRCODE = 'WEIR2', DETAIL = 'staging_invalid';
+            coalesce(quote_literal(wrong), 'null') USING ERRCODE = 'WEIR2', DETAIL = 'argument_invalid';
     END IF;
     SELECT string_agg(format('%I %s', c.name, format_type(c.type, c.modifier)), ', ' ORDER BY c.i),
            string_agg(quote_ident(c.name), ', ' ORDER BY c.i)

@@ -130,12 +130,12 @@ AS $$
 BEGIN
     IF NEW.owner IS NOT NULL AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = NEW.owner) THEN
         RAISE EXCEPTION 'owner % is no role of the database; let its owner CREATE ROLE it and GRANT it to the logins of the team.', NEW.owner
-            USING ERRCODE = 'WEIR2', DETAIL = 'owner_unknown';
+            USING ERRCODE = 'WEIR2', DETAIL = 'right_missing';
     END IF;
     IF TG_OP = 'UPDATE' AND OLD.owner IS NULL AND NOT weir_internal.sees_all(current_user)
        OR NOT weir_internal.may_act_for(current_user, NEW.owner) THEN
         RAISE EXCEPTION 'login % may not make % the owner: it must be a member of that role, and what belongs to everybody gets an owner by a login of weir_jobs.', current_user, NEW.owner
-            USING ERRCODE = 'WEIR2', DETAIL = 'owner_not_yours';
+            USING ERRCODE = 'WEIR2', DETAIL = 'right_missing';
     END IF;
     RETURN NEW;
 END $$;

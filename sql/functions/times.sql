@@ -25,7 +25,7 @@ BEGIN
     IF current_setting('transaction_read_only')::boolean THEN
         RAISE EXCEPTION 'the time is after the last commit of stream %, and a read-only transaction can''t close it; ask outside of one.',
             (SELECT s.stream_name FROM weir_internal.stream s WHERE s.stream_id = open[1])
-            USING ERRCODE = 'WEIR2', DETAIL = 'time_not_closed';
+            USING ERRCODE = 'WEIR2', DETAIL = 'time_invalid';
     END IF;
     PERFORM FROM weir_internal.lock_streams(open, '{}', '{}');
     IF in_clock IS NULL THEN
@@ -86,7 +86,7 @@ DECLARE
 BEGIN
     IF since > until THEN
         RAISE EXCEPTION 'since, %, is after until, %; give the earlier time first.', since, until
-            USING ERRCODE = 'WEIR2', DETAIL = 'times_out_of_order';
+            USING ERRCODE = 'WEIR2', DETAIL = 'time_invalid';
     END IF;
     IF coalesce(until, since) IS NOT NULL THEN
         PERFORM weir_internal.close_stream(sid, weir_internal.time_clock(coalesce(until, since)));

@@ -15,7 +15,7 @@ DECLARE
 BEGIN
     IF wanted IS NULL THEN
         RAISE EXCEPTION '''%'' is not a segment; write number.epoch, such as 5.1.', segment
-            USING ERRCODE = 'WEIR2', DETAIL = 'segment_name_invalid';
+            USING ERRCODE = 'WEIR2', DETAIL = 'name_invalid';
     END IF;
     RETURN QUERY
     WITH took AS MATERIALIZED (

@@ -55,9 +55,9 @@ def test_while_one_builds_no_other_does_and_who_continues_after_it_has_its_cut(l
     again = store.begun("b")
     assert (again.version, again.attempt, again.cut) == (1, 2, first.cut)
     assert again.folder != first.folder
-    with raises("adjunct_build_fenced"):
+    with raises("attempt_fenced adjunct"):
         store.database.transaction(lambda c: renew_build(c, first, LEASE))
-    with raises("adjunct_build_fenced"):
+    with raises("attempt_fenced adjunct"):
         store.publish(first)
     published = store.publish(again)
     assert store.publish(again) == published
@@ -131,7 +131,7 @@ def test_another_value_converts_the_last_version_and_another_key_begins_at_the_h
     converted = store.begun()
     assert (converted.kind, converted.base, converted.cut) == ("converted", first, first.cut)
     store.update(key="upper(key)")  # while it is built: it is abandoned
-    with raises("adjunct_build_fenced"):
+    with raises("attempt_fenced adjunct"):
         lane.append({"0.0": 1})
         rebuilt = store.begun()
         store.publish(converted)
@@ -327,12 +327,12 @@ def test_history_is_refused_where_a_changed_value_or_a_store_without_history_int
     store.update(value="upper(key)")
     second = store.build()
     assert store.history(second, second.clock).base == second
-    with raises("adjunct_history_gone"):
+    with raises("adjunct_gap history"):
         store.history(second, first.clock - 1)
     store.update(history=None)
     lane.append({"0.0": 1})
     third = store.build()
-    with raises("adjunct_history_gone"):
+    with raises("adjunct_gap history"):
         store.history(third, second.clock)
 
 

@@ -122,7 +122,7 @@ def test_files_of_an_expired_version_become_garbage_unless_another_version_has_t
         a=store.row.store_id,
     )
     assert expire_versions(shared_database) == []
-    with raises(f"adjunct_store_pinned {group.name} {store.name}"):
+    with raises(f"batch_open {group.name} {store.name} committed"):
         delete_store(shared_database, store.name, request_id=unique("delete"))
     run(shared_database, "UPDATE reader_batch SET state = 'committed', ended_at = now() "
         "WHERE group_id = :g", g=group.group_id)  # fmt: skip

@@ -60,11 +60,11 @@ def test_a_connection_may_name_a_file_on_the_workers(
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        ({"conn_type": "postgres", "host": "db"}, "connection_invalid"),
+        ({"conn_type": "postgres", "host": "db"}, "setting_invalid type"),
         ({"host": "db"}, "argument_missing warehouse"),
         ({"extra": {"warehouse": "/w"}}, "argument_missing database"),
-        ({"host": "db", "extra": {"warehouse": "/w", "colour": "red"}}, "setting_unknown colour"),
-        ({"extra": {"config": "/no/such.toml"}}, "config_invalid"),
+        ({"host": "db", "extra": {"warehouse": "/w", "colour": "red"}}, "setting_invalid colour"),
+        ({"extra": {"config": "/no/such.toml"}}, "setting_invalid /no/such.toml"),
     ],
 )
 def test_a_connection_that_names_no_installation_is_refused(
@@ -82,14 +82,14 @@ def test_a_connection_that_names_no_installation_is_refused(
     "name", ["nowhere", "a\0b", "x" * 1_000, "../weir_default", "\x1b[2J", "ä"]
 )
 def test_a_connection_that_does_not_exist_is_one_sentence_that_names_it(name: str) -> None:
-    with raises("connection_not_found"):
+    with raises("airflow_not_found connection"):
         settings_of(name)
     ok, sentence = WeirHook(name).test_connection()
     assert (ok, shortened(name) in sentence) == (False, True)
     app = create_app(Access(settings_of, anybody, anybody, anybody, anybody))
     for address in ("/api/streams", "/api/stores", "/api/runs"):
         answer = TestClient(app).get(address, params={"conn_id": name})
-        said = (404, "connection_not_found") if "\0" not in name else (400, "argument_invalid")
+        said = (404, "airflow_not_found") if "\0" not in name else (400, "argument_invalid")
         assert (answer.status_code, answer.json()["error"]["code"]) == said
         assert "content-security-policy" in answer.headers
 

@@ -152,5 +152,5 @@ def test_a_job_that_has_recorded_its_success_is_done_whatever_spark_submit_says(
 
 
 def test_a_task_that_is_to_reconnect_is_refused() -> None:
-    with raises("durable_refused durable=True"), DAG("mine", schedule=None):
+    with raises("arguments_conflict durable=True"), DAG("mine", schedule=None):
         WeirJobOperator(task_id="t", job="retention", arguments={}, durable=True)

@@ -99,9 +99,9 @@ def test_a_list_that_is_mapped_anew_is_appended_once(
     first: str, then: str, became: str, there: str, mapped: Mapped, settings: Settings
 ) -> None:
     assert mapped.run(list(first)) == ["appended"] * len(first)
-    words = {"r": "repeated", "a": "appended", "x": "item_changed"}
+    words = {"r": "repeated", "a": "appended", "x": "input_changed"}
     assert mapped.run(list(then)) == [words[one] for one in became]
-    again = ["item_changed" if one == "x" else "repeated" for one in became]
+    again = ["input_changed" if one == "x" else "repeated" for one in became]
     assert mapped.run(list(then)) == again, "retried"
     assert appended(settings, mapped.stream) == {one: there.count(one) for one in there}
 
@@ -117,7 +117,7 @@ def test_values_are_compared_as_they_are(mapped: Mapped, settings: Settings) -> 
 def test_an_item_that_can_not_be_compared_is_refused_before_anything_is_appended(
     mapped: Mapped, settings: Settings
 ) -> None:
-    assert mapped.run([object()]) == ["item_not_comparable"]
+    assert mapped.run([object()]) == ["item_not_repeatable"]
     assert appended(settings, mapped.stream) == {}
 
 
@@ -125,7 +125,7 @@ def test_an_index_beyond_the_list_is_refused(
     execute: Execute, stream: str, settings: Settings
 ) -> None:
     beyond = mapped_over(stream, ["a"]).unmap({"op_kwargs": {"item": "b"}})
-    with pytest.raises(AirflowFailException, match="item_missing"):
+    with pytest.raises(AirflowFailException, match="item_not_repeatable"):
         execute(beyond, map_index=1)
     assert appended(settings, stream) == {}
 
@@ -153,7 +153,7 @@ def test_items_with_one_batch_id_are_refused(
     execute: Execute, stream: str, settings: Settings
 ) -> None:
     same = Mapped(execute, stream, batch_id="today")
-    assert same.run(["a", "b"]) == ["appended", "batch_shared"]
+    assert same.run(["a", "b"]) == ["appended", "request_reused"]
     assert appended(settings, stream) == {"a": 1}
 
 
@@ -209,6 +209,6 @@ def test_a_pass_of_a_loop_is_refused_by_name(stream: str, settings: Settings) ->
         dag_id="mine", run_id="r", task_id="again", map_index=-1, try_number=1, region_id="r-1",
         region_index=2, stats_tags={},
     )  # fmt: skip
-    with pytest.raises(AirflowFailException, match="task_in_loop"):
+    with pytest.raises(AirflowFailException, match="item_not_repeatable"):
         operator.execute({"ti": ti})
     assert appended(settings, stream) == {}

@@ -92,5 +92,5 @@ def test_a_connection_is_looked_through_by_those_who_may_read_it(
     user = "op"
     access.may_look_through(user, "weir_shop")
     assert asked == [("GET", "weir_shop")] * 2
-    with raises("connection_not_found"):  # before a database is asked, which takes no NUL
+    with raises("airflow_not_found connection"):  # before a database is asked, which takes no NUL
         access.may_look_through(user, "weir\0shop")

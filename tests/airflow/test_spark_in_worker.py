@@ -103,7 +103,7 @@ def test_what_a_query_gives_is_appended_once_over_retries_clears_and_maps(
     [wrong] = Worker(file, "wrong", 1).told()
     assert wrong["kind"] == "AirflowFailException"
     assert wrong["error"].startswith("Spark refuses the query ([UNRESOLVED_COLUMN")
-    assert wrong["error"].endswith("[query_invalid]")
+    assert wrong["error"].endswith("[expression_invalid]")
     assert "\n" not in wrong["error"]
     assert numbers(settings, stream) == [1, 4]
 
@@ -113,7 +113,7 @@ def test_a_query_is_no_template_shows_its_outlet_and_runs_where_the_worker_is(
 ) -> None:
     with DAG("mine", schedule=None):
         for query in ("SELECT {{ params.x }}", "{% if x %}SELECT 1{% endif %}"):
-            with raises("query_not_literal"):
+            with raises("expression_invalid parameters"):
                 AppendQueryOperator(task_id="a", stream=stream, query=query)
         one = AppendQueryOperator(task_id="b", stream=stream, query="SELECT 1 AS n")
     assert one.outlets == [stream_asset(stream)]

@@ -86,7 +86,7 @@ class World:
 
     def state_wrongly(self) -> None:
         until = datetime.now(UTC) + self.random.choice([timedelta(seconds=30), HOUR, *FAR])
-        with raises("completeness_in_future"):
+        with raises("argument_invalid later than now"):
             if self.random.random() < 0.5:
                 state_completeness(self.database, self.stream, "w", until)
             else:  # the usual habit: its greatest event time, of an event that comes with it

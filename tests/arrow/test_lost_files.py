@@ -149,7 +149,7 @@ def test_a_copied_warehouse_takes_no_appends_and_a_move_is_accepted_on_purpose(
     recover(lane.database, copy.warehouse, unknown_files="keep", request_id=unique("recover"))
     fill(copy, "three", 4)
     assert shared(copy).read("iot/small").num_rows == 27
-    with raises("warehouse_left_behind"):
+    with raises("warehouse_elsewhere behind"):
         fill(settings, "four")
     # Nor is it when somebody has copied the right one back there.
     shutil.rmtree(settings.warehouse)
@@ -171,7 +171,7 @@ def test_of_a_project_that_was_copied_with_its_database_each_uses_its_own_wareho
     copied = read_installation(lane.database)  # this database is that of the copy from now on
     for known, own, others in ((original, settings, copy), (copied, copy, settings)):
         check_marker(own.warehouse, known, read_marker(own.warehouse))
-        with raises("warehouse_left_behind" if known is copied else "database_restored"):
+        with raises("warehouse_elsewhere behind" if known is copied else "database_restored"):
             check_marker(others.warehouse, known, read_marker(others.warehouse))
 
 
@@ -367,7 +367,7 @@ def test_a_marker_that_can_not_be_read_ends_in_a_sentence_and_closes_the_append(
     marker.unlink()
     for damaged in (b"caf\xe9", content.split("\n")[0].encode() + b"\nabc\n", b"\0" * 60):
         marker.write_bytes(damaged)
-        with raises("marker_damaged backup"):
+        with raises("file_missing backup"):
             fill(settings, "two")
     marker.write_text(content)
     fill(settings, "two")

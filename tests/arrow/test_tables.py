@@ -74,10 +74,10 @@ def test_what_is_truncated_while_a_read_is_planned_is_read_or_missed(
 @pytest.mark.parametrize(
     ("start", "wrong"),
     [
-        ({"0.0": 5}, "cut_has_gap [0.5, 1) add"),
-        ({"0.0": 99, "1.0": 0}, "offset_invalid 99 0.0"),
-        ({"0.0": 1, "1.0": 1, "2.1": 3}, "cut_overlaps 2.1 0.0"),
-        ({"0.0": 1, "1.0": 1, "9.0": 3}, "cut_segment_unknown 9.0"),
+        ({"0.0": 5}, "cut_invalid [0.5, 1) add"),
+        ({"0.0": 99, "1.0": 0}, "cut_invalid 99 0.0"),
+        ({"0.0": 1, "1.0": 1, "2.1": 3}, "cut_invalid 2.1 0.0 future"),
+        ({"0.0": 1, "1.0": 1, "9.0": 3}, "cut_invalid 9.0 because"),
     ],
 )
 def test_a_start_below_the_head_is_checked_where_the_gap_is_skipped(
@@ -191,9 +191,9 @@ def test_a_part_between_two_cuts_is_read_exactly_and_what_is_gone_of_it_is_said(
     assert prune(database, 0.0) != []
     ends: list[Any] = [None, {"0.0": 130}, {"1.1": 7}]
     for one in ends:
-        with raises('metadata_pruned 0.0 {"1.1": 0}'):
+        with raises('events_truncated 0.0 {"1.1": 0} later'):
             numbers(start={"0.0": 125}, end=one)
-    with raises("cut_segment_unknown 9.0"):
+    with raises("cut_invalid 9.0 because"):
         numbers(start={"9.0": 0})
     assert sorted(numbers(start={"1.1": 0})) == list(range(200, 250))
 

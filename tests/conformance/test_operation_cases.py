@@ -67,7 +67,7 @@ for one in ("TR-01", "TR-03", "TR-07"):
 def truncate_behind_the_head(world: World, given: dict[str, Any]) -> None:
     world.fill(100)
     world.lane.truncate(json.dumps(cut_of(given["setup"]["truncated_at"])))
-    with raises("cut_before_head"):
+    with raises("position_invalid offset"):
         world.lane.truncate(json.dumps(cut_of(given["action"]["truncate"])))
 
 

@@ -139,9 +139,9 @@ def ranges_between_two_cuts(world: World, given: dict[str, Any]) -> None:
     rows = world.ask(queries.segments_between, *cuts)
     said = " ".join(f"{r.segment[0]}:[{r.from_offset},{r.to_offset})" for r in rows)
     assert given["expected"][0] == f"{said} in segment-id order"
-    with raises("cuts_out_of_order"):
+    with raises("position_invalid earlier"):
         world.ask(queries.segments_between, *reversed(cuts))
-    with raises("cut_segment_unknown 7.0"):
+    with raises("cut_invalid 7.0 because"):
         world.ask(queries.segments_between, cuts[0], {"7.0": 1})
 
 

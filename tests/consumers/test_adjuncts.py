@@ -55,7 +55,7 @@ def test_a_store_is_joined_with_the_events_in_their_order(
     store: weir.StreamStore, dimension: Store
 ) -> None:
     with store.reader("g", adjuncts=[dimension.name]) as reader:
-        with raises(f"adjunct_needs_spark {dimension.name} weir-streams[spark]"):
+        with raises(f"needs_spark {dimension.name} weir-streams[spark]"):
             next(reader)
         publish(dimension, store.settings.warehouse, {"key 1": "one", "key 2": "two"})
         batch = next(reader)
@@ -73,14 +73,14 @@ def test_a_store_is_joined_with_the_events_in_their_order(
             assert batch.enrich(events, dimension.name, key, prefix="the_") == joined
         inner = batch.enrich(events, dimension.name, "k", "inner")
         assert sorted(inner["name"].to_pylist()) == ["one", "one", "two"]
-        for wrong, says in (({"on": "x"}, "adjunct_on_invalid 'x'"),
-                            ({"on": pa.array(["key 1"])}, "adjunct_on_invalid"),
-                            ({"on": "n"}, "adjunct_key_type string int64"),
+        for wrong, says in (({"on": "x"}, "join_invalid 'x' column"),
+                            ({"on": pa.array(["key 1"])}, "join_invalid them"),
+                            ({"on": "n"}, "column_type_unsupported string int64 cast"),
                             ({"on": "k", "how": "outer"}, "argument_invalid 'outer'"),
-                            ({"on": "k", "as_of": True}, "adjunct_needs_spark as_of")):  # fmt: skip
+                            ({"on": "k", "as_of": True}, "needs_spark as_of")):  # fmt: skip
             with raises(says):
                 batch.enrich(events, dimension.name, **wrong)
-        with raises("adjunct_column_twice name"):
+        with raises("join_invalid name columns"):
             batch.enrich(inner, dimension.name, "k")
         report = batch.commit({"stream:s/out": joined})
         assert report["adjuncts"] == {dimension.name: 1}

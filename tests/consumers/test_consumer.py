@@ -28,11 +28,11 @@ def large(events: pa.Table, threshold: int = 0) -> pa.Table:
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
     (("stream:s/nowhere",), "stream_not_found s/nowhere"),
-    (("stream:s/in",), "output_is_input g s/in"),
-    (("stream:out",), "stream_name_invalid"),
-    (("stream:s/out.rejected",), "stream_name_reserved"),
-    (("stream:s/out", "stream:s/out"), "output_named_twice"),
-    (("parquet:p", "parquet:./p"), "output_named_twice"),
+    (("stream:s/in",), "output_invalid g s/in Reader"),
+    (("stream:out",), "name_invalid stream"),
+    (("stream:s/out.rejected",), "name_invalid reserved"),
+    (("stream:s/out", "stream:s/out"), "argument_invalid output"),
+    (("parquet:p", "parquet:./p"), "argument_invalid output"),
     (("tables:x",), "output_invalid"),
     (("parquet:../x",), "path_not_allowed"),
     (("parquet:p compression=rar",), "output_invalid 'rar' zstd"),
@@ -56,8 +56,8 @@ def test_outputs_and_arguments_are_checked_before_a_batch_is_opened(
         with raises(says):
             consumer(store, large, *outputs).run()
     for function, given, says in (
-        (large, {"parameters": {"treshold": 28}}, "parameters_invalid large 'treshold'"),
-        (lambda e, most: e, {}, "parameters_invalid 'most'"),
+        (large, {"parameters": {"treshold": 28}}, "argument_invalid large 'treshold' parameter"),
+        (lambda e, most: e, {}, "argument_invalid 'most' parameter"),
         (large, {"on_error": "ignore"}, "argument_invalid on_error 'ignore' stop, split"),
     ):
         with raises(says):
@@ -161,5 +161,5 @@ def test_a_stream_of_rejected_rows_has_nowhere_to_set_events_aside(store: weir.S
     rejected = make_rejected_stream(store.database, stream_name("s/in"))
     store.create_reader_group("repairs", [str(rejected)])
     repairs = replace(consumer(store, large, "parquet:p", on_error="quarantine"), group="repairs")
-    with raises("stream_name_reserved"):
+    with raises("name_invalid reserved"):
         repairs.run()

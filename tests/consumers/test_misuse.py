@@ -51,7 +51,7 @@ def test_a_reader_is_in_one_block_at_a_time(store: weir.StreamStore) -> None:
     append(store, range(2))
     with store.reader("g") as reader:
         batch = next(reader)
-        with raises("reader_entered_twice g"), reader:
+        with raises("reader_misused g under"), reader:
             pass
         batch.commit()
     with reader:
@@ -63,16 +63,16 @@ def test_a_batch_that_is_over_is_neither_split_nor_rejected(store: weir.StreamSt
     with store.reader("g") as reader:
         batch = next(reader)
         batch.commit()
-        with raises("batch_over 1"):
+        with raises("reader_misused 1 over"):
             batch.split(ValueError("late"))
-        with raises("batch_over 1"):
+        with raises("reader_misused 1 over"):
             batch.reject(ValueError("late"))
-        with raises("batch_over 1"):
+        with raises("reader_misused 1 over"):
             batch.write("parquet:p", batch.events)  # would overwrite what counts
     append(store, range(4))
     with store.reader("g") as reader:
         late = next(reader)
-    with raises("batch_over 2 inside"):  # what it wrote was given up at the end of the block
+    with raises("reader_misused 2 inside"):  # what it wrote was given up at the end of the block
         late.commit()
     for late in store.reader("g"):
         late.commit()

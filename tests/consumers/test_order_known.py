@@ -25,7 +25,7 @@ def test_the_columns_of_a_routing_key_and_its_transforms_must_be_in_the_key() ->
 @pytest.mark.parametrize(
     ("routing_key", "key", "wrong"),
     [
-        ("concat(lower(k), n)", "k", "order_unknown s/in concat(lower(k), n) newest=COLUMN"),
+        ("concat(lower(k), n)", "k", "output_invalid s/in concat(lower(k), n) newest=COLUMN"),
     ],
 )
 def test_an_upsert_by_less_than_the_routing_key_is_refused(
@@ -36,9 +36,9 @@ def test_an_upsert_by_less_than_the_routing_key_is_refused(
 
 
 def test_an_upsert_of_events_in_no_common_order_is_refused() -> None:
-    with raises("order_unknown no order"):
+    with raises("output_invalid no order"):
         kept("k", "k", order="none")
-    with raises("order_unknown 2 streams s/in s/in1 newest"):
+    with raises("output_invalid 2 streams s/in s/in1 newest"):
         kept("k", "k", streams=2)
-    with raises("order_unknown s/in spreads newest"):
+    with raises("output_invalid s/in spreads newest"):
         kept("k", "k", missing="spread")

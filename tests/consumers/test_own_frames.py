@@ -99,9 +99,9 @@ def test_without_a_java_one_sentence_says_what_to_install(
         java = tmp_path / "bin" / "java"
         java.write_text(f'#!/bin/sh\necho "{version}" >&2\n')
         java.chmod(0o755)
-    with raises("java_missing install Java 17 JAVA_HOME"):
+    with raises("dependency_missing install Java 17 JAVA_HOME"):
         find_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with raises("java_missing 'there is no java'".replace("'", "")):
+    with raises("dependency_missing 'there is no java'".replace("'", "")):
         find_java()

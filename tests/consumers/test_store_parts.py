@@ -142,7 +142,7 @@ def test_columns_of_a_version_are_known_without_events() -> None:
 
 def test_mistakes_of_a_definition_are_named() -> None:
     check(fields=[], key="anything", value="a, b")  # there are no columns yet
-    with raises("expression_not_allowed java_method"):
+    with raises("expression_invalid java_method cast"):
         check(fields=[], value="java_method('java.lang.System', 'getenv')")
     for key_type in ("string, b int", "double", "string collate unicode_ci", "array<int>", "void",
                      "char(3)", "string string"):  # fmt: skip
@@ -152,14 +152,14 @@ def test_mistakes_of_a_definition_are_named() -> None:
     for code, wrong in {
         "expression_not_computable missing": {"key": "missing"},
         "expression_invalid": {"value": "n +"},
-        "expression_not_allowed rand": {"key": "rand()"},
-        "expression_constant": {"value": "n, 5 AS five"},
-        "adjunct_key_type double": {"key": "cast(n as double)"},
-        "condition_not_boolean long": {"delete_when": "n"},
-        "column_name_reserved": {"value": "n AS _weir_key"},
+        "expression_invalid rand cast": {"key": "rand()"},
+        "expression_invalid every": {"value": "n, 5 AS five"},
+        "column_type_unsupported double cast": {"key": "cast(n as double)"},
+        "expression_invalid long something": {"delete_when": "n"},
+        "columns_invalid column": {"value": "n AS _weir_key"},
         "function_not_allowed": {"value": "os:system", "value_columns": "a INT"},
         "columns_invalid": {"value": "m:f", "value_columns": "not columns at all"},
-        "function_type_missing": {"value": "m:f"},
+        "function_invalid does": {"value": "m:f"},
     }.items():
         with raises(code):
             check(**wrong)
@@ -180,15 +180,15 @@ def test_a_function_is_asked_about_events_that_keep_their_key(functions: SimpleN
 
 def test_a_function_that_is_wrong_is_refused(functions: SimpleNamespace) -> None:
     for name, code in {
-        "wrong": "function_result_invalid", "two": "function_fails",
-        "hasty": "function_fails store_functions:hasty without events",
+        "wrong": "function_invalid returned", "two": "function_invalid fails",
+        "hasty": "function_invalid store_functions:hasty without events",
         "missing": "function_not_loadable", "pa": "function_not_loadable",
     }.items():  # fmt: skip
         with raises(code):
             check(functions, value=f"store_functions:{name}", value_columns="a STRING")
     late = {"key": "store_functions:sometimes", "key_type": "BIGINT"}
     check(functions, **late)
-    with raises("function_result_invalid string int64"):
+    with raises("function_invalid string int64 return"):
         made([("a", 1, "u")], functions, **late)
 
 

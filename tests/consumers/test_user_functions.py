@@ -81,7 +81,7 @@ def test_what_a_module_has_only_imported_is_not(shop: str, name: str, says: str)
 
 @pytest.mark.parametrize("name", ["late", "a:b:c", "shop.orders", "os:system; x", ""])
 def test_what_is_no_name_of_a_function_is_not_imported(name: str) -> None:
-    with raises(f"function_name_invalid '{name}' module:function"):
+    with raises(f"function_invalid '{name}' module:function"):
         load_function(name, ["shop"])
 
 
@@ -136,7 +136,7 @@ def test_a_module_that_is_in_two_folders_is_refused_with_both_paths(
     if (first, second) == ("twice/orders.py", "twice.py"):  # a folder of anything is no module
         assert load_function(f"{module}:where", ["twice"], both)(None) == "second"
         return
-    with raises(f"function_ambiguous '{module}' {both[0]}/twice {both[1]}/twice"):
+    with raises(f"function_invalid '{module}' {both[0]}/twice {both[1]}/twice"):
         load_function(f"{module}:where", ["twice"], both)
     assert "twice" not in sys.modules, "nothing was imported"
     if module == "twice":
@@ -151,9 +151,9 @@ def test_folders_in_folders_without_files_of_their_own_are_packages(folders: Fol
 
 def test_a_module_that_python_knows_from_elsewhere_is_not_called_instead(folders: Folders) -> None:
     both = folders("json.py twice.py", "")
-    with raises(f"function_ambiguous 'json:where' {both[0]}/json.py {json.__file__}"):
+    with raises(f"function_invalid 'json:where' {both[0]}/json.py {json.__file__}"):
         load_function("json:where", ["json"], both)
-    with raises(f"function_ambiguous 'sys:where' {both[0]}/sys.py"):
+    with raises(f"function_invalid 'sys:where' {both[0]}/sys.py"):
         Path(both[0], "sys.py").touch()
         load_function("sys:where", ["sys"], both)
 
@@ -246,9 +246,9 @@ def test_only_a_function_that_is_marked_as_declaring_may_be_named_as_a_file(
 
     assert apply("declaring_of_test:declared")["unchanged"] == 0
     for name in ("main", "weir_declares", "anything", "Anything", "later"):
-        with raises(f"function_declares_nothing 'declaring_of_test:{name}' @weir.declares"):
+        with raises(f"function_invalid 'declaring_of_test:{name}' @weir.declares"):
             apply(f"declaring_of_test:{name}")
-    with raises("function_declares_nothing 'flights.demo:main'"):
+    with raises("function_invalid 'flights.demo:main' marked"):
         apply("flights.demo:main")
     assert callable(weir.declares(test_no_package_is_allowed_until_somebody_names_it))
 

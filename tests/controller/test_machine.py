@@ -137,7 +137,7 @@ class StreamMachine(RuleBasedStateMachine):
         start: Cut = dict.fromkeys(self.model.epochs[0], 0)
         cut = self.model.frontier(Random(seed), start)
         if not self.model.behind(self.model.head, cut):
-            with raises("cut_before_head"):
+            with raises("position_invalid offset"):
                 self.lane.truncate(json.dumps(as_json(cut)))
 
     @active

@@ -26,7 +26,7 @@ def test_a_file_system_that_nothing_here_knows_is_refused_before_anything_is_tou
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HADOOP_HOME", "/nowhere")
-    with raises("location_not_usable by"):
+    with raises("setting_invalid by"):
         claim(root, "one", new=True)
 
 
@@ -73,7 +73,7 @@ def test_a_sweep_that_had_begun_does_not_take_the_alarm_of_an_append_back(tmp_pa
     claim(str(tmp_path), "one", new=True, sweeps=7)
     folder = attempt_folder(1, 1, 1)
     (tmp_path / folder).mkdir(parents=True)
-    with raises("unknown_files_found"):
+    with raises("database_restored files"):
         check_unused(str(tmp_path), folder)
     write_marker(str(tmp_path), Marker("one", 8))
     assert read_marker(str(tmp_path))[:2] == ("one", 7 + RECOVERY_GAP)

@@ -115,10 +115,10 @@ def test_truncation_past_a_split_kills_the_files_of_the_sealed_segment(lane: Lan
 @pytest.mark.parametrize(
     ("cut", "why"),
     [
-        ("0.0=9, 1.0=0", "offset_invalid 0.0"),  # beyond the tail
-        ("0.0=1", "cut_has_gap 1"),  # does not cover the key space
-        ("0.0=2, 1.0=1", "cut_before_head 0.0"),
-        ("7.7=1, 0.0=3, 1.0=1", "cut_segment_unknown 7.7"),
+        ("0.0=9, 1.0=0", "cut_invalid 0.0"),  # beyond the tail
+        ("0.0=1", "cut_invalid 1 predecessors"),  # does not cover the key space
+        ("0.0=2, 1.0=1", "position_invalid 0.0 head"),
+        ("7.7=1, 0.0=3, 1.0=1", "cut_invalid 7.7 because"),
         ("nonsense", "cut_invalid nonsense"),
     ],
 )

@@ -134,7 +134,7 @@ def test_what_a_subscriber_has_not_read_is_not_deleted_unless_it_is_asked_for(la
     group = Group.made(lane)
     lane.append({"0.0": 3})
     seal(lane)
-    with raises(f"events_unread {group.name} 3"):
+    with raises(f"would_lose_data subscriber {group.name} 3"):
         delete(lane)
     reader = group.reader()
     batch = reader.must_open()

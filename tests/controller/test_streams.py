@@ -36,7 +36,7 @@ def test_the_segments_of_a_new_stream_tile_the_key_space(
     ],
 )  # fmt: skip
 def test_names_that_break_the_rule_are_refused(name: str) -> None:
-    with raises("stream_name_reserved" if "x.rejected" in name else "stream_name_invalid"):
+    with raises("name_invalid reserved" if "x.rejected" in name else "name_invalid stream"):
         stream_name(name, reserved=False)
 
 
@@ -58,9 +58,9 @@ def test_the_database_itself_refuses_a_bad_name(shared_database: Database) -> No
         ({"on_bad_rows": "spread"}, "argument_invalid on_bad_rows 'spread'"),
         (
             {"fields": [{"name": "_Offset", "type": "long", "nullable": True}]},
-            "column_name_reserved",
+            "columns_invalid column",
         ),
-        ({"fields": [*FIELDS, *FIELDS]}, "column_named_twice"),
+        ({"fields": [*FIELDS, *FIELDS]}, "columns_invalid twice"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_created(

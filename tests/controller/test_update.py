@@ -64,14 +64,14 @@ def test_a_stream_that_scales_by_rate_is_only_made_larger(lane: Lane) -> None:
 
 def test_no_scale_may_leave_fewer_than_the_minimum(lane: Lane) -> None:
     update(lane, {"min_segments": 2})
-    with raises("too_few_segments 1 2"):
+    with raises("limit_reached 1 2 minimum"):
         lane.scale("0.0", "1.0", parts=1)
     lane.scale("0.0", "1.0", parts=2)
 
 
 def test_no_scale_may_leave_more_than_the_maximum(lane: Lane) -> None:
     update(lane, {**BY_RATE, "max_segments": 3})
-    with raises("too_many_segments 5 3"):
+    with raises("limit_reached 5 3 maximum"):
         lane.scale("0.0", parts=4)
     lane.scale("0.0", parts=2)
     update(lane, {"max_segments": 2})
@@ -93,8 +93,8 @@ def test_columns_can_be_added_and_not_changed(lane: Lane) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"routing_key": "other"}, "routing_key_fixed"),
-        ({"colour": "red"}, "argument_unknown 'colour'"),
+        ({"routing_key": "other"}, "change_impossible change"),
+        ({"colour": "red"}, "argument_invalid 'colour'"),
         ({"scaling": "automatic"}, "argument_invalid scaling 'automatic'"),
         ({"scaling": "byte_rate"}, "argument_invalid target_rate None"),
         ({"target_rate": 5}, "arguments_conflict target_rate scaling"),

@@ -300,7 +300,7 @@ def test_behind_a_pooler_the_login_has_the_settings_of_a_session(
     names = ("search_path", "timezone", "lock_timeout", "idle_in_transaction_session_timeout")
     for name, value in zip(names, ("weir_internal, weir", "'UTC'", "'1min'", "'60s'"), strict=True):
         if value != "'UTC'":  # the server's
-            with raises(f"login_settings_wrong ALTER ROLE weir_app SET {name} ="):
+            with raises(f"setting_invalid ALTER ROLE weir_app SET {name} ="):
                 rows(database, "SELECT 1")
         set_(name, value)
     lane = Lane.made(database)

@@ -39,7 +39,7 @@ def test_a_mistyped_connection_string_is_refused_and_not_quoted(dsn: str) -> Non
     assert "s3cret" not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__cause__ is None
-    with raises("connection_string_invalid WEIR_DATABASE_OWNER"):
+    with raises("setting_invalid WEIR_DATABASE_OWNER"):
         migrate.upgrade(dsn)
     assert connection_string.describe(dsn) == ""
 

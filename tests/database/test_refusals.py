@@ -222,9 +222,9 @@ def test_a_migration_says_what_to_do_in_the_words_of_its_own_setting(
     postgres_server: EmbeddedPostgres,
 ) -> None:
     owner = postgres_server.dsn("nowhere", "weir_owner")
-    with raises("database_not_migrated nowhere WEIR_DATABASE_OWNER"):
+    with raises("database_unavailable migrated nowhere WEIR_DATABASE_OWNER"):
         migrate.upgrade(owner)
-    with raises("database_not_migrated password WEIR_DATABASE_OWNER"):
+    with raises("database_unavailable migrated password WEIR_DATABASE_OWNER"):
         migrate.upgrade(f"{owner} password=wrong")
 
 

@@ -180,7 +180,7 @@ def test_behind_a_pooler_a_variable_that_wins_is_named(
     monkeypatch.setenv(variable, {"PGTZ": "EST", "PGDATESTYLE": "German"}[variable])
     with (
         Database(test_database.dsn, patience=5.0, connect_patience=5.0, pooler=True) as database,
-        raises(f"login_settings_wrong unset the environment variable {variable}"),
+        raises(f"setting_invalid unset the environment variable {variable}"),
     ):
         rows(database, "SELECT 1")
 
@@ -194,7 +194,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused(
         f"CREATE DATABASE {name} OWNER weir_owner ENCODING '{encoding}' LOCALE_PROVIDER libc "
         "LOCALE 'C' TEMPLATE template0"
     )
-    with raises(f"database_encoding_wrong {encoding} ENCODING 'UTF8' TEMPLATE template0"):
+    with raises(f"database_unsuitable {encoding} ENCODING 'UTF8' TEMPLATE template0"):
         migrate.upgrade(postgres_server.dsn(name, "weir_owner"))
     with Database(
         postgres_server.dsn(name, "weir_owner"), patience=5.0, connect_patience=5.0
@@ -219,7 +219,7 @@ def test_a_login_that_runs_no_triggers_publishes_nothing(
         reader = Group.made(lane).reader()
         batch = reader.must_open()
         ready = stage_numbers(reader.group, batch, "shop.numbers")
-        with raises("triggers_disabled shop.numbers weir_app session_replication_role"):
+        with raises("table_refused shop.numbers weir_app session_replication_role"):
             reader.commit(batch, tables=[ready])
         [rights] = [one for one in examine(Settings(), database) if one.what == "rights"]
         assert rights.ok is False

@@ -218,7 +218,7 @@ def test_a_stream_without_events_is_one_empty_segment(database: Database) -> Non
 
 def test_times_without_history_are_refused(database: Database) -> None:
     lane = Lane.made(database, 1)
-    with raises("no_history"):
+    with raises("time_invalid nothing"):
         mapped(lane, until=1)
 
 

@@ -93,5 +93,5 @@ def test_what_is_kept_was_so_much_before_and_after_a_truncation(database: Databa
 
 def test_times_without_history_are_refused(database: Database) -> None:
     group = Group.made(Lane.made(database, 1))
-    with raises("no_history"):
+    with raises("time_invalid nothing"):
         database.snapshot(lambda c: unread_over_time(c, group.name, until=1))

@@ -23,7 +23,7 @@ def test_a_task_appends_its_files_once_under_a_batch_id(files: Files) -> None:
     assert not ingest("1", "load", "day", "day")
     files.put("day/b.csv", "k\nb\n")
     assert ingest("2", "load", "day", "day"), "whatever the folder has"
-    with raises("batch_shared"):
+    with raises("request_reused appended"):
         ingest("2", "load", "day", "day/b.csv")
     with raises("file_already_appended"):
         ingest("2", "other", "day", "day")

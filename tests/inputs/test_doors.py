@@ -38,9 +38,9 @@ REFUSED: dict[str, tuple[pa.DataType, Any, str]] = {
     "time": (pa.time64("us"), dt.time(1), "column_type_unsupported"),
     "half": (pa.float16(), None, "column_type_unsupported"),
     "digits": (pa.decimal256(39, 0), Decimal(1), "column_type_unsupported"),
-    "twins": (pa.struct({"a": pa.int8(), "A": pa.int8()}), {"a": 1, "A": 2}, "column_named_twice"),
-    "deep twins": (pa.list_(pa.struct({"a": pa.int8(), "A": pa.int8()})), [], "column_named_twice"),
-    "_weir_x": (pa.int8(), 1, "column_name_reserved"),
+    "twins": (pa.struct({"a": pa.int8(), "A": pa.int8()}), {"a": 1, "A": 2}, "columns_invalid"),
+    "deep twins": (pa.list_(pa.struct({"a": pa.int8(), "A": pa.int8()})), [], "columns_invalid"),
+    "_weir_x": (pa.int8(), 1, "columns_invalid"),
     "finer": (pa.timestamp("ns"), 1, "bad_rows"),
     "part": (pa.list_(pa.null()), [None], "bad_rows"),
 }  # fmt: skip

@@ -29,10 +29,10 @@ def test_the_ending_of_a_file_says_its_format(name: str, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["x", "x.gz", "x.txt", "parquet", "csv", "x.parquet.gz"])
 def test_an_ending_that_says_no_format_asks_for_the_format(name: str) -> None:
-    with raises(f"format_unknown '{name}' choose parquet, csv or json"):
+    with raises(f"file_invalid '{name}' choose parquet, csv or json"):
         format_of(["a.csv", name])
 
 
 def test_files_of_several_formats_are_refused_by_name() -> None:
-    with raises("formats_differ 'a.csv' csv 'c.parquet' parquet separately"):
+    with raises("file_invalid 'a.csv' csv 'c.parquet' parquet separately"):
         format_of(["a.csv", "b.csv", "c.parquet"])

@@ -84,7 +84,7 @@ def test_a_value_of_another_type_is_refused_before_rows_are_read(
     tmp_path: Path, kind: Any, folder: str
 ) -> None:
     path = write(tmp_path, f"c={folder}/x.parquet", k="a")
-    with raises(f"partition_value_invalid c '{folder}'"):
+    with raises(f"file_invalid c '{folder}' stream"):
         values(tmp_path, path, known=[field("c", kind)])
 
 
@@ -96,10 +96,10 @@ def test_a_column_that_is_in_the_files_too_has_their_type_and_must_not_differ(
     day = dt.date(2026, 1, 1)
     assert read(tmp_path, same) == [{"k": "a", "DT": day}, {"k": "b", "DT": day}]
     other = write(tmp_path, "dt=2026-01-03/x.parquet", **rows)
-    with raises("partition_value_differs 'DT' 2026-01-01 2026-01-03"):
+    with raises("file_invalid 'DT' 2026-01-01 2026-01-03 folder"):
         read(tmp_path, other)
     null = write(tmp_path, "dt=__HIVE_DEFAULT_PARTITION__/x.parquet", **rows)
-    with raises("partition_value_differs 'DT' 2026-01-01 None"):
+    with raises("file_invalid 'DT' 2026-01-01 None folder"):
         read(tmp_path, null)
     void = write(tmp_path, "c=7/x.parquet", k="a", c=pa.nulls(1))
     assert read(tmp_path, void, known=[field("c", "long")]) == [{"k": "a", "c": 7}]
@@ -127,10 +127,11 @@ def test_folders_that_hold_different_columns_are_not_appended_together(tmp_path:
     (tmp_path / "hidden/dt=1/_SUCCESS").write_text("")
     roots = [str(tmp_path)]
     for paths, code in (
-        (["mixed"], "partitions_differ dt day"),
-        (["mixed/dt=1", "plain"], "partitions_differ none"),
-        (["twice"], "partitions_differ 'DT' twice"), (["hidden"], "folder_empty 'hidden'"),
-        (["reserved/_weir_seq=1"], "column_name_reserved"), (["both"], "folder_in_folder 'dt=1'"),
+        (["mixed"], "file_invalid dt day them"),
+        (["mixed/dt=1", "plain"], "file_invalid none them"),
+        (["twice"], "file_invalid 'DT' twice"), (["hidden"], "folder_empty 'hidden'"),
+        (["reserved/_weir_seq=1"], "columns_invalid column"),
+        (["both"], "file_invalid 'dt=1' order"),
     ):  # fmt: skip
         with raises(code):
             find_inputs(paths, roots, "parquet")

@@ -231,7 +231,7 @@ def test_a_file_that_changed_after_it_was_looked_at_is_said(tmp_path: Path) -> N
     for whole in (True, False):
         if not whole:
             (tmp_path / "x.parquet").write_text("PAR1 and so on")
-        with raises("input_in_motion 'x.parquet'") as failed:
+        with raises("file_unreadable 'x.parquet' append") as failed:
             list(found.tables(found.pieces[0]))
         assert failed.value.retryable
 
@@ -247,7 +247,7 @@ def test_codecs_of_pyarrow_are_read_and_others_refused_by_name(tmp_path: Path) -
     place = data.index(b"\x18\x01c\x15", begin) + 4
     assert data[place] == 6 << 1, "zstd"
     path.write_bytes(data[:place] + bytes([3 << 1]) + data[place + 1 :])
-    with raises("compression_unsupported 'x.parquet' LZO"):
+    with raises("file_invalid 'x.parquet' LZO compress"):
         read(tmp_path, "x.parquet")
 
 
@@ -258,7 +258,7 @@ def test_a_row_group_with_other_rows_than_its_footer_says_is_damage(tmp_path: Pa
     kind, other = (bytes([0x15, one, 0x15]) for one in (0x00, 0x08))  # a page of no known kind
     place = data.index(kind)
     path.write_bytes(data[:place] + other + data[place + 3 :])
-    with raises("file_damaged 'x.parquet'") as failed:
+    with raises("file_invalid 'x.parquet' completely") as failed:
         read(tmp_path, "x.parquet")
     assert not failed.value.retryable
 
@@ -272,7 +272,7 @@ def test_a_value_that_changed_in_a_page_with_a_checksum_is_damage(tmp_path: Path
         data = path.read_bytes()
         path.write_bytes(data.replace(b"\x88\x77", b"\x88\x78", 1))
         if checked:
-            with raises("file_damaged 'x.parquet'") as failed:
+            with raises("file_invalid 'x.parquet' completely") as failed:
                 read(tmp_path, "x.parquet")
             assert not failed.value.retryable
         else:

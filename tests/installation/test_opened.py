@@ -52,9 +52,9 @@ def test_a_closed_installation_says_so(settings: Settings) -> None:
     opened.database.transaction(number)
     opened.close()
     opened.close()
-    with raises("installation_closed"):
+    with raises("not_open closed"):
         opened.database.transaction(number)
-    with raises("installation_closed"):
+    with raises("not_open closed"):
         opened.database.for_one_run().transaction(number)
 
 
@@ -63,9 +63,9 @@ def test_a_fork_is_refused_the_connections_of_its_parent_which_goes_on(settings:
     session = opened.database.transaction(number)
 
     def use() -> None:
-        with raises("installation_forked"):
+        with raises("not_open connections"):
             opened.database.transaction(number)
-        with raises("installation_forked"):
+        with raises("not_open connections"):
             opened.database.snapshot(number)
         opened.close()  # and ends no session of the parent's
 

@@ -214,7 +214,7 @@ def test_a_condition_is_true_false_or_null_or_fails(text: str, wanted: list[Any]
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("n", "condition_not_boolean integer"),
+        ("n", "expression_invalid integer something"),
         ("s = 1", "expression_not_computable string"),
         ("d = 'noon'", "expression_not_computable 'noon' date"),
         ("n AND t", "expression_not_computable AND integer"),

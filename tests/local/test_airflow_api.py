@@ -72,7 +72,7 @@ def test_a_run_is_triggered_once_per_id(airflow: FakeAirflow, api: AirflowApi) -
 
 def test_a_dag_that_airflow_does_not_find_is_named(airflow: FakeAirflow, api: AirflowApi) -> None:
     airflow.answers["GET", "/api/v2/importErrors"] = (200, {"import_errors": []})
-    with raises("dag_not_found weir_nothing"):
+    with raises("airflow_not_found DAG weir_nothing"):
         api.trigger("weir_nothing", patience=0)
 
 

@@ -41,7 +41,7 @@ def test_stopping_ends_what_has_outlived_its_component(stack: AirflowStack) -> N
 @pytest.mark.airflow
 @pytest.mark.release
 def test_tables_that_airflow_cannot_make_stop_the_start(stack: AirflowStack) -> None:
-    with raises("airflow_migration_failed pg_service.conf not found"):
+    with raises("setup_failed pg_service.conf not found"):
         stack._migrate()  # without a Postgres
 
 

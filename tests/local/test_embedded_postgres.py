@@ -155,12 +155,12 @@ def test_where_every_port_is_taken_the_start_is_refused(
         taken = other.getsockname()[1]
         # As if it had been free when it was chosen, and was taken each time before the server came.
         monkeypatch.setattr(ports, "free_port", lambda wanted=0: taken)
-        with raises("no_free_port"):
+        with raises("database_unavailable free"):
             postgres.start()
 
 
 def test_a_statement_that_fails_is_quoted(running: EmbeddedPostgres) -> None:
-    with raises("postgres_failed syntax"):
+    with raises("setup_failed syntax"):
         running.psql("no statement")
 
 
@@ -248,7 +248,7 @@ def test_the_users_own_locale_and_postgres_settings_are_no_matter(
 def test_lost_data_are_not_silently_replaced(postgres: EmbeddedPostgres) -> None:
     postgres.start()
     postgres.remove()
-    with raises("database_gone"):
+    with raises("not_started gone"):
         postgres.start()
 
 

@@ -91,7 +91,7 @@ def test_a_migration_waits_for_another_one_no_longer_than_its_patience(
 ) -> None:
     connection = psycopg2.connect(server.dsn("weir", "weir_owner"))
     connection.cursor().execute(f"SELECT pg_advisory_lock({migrate._LOCK})")
-    with raises("database_in_use another migration"):
+    with raises("lock_held another migration"):
         migrate.upgrade(server.dsn("weir", "weir_owner"), patience=1)
     connection.close()
 

@@ -79,7 +79,7 @@ def test_what_starts_anew_whenever_it_is_killed_is_named() -> None:
         started.append(subprocess.Popen(["sleep", "60"]))
         return [psutil.Process(started[-1].pid)]
 
-    with raises("processes_still_running"):
+    with raises("not_started processes"):
         processes.kill(anew)
     assert {one.wait(timeout=300) for one in started} == {-signal.SIGKILL}
 

@@ -29,14 +29,14 @@ def test_a_size_is_read_in_bytes() -> None:
 @pytest.mark.parametrize("text", ["7", "d", "-1 d", "1 week", "1 mb", "7 d 3 h", "nan s"])
 def test_anything_else_is_refused_with_the_units(text: str) -> None:
     for parse in (parse_age, parse_size):
-        with raises("amount_invalid units"):
+        with raises("argument_invalid units"):
             parse(text)
 
 
 def test_less_than_a_unit_is_refused_as_it_was_written() -> None:
-    with raises("amount_invalid '0.4 s' 1 s"):
+    with raises("argument_invalid '0.4 s' 1 s"):
         parse_age("0.4 s")
-    with raises("amount_invalid '0.2 B' 1 B"):
+    with raises("argument_invalid '0.2 B' 1 B"):
         parse_size("0.2 B")
 
 
@@ -49,6 +49,6 @@ def test_what_is_said_is_read_as_the_same(amount: int) -> None:
 @pytest.mark.parametrize("text", ["٧ d", "७ d", "７ d", "𝟕 d", "1٠ min", "1.٥ h", "² d"])
 def test_amounts_have_the_digits_0_to_9_as_forms_take_them(text: str) -> None:
     for parse, pattern in ((parse_age, AGE_PATTERN), (parse_size, SIZE_PATTERN)):
-        with raises("amount_invalid"):
+        with raises("argument_invalid"):
             parse(text)
         assert re.fullmatch(pattern, text) is None

@@ -57,15 +57,15 @@ def test_two_columns_may_swap_their_names() -> None:
     [
         ({"drop": ["x"]}, "column_unknown 'x'"),
         ({"rename": {"x": "y"}}, "column_unknown 'x'"),
-        ({"drop": ["a"], "rename": {"a": "y"}}, "column_changed_twice 'a'"),
-        ({"rename": {"a": "y", "b": "y"}}, "column_changed_twice"),
-        ({"rename": {"a": "B"}}, "column_named_twice"),
-        ({"rename": {"a": "_weir_a"}}, "column_name_reserved"),
-        ({"drop": ["a", "b", "c"]}, "no_columns"),
-        ({"widen": [field("a", "long")]}, "column_not_widened 'a' string long"),
-        ({"widen": [field("b", "short")]}, "column_not_widened 'b' integer short"),
+        ({"drop": ["a"], "rename": {"a": "y"}}, "argument_invalid 'a'"),
+        ({"rename": {"a": "y", "b": "y"}}, "argument_invalid column"),
+        ({"rename": {"a": "B"}}, "columns_invalid twice"),
+        ({"rename": {"a": "_weir_a"}}, "columns_invalid column"),
+        ({"drop": ["a", "b", "c"]}, "columns_invalid no column left"),
+        ({"widen": [field("a", "long")]}, "change_impossible 'a' string long exactly"),
+        ({"widen": [field("b", "short")]}, "change_impossible 'b' integer short exactly"),
         ({"add": [field("b", "string")]}, "column_type_differs 'b'"),
-        ({"add": [field("b", "integer", default="7")]}, "default_fixed 'b' '7' none"),
+        ({"add": [field("b", "integer", default="7")]}, "change_impossible 'b' '7' none changes"),
     ],
 )
 def test_what_is_no_change_is_refused(changes: dict[str, Any], wanted: str) -> None:
@@ -137,7 +137,7 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
 def test_what_would_give_a_key_or_an_event_time_another_meaning_is_refused(
     key: str, time: str | None, changes: dict[str, Any]
 ) -> None:
-    with raises("column_in_use"):
+    with raises("change_impossible column"):
         followed_by(key, time, **changes)
 
 

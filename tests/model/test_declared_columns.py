@@ -40,8 +40,8 @@ def test_columns_are_read_with_their_types_at_any_depth() -> None:
         ("))(", "columns_invalid read"),
         ("k STRING COMMENT 'x", "columns_invalid read"),
         ("k " + "ARRAY<" * 5_000, "columns_invalid read"),
-        ("k STRING, K INT", "column_named_twice 'K'"),
-        ("k STRING COMMENT 'a\\0b'", "text_invalid NUL"),
+        ("k STRING, K INT", "columns_invalid 'K' twice"),
+        ("k STRING COMMENT 'a\\0b'", "argument_invalid NUL without"),
     ],
 )
 def test_columns_that_cannot_be_read_are_refused_in_one_sentence(columns: str, says: str) -> None:

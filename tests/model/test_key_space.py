@@ -70,7 +70,7 @@ def test_even_split_into_nothing_is_refused(count: int) -> None:
 def test_even_split_of_two_neighbouring_doubles_is_refused() -> None:
     within = KeyRange(0.5, math.nextafter(0.5, 1))
     assert even_split(1, within) == [within]
-    with raises("key_range_too_narrow 2"):
+    with raises("argument_invalid 2 fewer"):
         even_split(2, within)
 
 
@@ -142,19 +142,27 @@ HALVES = segments([KeyRange(0.0, 0.5), KeyRange(0.5, 1.0)])
 @pytest.mark.parametrize(
     ("seal", "new", "message"),
     [
-        ([], [], "scale_empty 0 0"),
-        ([0], [], "scale_empty 1 0"),
-        ([], [KeyRange(0.0, 0.5)], "scale_empty 0 1"),
-        ([0, 0], [KeyRange(0.0, 0.5), KeyRange(0.0, 0.5)], "segment_named_twice 0.0 2"),
-        ([0], [KeyRange(0.0, 0.0), KeyRange(0.0, 0.5)], "key_range_invalid [0.0, 0.0)"),
-        ([0], [KeyRange(-0.5, 0.5)], "key_range_invalid [-0.5, 0.5)"),
-        ([1], [KeyRange(0.5, 1.5)], "key_range_invalid [0.5, 1.5)"),
-        ([0], [KeyRange(0.0, math.nan)], "key_range_invalid [0.0, nan)"),
-        ([0], [KeyRange(math.nan, 0.5)], "key_range_invalid [nan, 0.5)"),
-        ([0], [KeyRange(0.5, 0.0)], "key_range_invalid [0.5, 0.0)"),
-        ([0], [KeyRange(0.0, 0.3), KeyRange(0.2, 0.5)], "ranges_overlap [0.0, 0.3) [0.2, 0.5)"),
-        ([0], [KeyRange(0.0, 0.4)], "ranges_differ [0.0, 0.4) [0.0, 0.5)"),
-        ([0], [KeyRange(0.0, 0.5), KeyRange(0.5, 1.0)], "ranges_differ [0.0, 1.0) [0.0, 0.5)"),
+        ([], [], "argument_invalid scale 0 0"),
+        ([0], [], "argument_invalid scale 1 0"),
+        ([], [KeyRange(0.0, 0.5)], "argument_invalid scale 0 1"),
+        ([0, 0], [KeyRange(0.0, 0.5), KeyRange(0.0, 0.5)], "argument_invalid 0.0 2 once"),
+        ([0], [KeyRange(0.0, 0.0), KeyRange(0.0, 0.5)], "argument_invalid [0.0, 0.0) lower"),
+        ([0], [KeyRange(-0.5, 0.5)], "argument_invalid [-0.5, 0.5) lower"),
+        ([1], [KeyRange(0.5, 1.5)], "argument_invalid [0.5, 1.5) lower"),
+        ([0], [KeyRange(0.0, math.nan)], "argument_invalid [0.0, nan) lower"),
+        ([0], [KeyRange(math.nan, 0.5)], "argument_invalid [nan, 0.5) lower"),
+        ([0], [KeyRange(0.5, 0.0)], "argument_invalid [0.5, 0.0) lower"),
+        (
+            [0],
+            [KeyRange(0.0, 0.3), KeyRange(0.2, 0.5)],
+            "argument_invalid [0.0, 0.3) [0.2, 0.5) overlap",
+        ),
+        ([0], [KeyRange(0.0, 0.4)], "argument_invalid [0.0, 0.4) [0.0, 0.5) exactly"),
+        (
+            [0],
+            [KeyRange(0.0, 0.5), KeyRange(0.5, 1.0)],
+            "argument_invalid [0.0, 1.0) [0.0, 0.5) exactly",
+        ),
     ],
 )
 def test_bad_scale_is_refused_and_the_message_names_what_is_bad(
@@ -171,7 +179,7 @@ def test_segment_that_is_not_active_is_a_conflict_even_if_the_ranges_are_bad() -
 
 def test_scale_below_the_minimum_is_a_conflict() -> None:
     check_scale(HALVES, [0, 1], [KeyRange(0.0, 1.0)], minimum=1)
-    with raises("too_few_segments 1 2"):
+    with raises("limit_reached 1 2 minimum"):
         check_scale(HALVES, [0, 1], [KeyRange(0.0, 1.0)], minimum=2)
 
 

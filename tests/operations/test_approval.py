@@ -278,7 +278,7 @@ def test_what_is_created_again_under_the_same_name_is_not_what_was_approved(
     ready()
     with pytest.raises(WeirError) as refused:  # a cut of the stream before names its segments
         asked.does(loss)
-    assert refused.value.code in ("approval_void", "cut_segment_unknown")
+    assert refused.value.code in ("approval_void", "cut_invalid")
     assert store.count(stream) == 3
 
 

@@ -87,7 +87,7 @@ def test_an_option_is_refused_where_it_would_change_nothing(form: str, name: str
     [field] = [one for one in fields(of) if one.name == name]
     nothing = type(begins[other])()
     alone = {other: nothing if field.metadata["beside"] else GIVEN[other]}
-    with raises(f"argument_without_effect {name} {other}"):
+    with raises(f"arguments_conflict {name} {other}"):
         check_effects(parse(of, {**given, **alone, name: GIVEN[name]}))
     # As a form of Airflow sends it.
     check_effects(parse(of, {**given, **alone, name: begins[name]}))

@@ -78,7 +78,7 @@ def test_what_was_handed_over_to_one_run_is_not_what_another_gets(
     hand_over(database, RunId("weir", "a", "t"), "seal_stream", {"stream": "s/events"})
     words = ["--run", json.dumps(RunId("weir", "b", "t").__dict__)]
     assert main("seal_stream", lambda job, given: {}, words) == 2
-    assert "[arguments_not_handed_over]" in capsys.readouterr().out
+    assert "[argument_missing]" in capsys.readouterr().out
 
 
 def test_a_run_without_what_was_handed_over_to_it_does_not_do_what_the_defaults_say(
@@ -163,7 +163,7 @@ def test_code_that_exits_fails_its_job_in_one_sentence_and_for_good(
     assert "job upkeep was told to exit (SystemExit" in capsys.readouterr().out
     ((state, ended, error),) = runs(database)
     assert (state, ended) == ("failed", True)
-    assert "[code_exited]" in error
+    assert "[function_invalid]" in error
 
 
 def test_an_interrupted_job_says_that_it_was_killed(

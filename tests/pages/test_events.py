@@ -208,7 +208,7 @@ def test_few_look_at_once(client: TestClient, settings: Settings) -> None:
         for _ in range(events.AT_ONCE):
             events._looking.release()
     assert answer.status_code == 503
-    assert answer.json()["error"]["code"] == "events_busy"
+    assert answer.json()["error"]["code"] == "lock_held"
     assert client.get(EVENTS).status_code == 200
 
 

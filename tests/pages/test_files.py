@@ -104,7 +104,7 @@ def test_why_all_files_are_here_is_not_told_if_it_takes_long(
     monkeypatch.setattr(files, "PATIENCE", 0.1)
     answer = client.get("/api/streams/shop/orders/why")
     assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "files_too_many"
+    assert answer.json()["error"]["code"] == "answer_too_large"
 
 
 @pytest.mark.server

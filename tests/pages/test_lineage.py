@@ -116,7 +116,7 @@ def test_what_takes_too_long_is_said_with_what_to_do(
     reader.commit(reader.must_open())
     monkeypatch.setattr(lineage, "PATIENCE", 0.001)
     answer = client.get("/api/lineage", params={"run": "a/b/c"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "lineage_too_large")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "answer_too_large")
     assert "fewer steps" in answer.json()["error"]["sentence"]
 
 

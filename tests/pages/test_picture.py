@@ -82,7 +82,7 @@ def test_a_picture_shows_a_part_of_the_time(database: Database) -> None:
     shown = seen(database, "shop/orders", since=since).map
     assert shown is not None
     assert f"{shown.since:%Y-%m-%d %H:%M:%S}" == since
-    with raises("no_history"):
+    with raises("time_invalid nothing"):
         picture_of(database, "shop/orders", until="2001-01-01")
 
 
@@ -104,7 +104,7 @@ def test_markup_in_a_picture_stays_text(page: Page, served: Served, tmp_path: Pa
     ("of", "code"),
     [
         ("no/such", "stream_not_found"), ("nobody", "group_not_found"),
-        ("<b>/x", "stream_name_invalid"), ("<b>", "group_name_invalid"),
+        ("<b>/x", "name_invalid stream"), ("<b>", "name_invalid group"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_has_no_picture(database: Database, of: str, code: str) -> None:

@@ -33,13 +33,13 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str, code: str
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        *((f"/api/streams?{urlencode({'sort': 'changed', 'after': after})}", "page_not_known")
+        *((f"/api/streams?{urlencode({'sort': 'changed', 'after': after})}", "argument_invalid")
           for after in ("x", "2026-01-01", "never test/x", " ")),
-        *((f"/api/runs?{urlencode({'after': after})}", "page_not_known")
+        *((f"/api/runs?{urlencode({'after': after})}", "argument_invalid")
           for after in ("x", "[]", "1", '["x", "d", "r", "t", "1", "1"]',
                         '["2026-01-01", "", "", "", "x", 1]',
                         '["2026-01-01", "\\u0000", "", "", 1, 1]')),
-        *((f"/api/retention?{urlencode({'after': after})}", "page_not_known")
+        *((f"/api/retention?{urlencode({'after': after})}", "argument_invalid")
           for after in ("x", "2 a/s", "-1 a/s", "bench/s1")),
         *((f"{FILES}?{urlencode({'after': after})}", "argument_invalid")
           for after in ("x", "0.0@", "0.0@-1", "0.0@9999999999999999999999", "\0@1")),

@@ -80,7 +80,7 @@ def test_only_so_many_may_wait(group: Group) -> None:
     batch = reader.must_open()
     for name in "123":
         barrier(group, name)
-    with raises("too_many_checkpoints 3"):
+    with raises("limit_reached 3 cancel"):
         barrier(group, "4")
     cancel_checkpoint(group.database, group.name, "2", request_id="once")
     cancel_checkpoint(group.database, group.name, "2", request_id="once")
@@ -102,7 +102,7 @@ def test_a_barrier_gives_up_after_its_time(group: Group) -> None:
     barrier(group, "b", patience=0.0)
     settle_all(group.database)
     assert state(group, "b") == "timed out"
-    with raises("checkpoint_not_complete timed out"):
+    with raises("position_invalid timed out complete"):
         fork_reader_group(group.database, group.name, unique("fork"), at="checkpoint b",
                           request_id=unique("request"))  # fmt: skip
     reader.commit(batch)

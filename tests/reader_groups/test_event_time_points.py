@@ -155,7 +155,7 @@ def test_an_event_time_may_be_written_wherever_a_place_is(shared_database: Datab
         shared_database, group.name, unique("f"), at=at(4 * HOUR), request_id=unique("f")
     )
     assert forked["reads"][0].startswith("2 events")
-    with raises("end_before_start"):
+    with raises("position_invalid start"):
         create(lane, start=at(9 * HOUR), end=at(3 * HOUR))
 
     other = Stream.made(shared_database)
@@ -176,7 +176,7 @@ def test_an_event_time_may_be_written_wherever_a_place_is(shared_database: Datab
 def test_event_times_that_are_not_known_may_be_any(shared_database: Database) -> None:
     lane = Lane.made(shared_database)
     lane.append({"0.0": 2})
-    with raises(f"event_time_missing 1970-01-01T03:00:00Z {lane.name}"):
+    with raises(f"argument_invalid 1970-01-01T03:00:00Z {lane.name}"):
         create(lane, start=at(3 * HOUR))
     update_stream(shared_database, lane.name, {"event_time": "at"}, request_id=unique("u"))
     stream = Stream(lane)

@@ -96,7 +96,7 @@ def test_a_stream_named_twice_is_read_once(lane: Lane) -> None:
 
 @pytest.mark.parametrize("name", ["", "Upper", "a b", "../x", "a'b", "x" * 64, "-a", "a\n"])
 def test_bad_names_are_refused(lane: Lane, name: str) -> None:
-    with raises("group_name_invalid"):
+    with raises("name_invalid group"):
         create_reader_group(lane.database, name, [lane.name], request_id=unique("request"))
 
 
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_the_arguments_is_said(shared_database: Database, lan
         create(start="middle")
     with raises("argument_invalid on_gap 'panic'"):
         create(on_gap="panic")
-    with raises("group_without_streams"):
+    with raises("group_unsuitable read"):
         create(streams=[])
     with raises("stream_not_found no/such"):
         create(streams=[lane.name, stream_name("no/such")])
@@ -170,7 +170,7 @@ def test_a_fork_of_a_group_between_two_cuts_stops_where_that_stops(lane: Lane) -
         "WHERE group_id = :g"
     )
     assert at_end
-    with raises("end_before_start 0.0"):
+    with raises("position_invalid 0.0 later"):
         fork(group, at="tail")
 
 

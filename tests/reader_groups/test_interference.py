@@ -173,7 +173,7 @@ def test_a_table_that_does_something_else_with_the_rows_gets_none(
 ) -> None:
     fill(as_owner, names, kind, MEANS[means][0])
     ready = stage(reader, names["t"], MODES[mode])
-    with raises(f"rows_changed_by_table {names['t']} COMMENT ON TABLE"):
+    with raises(f"table_refused {names['t']} COMMENT ON TABLE"):
         reader.commit(reader.must_open(), tables=[ready])
     assert there(as_owner, reader.group, names["t"]) == OLD
     assert reader.group.cut() == {"0.0": 0, "1.0": 0}
@@ -220,7 +220,7 @@ def test_a_trigger_of_a_partition_counts(
 ) -> None:
     fill(as_owner, names, "partitioned", trigger("RETURN NULL;").replace("ON {t}", "ON {t}_a"))
     ready = stage(reader, names["t"], MODES["insert"])
-    with raises(f"rows_changed_by_table {names['t']} 2 came in"):
+    with raises(f"table_refused {names['t']} 2 came in"):
         reader.commit(reader.must_open(), tables=[ready])
 
 
@@ -230,7 +230,7 @@ def test_a_foreign_key_to_itself_that_deletes_others_counts(
     fill(as_owner, names, "plain", "ALTER TABLE {t} ADD COLUMN of text REFERENCES {t} (k) ON DELETE CASCADE;"
          "INSERT INTO {t} VALUES ('b', 'old', 1); UPDATE {t} SET of = 'b' WHERE k = 'a';")  # fmt: skip
     ready = stage(reader, names["t"], MODES["replace by key"])
-    with raises(f"rows_changed_by_table {names['t']} deleted 2"):
+    with raises(f"table_refused {names['t']} deleted 2 change"):
         reader.commit(reader.must_open(), tables=[ready])
 
 

@@ -49,13 +49,13 @@ def test_a_pin_is_a_stream_a_range_of_keys_and_a_label() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("nyc/flights 0.25 big", "pin_invalid"),
-        ("nyc/flights 0.25..0.5", "pin_invalid"),
-        ("nyc/flights 1.2.3..4 big", "pin_invalid"),
-        ("nyc/flights 0.5..0.25 big", "key_range_invalid"),
-        ("nyc/flights 0.5..1.5 big", "key_range_invalid"),
-        ("flights 0..0.5 big", "stream_name_invalid"),
-        ("nyc/flights 0..0.5 b?g", "label_invalid"),
+        ("nyc/flights 0.25 big", "argument_invalid label"),
+        ("nyc/flights 0.25..0.5", "argument_invalid label"),
+        ("nyc/flights 1.2.3..4 big", "argument_invalid label"),
+        ("nyc/flights 0.5..0.25 big", "argument_invalid lower"),
+        ("nyc/flights 0.5..1.5 big", "argument_invalid lower"),
+        ("flights 0..0.5 big", "name_invalid stream"),
+        ("nyc/flights 0..0.5 b?g", "name_invalid label"),
     ],
 )
 def test_what_is_no_pin_is_refused(text: str, says: str) -> None:
@@ -154,10 +154,10 @@ def test_pins_are_part_of_the_configuration(four: Lane) -> None:
     assert pins() == expected
     with raises("group_changed 1 0"):
         pin(group, generation=0)
-    with raises("pins_overlap 0.0..0.5 a 0.4..0.6 b"):
+    with raises("argument_invalid 0.0..0.5 a 0.4..0.6 b overlap"):
         pin(group, "0..0.5 a", "0.4..0.6 b")
     elsewhere = Pin.parse("test/elsewhere 0..1 a")
-    with raises("stream_not_read test/elsewhere"):
+    with raises("group_unsuitable reader test/elsewhere"):
         update_reader_group(four.database, group.name, pins=[elsewhere], request_id=unique("r"))
     update_reader_group(four.database, group.name, on_gap="skip", request_id=unique("r"))
     assert pins() == expected
@@ -176,5 +176,5 @@ def test_a_retried_update_of_pins_is_done_once(four: Lane) -> None:
 
 
 def test_a_label_that_is_none_is_refused(four: Lane) -> None:
-    with raises("label_invalid 'big one'"):
+    with raises("name_invalid 'big one' label"):
         Group.made(four).reader("a", "big one")

@@ -156,7 +156,7 @@ def test_a_function_of_the_owner_is_called_in_the_transaction_of_the_commit(
         publish(group, table, how, [("a", 1, 0)])
     group.reader().open()
     as_owner(f"GRANT EXECUTE ON FUNCTION {name} TO weir_publisher")
-    with raises("rows_refused too many"):
+    with raises("bad_rows too many function"):
         publish(group, table, how, [("a", 1, 0), ("b", 1, 0), ("c", 1, 0)])
     assert found(group, table) == []
     assert publish(group, table, how, [("a", 1, 0)]) == [("a weir_publisher", 101, 0)]
@@ -172,11 +172,11 @@ WRONG = {
     "REVOKE USAGE ON SCHEMA {s} FROM weir_publisher; REVOKE INSERT ON {t} FROM weir_publisher": (
         Publication(), "right_missing GRANT USAGE ON SCHEMA GRANT INSERT ON"),
     "ALTER TABLE {t} DROP CONSTRAINT \"Latest_pkey\"": (
-        UPSERT, "key_not_unique k CREATE UNIQUE INDEX ON"),
+        UPSERT, "table_refused k CREATE UNIQUE INDEX ON"),
     "CREATE UNIQUE INDEX ON {t} (k, n)": (
-        Publication("upsert", ("k", "n")), "key_nullable 'n' SET NOT NULL"),
+        Publication("upsert", ("k", "n")), "table_refused 'n' SET NOT NULL"),
     "CREATE UNIQUE INDEX ON {t} (at) WHERE n > 0": (
-        Publication("upsert", ("at",)), "key_not_unique at"),
+        Publication("upsert", ("at",)), "table_refused at"),
     "SELECT 1": (Publication("upsert", ("kk",)), "column_unknown 'kk'"),
     "SELECT 2": (Publication("upsert"), "output_invalid upsert COLUMN"),
     "SELECT 3": (Publication("insert", ("k",)), "output_invalid key"),
@@ -194,7 +194,7 @@ def test_the_statements_that_mend_it_hold_for_names_in_capitals(
         f'CREATE FUNCTION "{schema}"."Note"(batch jsonb) RETURNS void LANGUAGE sql AS \'\'',
     )
     how = Publication("upsert", ("Order",), call=f"{schema}.Note")
-    for code in ("key_nullable", "key_not_unique", "right_missing"):
+    for code in ("table_refused", "table_refused", "right_missing"):
         with pytest.raises(WeirError) as refused:
             group.database.transaction(lambda c: read_table(c, table, how))
         assert refused.value.code == code

@@ -37,7 +37,7 @@ def test_a_reader_of_before_a_reset_publishes_nothing(group: Group) -> None:
     reader = group.reader()
     batch = reader.must_open()
     reset(group, "head")
-    with raises("batch_abandoned"):
+    with raises("batch_taken_over abandoned"):
         reader.commit(batch)
     with pytest.raises(Fenced):
         reader.open()

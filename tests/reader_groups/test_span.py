@@ -86,7 +86,7 @@ def test_a_window_of_which_nothing_is_left_is_refused_and_by_the_flag_empty(
         assert made["start"] == made["end"] == {str(lane.name): HEAD}
         assert made["missing"][0].endswith("nothing is left before the end")
     assert created(lane, end=first)["missing"] == [], "nothing was ever there"
-    with raises("end_before_start"):
+    with raises("position_invalid start"):
         created(lane, "0.0=8, 1.0=6", "0.0=2, 1.0=0")
 
 
@@ -172,7 +172,7 @@ def test_a_truncation_where_nothing_is_left_says_who_truncated(
             [line, *_] = in_words(done, dry_run=dry_run)
             assert line.startswith("nothing is left to truncate there: 13 events of stream")
             assert "hand: me" in line
-    with raises("cut_before_head 0.0 nothing 2 events me"):
+    with raises("position_invalid 0.0 nothing 2 events me head"):
         lane.truncate("0.0=2, 1.0=0")
     assert lane.value("SELECT count(*) FROM truncations WHERE stream = :n", n=str(lane.name)) == 1
 
@@ -189,9 +189,9 @@ def test_a_cut_whose_metadata_was_pruned_is_refused_with_the_time_of_the_last_tr
     assert prune(lane.database, 0)
     for start in ("0.0=2, 1.0=0", json.dumps({str(lane.name): {"0.0": 2, "1.0": 0}})):
         for allowed in (False, True):
-            with raises("metadata_pruned 0.0 UTC hand me head"):
+            with raises("events_truncated 0.0 UTC hand me head"):
                 created(lane, start, allow_truncated=allowed)
-    with raises("metadata_pruned 0.0 hand me head"):
+    with raises("events_truncated 0.0 hand me head"):
         reset_reader_group(lane.database, group.name, "start", request_id=unique("r"))
-    with raises("metadata_pruned 0.0 hand me head"):
+    with raises("events_truncated 0.0 hand me head"):
         lane.truncate("0.0=2, 1.0=0")

@@ -82,7 +82,7 @@ def test_splitting_again_after_a_lost_connection_splits_once(group: Group) -> No
     batch = reader.must_open()
     split(group, batch)
     split(group, batch)
-    with raises(f"batch_split batch {batch.batch_id} replace"):
+    with raises(f"batch_taken_over batch {batch.batch_id} replace"):
         reader.commit(batch)
     assert [(b.batch_id, b.state) for b in group.batches()] == [(1, "split"), (2, "open")]
     half = reader.must_open()

@@ -56,7 +56,7 @@ def test_a_place_that_names_a_stream_which_is_not_asked_for_is_refused(lane: Lan
     cut = {"0.0": 1, "1.0": 0}
     release(lane.database, group.name, json.dumps({str(lane.name): cut}), request_id=unique("r"))
     place = json.dumps({str(lane.name): cut, "no/such": {"0.0": 1}})
-    says = f"position_has_extra_stream no/such {lane.name}"
+    says = f"position_invalid no/such {lane.name} needed"
     with raises(says):
         release(lane.database, group.name, place, request_id=unique("r"))
     with raises(says):
@@ -69,10 +69,10 @@ def test_a_place_that_names_a_stream_which_is_not_asked_for_is_refused(lane: Lan
         ("yesterday", "position_invalid 'yesterday'"),
         ("0.0=1, x", "cut_invalid 'x'"),
         ("time soon", "time_invalid 'soon'"),
-        ("0.0=99, 1.0=0", "offset_invalid 99"),
-        ("7.7=0", "cut_segment_unknown 7.7"),
-        ("checkpoint x", "position_needs_group"),
-        ('{"test/other": {"0.0": 1}}', "position_lacks_stream"),
+        ("0.0=99, 1.0=0", "cut_invalid 99"),
+        ("7.7=0", "cut_invalid 7.7 because"),
+        ("checkpoint x", "position_invalid belongs"),
+        ('{"test/other": {"0.0": 1}}', "position_invalid has no"),
     ],
 )
 def test_a_place_that_is_none_is_refused(lane: Lane, start: str, says: str) -> None:
@@ -85,5 +85,5 @@ def test_a_time_to_come_and_an_end_before_the_start_are_refused(lane: Lane) -> N
     with raises("time_in_future"):
         Group.made(lane, start=f"time {(at + timedelta(hours=1)).isoformat()}")
     lane.append({"0.0": 5})
-    with raises("end_before_start 0.0"):
+    with raises("position_invalid 0.0 later"):
         Group.made(lane, start="0.0=4, 1.0=0", end="0.0=2, 1.0=0")

@@ -79,7 +79,7 @@ def test_rows_that_postgres_lost_in_a_crash_keep_the_positions_where_they_are(
     batch = reader.must_open()
     ready = stage_numbers(group, batch, table)
     as_owner(f"TRUNCATE weir_staging.{ready.staging}")  # what a crash does to it
-    with raises("staged_rows_lost 0 of 2"):
+    with raises("output_not_writable 0 of 2"):
         reader.commit(batch, tables=[ready])
     assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
     reader.commit(batch, tables=[stage_numbers(group, batch, table)])
@@ -90,7 +90,7 @@ def test_rows_that_break_a_constraint_keep_the_positions_where_they_are(
     group: Group, table: str
 ) -> None:
     run(group.database, f"INSERT INTO {table} VALUES (2, 'there before')")
-    with raises(f"rows_refused {table} duplicate key"):
+    with raises(f"bad_rows {table} duplicate key function"):
         publish(group, table)
     assert numbers(group, table) == [(2, "there before")]
     assert group.cut() == {"0.0": 0, "1.0": 0}
@@ -133,13 +133,13 @@ def test_what_is_no_table_for_results_is_refused_in_a_sentence(
     schema = table.partition(".")[0]
     as_owner(f"CREATE TABLE {schema}.hidden (n int)", f"CREATE VIEW {schema}.view AS SELECT 1 AS n")
     for name, wanted in (
-        ("weir.stream", "table_not_allowed"),
-        ("weir_staging.x", "table_not_allowed"),
-        ("pg_catalog.pg_class", "table_not_allowed"),
-        ("orders", "table_name_invalid"),
-        ('shop."x"; DROP TABLE y', "table_name_invalid"),
+        ("weir.stream", "table_refused results"),
+        ("weir_staging.x", "table_refused results"),
+        ("pg_catalog.pg_class", "table_refused results"),
+        ("orders", "name_invalid table"),
+        ('shop."x"; DROP TABLE y', "name_invalid table"),
         (f"{schema}.nowhere", "table_not_found nowhere"),
-        (f"{schema}.view", "table_not_allowed view"),
+        (f"{schema}.view", "table_refused view table"),
         (f"{schema}.hidden", f"right_missing GRANT INSERT ON {schema}.hidden TO weir_publisher"),
     ):  # fmt: skip
         with raises(wanted):

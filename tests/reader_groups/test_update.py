@@ -39,7 +39,7 @@ def test_streams_come_and_go(group: Group) -> None:
     group.reader().commit(batch)
     group.update(streams=[other.name])
     assert group.states(group.lanes[0]) == {}
-    with raises("group_without_streams"):
+    with raises("group_unsuitable read"):
         group.update(streams=[])
 
 

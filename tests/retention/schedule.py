@@ -344,7 +344,7 @@ class Schedule:
             )  # fmt: skip
         except Truncated as error:
             refused = str(error)
-            assert gap or "[metadata_pruned]" in refused
+            assert gap or "[events_truncated]" in refused
             return
         assert not gap
         member.place(places[to])

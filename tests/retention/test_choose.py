@@ -152,7 +152,7 @@ def test_what_would_lose_unread_events_of_others_is_refused_with_numbers_unless_
     behind, act = Group.made(lane, start="0.0=1, 1.0=0", subscriber=False), made(lane)
     released = "SELECT events FROM released_by_all(ARRAY[CAST(:s AS bigint)], '')"
     before = lane.value(released)
-    with raises(f"unread_would_be_lost 6 events {lane.name} {behind.name} 5 allow_loss"):
+    with raises(f"would_lose_data 6 events {lane.name} {behind.name} 5 allow_loss"):
         act(request_id=unique("refused"))
     assert lane.value(released) == before == 0
     done = act(allow_loss=True, request_id=unique("allowed"))
@@ -199,7 +199,7 @@ def test_a_subscriber_that_is_behind_loses_nothing_and_one_that_has_given_away_d
     lane = full(shared_database)
     group = Group.made(lane, release="manual")
     release(lane.database, group.name, "tail", request_id=unique("r"))
-    with raises(f"unread_would_be_lost {group.name} 6"):
+    with raises(f"would_lose_data {group.name} 6"):
         choose(lane, retention="consumed")
 
 
@@ -209,7 +209,7 @@ def test_choosing_consumed_names_who_would_lose_and_says_how_much_goes(
     lane = full(shared_database)
     behind, reading = Group.made(lane, subscriber=False), Group.made(lane)
     consume(reading)
-    with raises(f"unread_would_be_lost {lane.name} 6 events {behind.name} 6 allow_loss"):
+    with raises(f"would_lose_data {lane.name} 6 events {behind.name} 6 allow_loss"):
         choose(lane, retention="consumed")
     assert decide(lane)["rule"] == "keep"
     assert choose(lane, True, retention="consumed", retain_min_age=None) == [
@@ -227,7 +227,7 @@ def test_choosing_a_maximum_names_who_would_lose_by_it(shared_database: Database
     capture(lane.database)
     lane.append({"0.0": 3})
     for one in ("size", "consumed"):
-        with raises(f"unread_would_be_lost 7 events {slow.name} 7 {behind.name} 7"):
+        with raises(f"would_lose_data 7 events {slow.name} 7 {behind.name} 7"):
             choose(lane, retention=one, retain_min_age=None, retain_max_bytes=30)
     assert choose(lane, True, retention="size", retain_max_bytes=30)[:2] == [
         "events of s beyond 30 B are truncated, read or not",

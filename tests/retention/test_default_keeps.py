@@ -122,7 +122,7 @@ def test_a_subscriber_that_waited_for_another_one_counts_what_that_one_holds(
         made = create_reader_group(lane.database, name, [lane.name], start=start, request_id=name)
         return list(made["deletes"])
 
-    with raises(f"unread_would_be_lost {behind.name} 4"):
+    with raises(f"would_lose_data {behind.name} 4"):
         second("tail")
     said = while_held(lane.database, first, lambda: second("tail"))
     assert "that releases nothing more" in str(said)

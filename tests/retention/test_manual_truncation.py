@@ -85,13 +85,13 @@ def test_a_place_of_a_group_needs_the_group_and_no_other_place_has_one(
 ) -> None:
     lane, subscriber, _ = read
     for place in ("position", "checkpoint noon"):
-        with raises(f"position_needs_group '{place}'"):
+        with raises(f"position_invalid '{place}'"):
             truncated(lane, place)
         with raises("group_not_found nobody"):
             truncated(lane, place, "nobody")
     with raises("checkpoint_not_found 'noon'"):
         truncated(lane, "checkpoint noon", Group.made(lane).name)
-    with raises("position_not_for_group 'tail'"):
+    with raises("position_invalid 'tail' position"):
         truncated(lane, "tail", subscriber.name)
 
 

@@ -47,7 +47,7 @@ def test_a_version_that_is_refused_quarantines_nothing(weir: Installation) -> No
     world.append([("b", 2, "y")])
     failing = AdjunctDefinition(value="cast(op as int)")  # for a row of the base and a new event
     store.redefine(Way(failing, lambda e: e.k, lambda e: None))
-    with raises("adjunct_too_many_rejected 2 2 1"):
+    with raises("bad_rows 2 2 1 raise"):
         store.build()
     past = AdjunctDefinition(value="n * 2")  # from when it was understood
     store.redefine(replace(store.way, definition=past))
@@ -64,6 +64,6 @@ def test_a_version_of_which_a_file_is_missing_is_not_published(
     world.append([("a", 1, "x"), ("b", 2, "y")])
     with monkeypatch.context() as lost:
         lost.setattr(writer, "write_rows", lambda *given: write_rows(*given)[:-1])
-        with raises("row_count_differs 2 0 try again"):
+        with raises("invariant_violated 2 0 try again"):
             store.build()
     assert store.found(store.build()) == store.expected()

@@ -97,7 +97,7 @@ def test_stores_follow_renames_drops_swaps_and_wider_types(weir: Installation) -
     said = change(world, drop=["m"])
     assert f"adjunct store {part.name} is outdated, because column 'm'" in "; ".join(said)
     append(world, "key string, n long", ("e", 5))
-    with raises("adjunct_definition_outdated 'm' dropped update_adjunct_store"):
+    with raises("adjunct_definition_invalid 'm' dropped update_adjunct_store names"):
         part.build()
     assert held(part, followed) == [*numbers, {"m": 40, "n": 4}], "what is built stays"
     part.redefine(way(AdjunctDefinition(key="key", value="n AS m")))

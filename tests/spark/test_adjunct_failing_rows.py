@@ -24,7 +24,7 @@ def test_a_null_key_is_counted_or_stops_the_build_with_its_place(weir: Installat
     [row] = weir.query("SELECT null_keys, upserts, events FROM adjunct_version")
     assert tuple(row) == (2, 1, 3)
     strict = world.store(WAYS["whole"], null_key="fail")
-    with raises("adjunct_key_null 2 3 0.0 1"):
+    with raises("bad_rows 2 3 0.0 1"):
         strict.build()
     error = weir.value("SELECT error FROM adjunct_stores WHERE adjunct_store = :n", n=strict.name)
     assert "have no key" in error
@@ -45,7 +45,7 @@ def test_a_row_that_fails_stops_the_build_or_is_left_out(weir: Installation, gro
         for store in stores:
             store.build()
     world.append([("a", 2, "x"), ("c", 2, "3")])
-    with raises("adjunct_rows_fail 1 of 2 0.0"):
+    with raises("bad_rows 1 of 2 0.0"):
         stores[0].build()
     assert "fails for 1 of 2" in weir.value(
         "SELECT error FROM adjunct_stores WHERE adjunct_store = :n", n=stores[0].name
@@ -113,8 +113,8 @@ def test_events_that_fail_are_quarantined_once_however_often_they_are_built(
     assert reason == "the delete condition 'cast(k as int) = 7' fails"
     weir.settings = replace(weir.settings, rejected_events=1)
     world.append([("d", 1, "x"), ("e", 2, "x")])
-    with raises("adjunct_too_many_rejected 2 1"):
+    with raises("bad_rows 2 1 raise"):
         store.build()
     update_store(weir.database, store.name, {"on_error": "skip"}, {}, request_id="skip")
-    with raises("adjunct_too_many_rejected 2 1"):
+    with raises("bad_rows 2 1 raise"):
         store.build()

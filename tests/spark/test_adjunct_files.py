@@ -195,5 +195,5 @@ def test_two_versions_are_compared_by_the_files_that_they_do_not_share(weir: Ins
     }  # fmt: skip
     assert json.loads(changes["key 1"][2])["n"] == 99
     other = store.world.store(WAYS["whole"]).build()
-    with raises("adjunct_versions_differ"):
+    with raises("join_invalid versions"):
         diff_versions(weir.spark, weir.settings.warehouse, first, other)

@@ -100,7 +100,7 @@ def test_a_stream_that_is_bound_as_a_store_is_not_delivered(
     unread = dict(weir.query("SELECT reader_group || stream, unread_events FROM lag"))
     assert unread[f"both{world.stream}"] == 0
     assert unread[f"others{world.stream}"] == 2
-    with raises("no_primary_stream"):
+    with raises("group_unsuitable deliver"):
         weir.consumer("others", function, "stream:s/out", adjuncts=(store.name,)).run()
 
 
@@ -117,7 +117,7 @@ def test_a_store_of_the_consumers_own_output_is_pinned_or_refused(
         return events.select("k").crossJoin(before)
 
     consumer = weir.consumer("readers", count, "stream:s/out", adjuncts=(store.name,))
-    with raises("adjunct_cycle"):
+    with raises("group_unsuitable complete"):
         consumer.run()
     update_store(weir.database, store.name, {"bootstrap": "batch"}, {}, request_id=unique("b"))
     consumer.run()
@@ -155,7 +155,7 @@ def test_a_manager_decides_what_is_delivered_and_what_is_seen(
             check(batch)
             batch.commit()
     assert weir.value("SELECT unread_events FROM lag WHERE reader_group = 'readers'") == 0
-    with raises("manager_invalid"), reading(weir, store, manager=dict):
+    with raises("argument_invalid manager"), reading(weir, store, manager=dict):
         pass
 
 
@@ -190,7 +190,7 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
     world.append([("a", 1, "u")])
     weir.put(EVENTS, [("a", 1)])
     store, other = world.store(WAYS["number"]), world.store(WAYS["whole"], history=LONG)
-    with raises("adjunct_named_twice"), reading(weir, store, store):
+    with raises("argument_invalid store"), reading(weir, store, store):
         pass
     with reading(weir, store, other) as reader:
         batch = next(reader)
@@ -199,18 +199,18 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
         found = batch.enrich(events, other.name, "k.1", prefix="v_")
         assert rows(found.select("v_n")) == [(1,)]
         refused: dict[str, dict[str, Any]] = {
-            "adjunct_not_joined": {"name": "s/none"},
-            "adjunct_key_type": {"name": store.name},
-            "adjunct_column_twice": {"name": other.name},
-            "adjunct_without_history": {"name": store.name, "as_of": True},
-            "as_of_not_a_time": {"name": other.name, "as_of": "n"},
-            "adjunct_on_invalid": {"name": other.name, "on": "nothing"},
+            "join_invalid adjuncts": {"name": "s/none"},
+            "column_type_unsupported type": {"name": store.name},
+            "join_invalid both": {"name": other.name},
+            "join_invalid history": {"name": store.name, "as_of": True},
+            "column_type_unsupported needs": {"name": other.name, "as_of": "n"},
+            "join_invalid them": {"name": other.name, "on": "nothing"},
             "argument_invalid": {"name": other.name, "how": "full"},
         }
         for code, arguments in refused.items():
             with raises(code):
                 batch.enrich(
-                    events, **{"on": "k", "prefix": "N" if "twice" in code else "v_", **arguments}
+                    events, **{"on": "k", "prefix": "N" if "both" in code else "v_", **arguments}
                 )
         with raises("argument_invalid"):
             batch.enrich(events, other.name, "k", valid_from="n")
@@ -228,9 +228,9 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
 @pytest.mark.release
 def test_consumers_name_their_stores(weir: Installation, world: World) -> None:
     store = world.store(WAYS["whole"])
-    with raises("parameters_invalid"):
+    with raises("argument_invalid parameter"):
         weir.consumer("readers", lambda events: events, "stream:s/out", adjuncts=(store.name,))
-    with raises("parameters_invalid"):
+    with raises("argument_invalid parameter"):
         weir.consumer("readers", lambda events, adjuncts: events, "stream:s/out",
                       parameters={"adjuncts": 1})  # fmt: skip
     with raises("adjunct_store_not_found"):

@@ -74,7 +74,7 @@ def test_two_open_batches_are_read_with_versions_of_their_own_which_do_not_expir
         with reading(weir, store, group=group) as reader:
             batch = next(reader)
             assert rows(batch.adjunct(store.name).select("n")) == numbers[group]
-        with raises("adjunct_store_pinned"):
+        with raises("batch_open adjunct"):
             delete_store(weir.database, store.name, request_id=unique("delete"))
     for group in ("readers", "others"):
         with reading(weir, store, group=group) as reader:
@@ -170,7 +170,7 @@ def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: 
     world.append([("a", 1, "u")])
     weir.put(EVENTS, [("a", 1)])
     store = world.store(WAYS["whole"], missing="fail", history=LONG)
-    with raises("adjunct_version_missing"), reading(weir, store) as reader:
+    with raises("adjunct_version_not_found missing"), reading(weir, store) as reader:
         next(reader)
     update_store(weir.database, store.name, {"missing": "empty"}, {}, request_id=unique("empty"))
     numbers = world.store(WAYS["number"], missing="empty")

@@ -225,7 +225,7 @@ def test_a_server_that_tries_tasks_twice_at_once_writes_no_folders(
     try:
         with store.reader("g") as reader:
             batch = next(reader)
-            with raises("session_setting_differs spark.speculation"):
+            with raises("setting_invalid spark.speculation"):
                 batch.write("parquet:late", batch.events)
             batch.commit()
     finally:

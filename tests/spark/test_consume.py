@@ -175,9 +175,9 @@ def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is
     group = weir.group(stream)
     weir.append(stream_name("s/out"), [("a", 1)])
     for function, says in (
-        (lambda e: e.withColumn("_weir_x", F.lit(1)), "column_name_reserved '_weir_x'"),
+        (lambda e: e.withColumn("_weir_x", F.lit(1)), "columns_invalid '_weir_x'"),
         (lambda e: e.select("k", F.col("n").cast("string")), "column_type_differs 'n' string long"),
-        (lambda e: e.select("n"), "routing_key_column_missing 'k'"),
+        (lambda e: e.select("n"), "column_missing routing 'k'"),
         (
             lambda e: e.select(F.lit(None).cast("string").alias("k"), "n"),
             "batch_failed 90 routing key s/out on_missing_key",

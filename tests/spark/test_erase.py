@@ -73,7 +73,7 @@ def test_an_adjunct_store_forgets_the_keys_in_all_versions_and_its_history(
             FROM adjunct_version WHERE store_id = :a AND version = 1""",
             a=first[0].store_id,
         )
-        with raises("erasure_waits_for_store"):
+        with raises("erasure_waits store"):
             store.erase(str(world.stream), **asked, dry_run=False)
         run(weir.database, "DELETE FROM adjunct_version WHERE state = 'building'")
         done = store.erase(str(world.stream), **asked, dry_run=False)

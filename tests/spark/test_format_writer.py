@@ -75,7 +75,7 @@ def test_a_write_without_identity_is_refused_with_what_to_give(
 ) -> None:
     stream = weir.create()
     write = rows(weir, 0, 3).write.format("weir").mode("append").option("config", config)
-    with fails(f"{says} batchId [writer_id_missing]"):
+    with fails(f"{says} batchId [argument_missing]"):
         write.options(**options).save(str(stream))
 
 
@@ -98,7 +98,7 @@ def test_a_thread_that_registers_the_format_finds_it_for_writes(
 def test_an_overwrite_is_refused(weir: Installation, config: str) -> None:
     stream = weir.create()
     write = rows(weir, 0, 3).write.format("weir").mode("overwrite").option("config", config)
-    with fails("s/events only appended to mode append [mode_unsupported]"):
+    with fails("s/events only appended to mode append [argument_invalid]"):
         write.options(writerId="w", batchId="1").save(str(stream))
 
 
@@ -186,9 +186,9 @@ def test_a_checkpoint_that_is_new_or_old_is_refused_and_loses_nothing_silently(
     rows(weir, 50, 50).write.mode("append").parquet(str(tmp_path / "in"))
     query(weir, config, stream, tmp_path)
     rows(weir, 100, 20).write.mode("append").parquet(str(tmp_path / "in"))
-    with fails("late micro-batch 1 restored writerId [checkpoint_older]"):
+    with fails("late micro-batch 1 restored writerId [checkpoint_differs]"):
         query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "copy"))
-    with fails("late another query micro-batch 0 writerId [writer_of_another_query]"):
+    with fails("late another query micro-batch 0 writerId [checkpoint_differs]"):
         query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "new"))
     query(weir, config, stream, tmp_path)
     assert sorted(weir.check(stream)["n"]) == list(range(120))
@@ -205,7 +205,7 @@ def test_a_query_whose_stream_was_made_anew_is_refused_and_appends_no_later_part
     delete_stream(weir.database, stream, unread_too=True, request_id="delete")
     weir.create()
     rows(weir, 5, 5).write.mode("append").parquet(str(tmp_path / "in"))
-    with fails("late micro-batch 1 made anew new checkpoint [writer_without_past]"):
+    with fails("late micro-batch 1 made anew new checkpoint [checkpoint_differs]"):
         query(weir, config, stream, tmp_path)
     assert weir.value("SELECT DISTINCT state FROM transaction") == "aborted"
     query(weir, config, stream, tmp_path, checkpointLocation=str(tmp_path / "new"))
@@ -218,7 +218,7 @@ def test_a_query_without_writer_id_or_with_a_batch_id_is_refused(
 ) -> None:
     stream = weir.create()
     rows(weir, 0, 5).write.parquet(str(tmp_path / "in"))
-    with fails("no writer id writerId [writer_id_missing]"):
+    with fails("no writer id writerId [argument_missing]"):
         query(weir, config, stream, tmp_path, writerId="")
     with fails("batchId '7' leave it out"):
         query(weir, config, stream, tmp_path, batchId="7")

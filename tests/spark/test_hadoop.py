@@ -133,7 +133,7 @@ def test_the_driver_reads_files_where_only_a_jvm_reaches_them(
     (tmp_path / "input/y.json").write_text('{"k":"c","deep":{"x":[2]}}\n')
     assert weir.ingest(stream, ["y.json"], "json").events == 1
     monkeypatch.setattr(from_tasks, "MOST_BYTES", 100)
-    with raises("location_not_usable files libhdfs"):
+    with raises("setting_invalid files libhdfs"):
         weir.ingest(stream, ["dt=1"], again="large")
 
 

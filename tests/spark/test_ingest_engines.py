@@ -125,7 +125,10 @@ def test_a_file_at_which_pyarrow_ends_its_process_is_named(weir: Installation) -
         os._exit(1)
 
     frame = weir.spark.range(1).mapInArrow(ends, "id long")
-    with raises("file_damaged 'x.parquet'"), naming_files(weir.input, [path.name], "parquet"):
+    with (
+        raises("file_invalid 'x.parquet' completely"),
+        naming_files(weir.input, [path.name], "parquet"),
+    ):
         frame.collect()
 
 
@@ -143,7 +146,7 @@ def test_damage_that_a_task_finds_is_told_with_its_file_whatever_spark_is_told_t
     data = path.read_bytes()
     path.write_bytes(data[: end - 8] + b"\xff" * 8 + data[end:])
     stream = weir.create("s/values", segments=1)
-    with setting(weir.spark, IGNORING), raises("file_damaged x.parquet"):
+    with setting(weir.spark, IGNORING), raises("file_invalid x.parquet completely"):
         weir.ingest(stream, ["whole.parquet", "x.parquet"])
 
 

@@ -53,14 +53,14 @@ def test_a_file_that_is_missing_is_told_by_every_way_to_read(weir: Installation)
             read()
     register(weir.spark)
     source = weir.spark.read.format("weir").option("config", str(write_config(weir.settings)))
-    with pytest.raises(PySparkException, match="file_unread"):  # a worker can't ask why
+    with pytest.raises(PySparkException, match="warehouse_unreadable"):  # a worker can't ask why
         source.load(name).collect()
     query = (
         weir.spark.readStream.format("weir").option("config", str(write_config(weir.settings)))
         .load(name).writeStream.format("memory").queryName("lost")
         .trigger(availableNow=True).start()
     )  # fmt: skip
-    with pytest.raises(PySparkException, match="file_unread"):
+    with pytest.raises(PySparkException, match="warehouse_unreadable"):
         query.awaitTermination()
     file.write_bytes(content[:-20])  # it is there, and damaged
     with raises(f"file_missing damaged {name}"):

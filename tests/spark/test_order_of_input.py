@@ -118,7 +118,7 @@ def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
             bent = replace(other, first_seq=one.last_seq)
             weir.appender.commit([replace(staged, files=(one, bent))])
 
-    with raises("files_interleave"):
+    with raises("invariant_violated interleave"):
         commit_bent()
     assert weir.check(stream, read=True).empty
     assert weir.value("SELECT state FROM transactions") == "aborted"

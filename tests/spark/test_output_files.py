@@ -184,7 +184,7 @@ def test_an_output_of_which_an_executor_was_lost_is_left_and_written_again(
     weir: Installation,
 ) -> None:
     weir.create("s/one", key="k")
-    assert "refused output_in_doubt" in run(weir, "lose", "local-cluster[2,1,1024]")
+    assert "refused output_not_writable" in run(weir, "lose", "local-cluster[2,1,1024]")
     assert committed_folders(weir.database, "readers", "late") == []
     assert "committed" in run(weir, "lose", "local[2]")
     check_output(weir)

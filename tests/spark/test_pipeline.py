@@ -47,5 +47,5 @@ def test_a_pipeline_reads_a_stream_and_appends_to_another_each_event_once(
             large = store.read("shop/large")
             assert sorted(large["amount"].to_pylist()) == list(range(100, first + 150))
         again = run("--full-refresh-all")  # its checkpoint is new, and so would be all its events
-        assert "writer_of_another_query" in again.stdout + again.stderr
+        assert "checkpoint_differs" in again.stdout + again.stderr
         assert store.count("shop/large") == 150

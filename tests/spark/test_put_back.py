@@ -56,7 +56,7 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
     with raises("group_not_found nobody"):
         put_back(weir.opened, "nobody", "one", mended, [parquet], {})
     long = weir.group(stream, name="g" * 60)
-    with raises(f"group_name_too_long {long}"):
+    with raises(f"name_invalid {long} long"):
         put_back(weir.opened, long, "one", mended, [parquet], {})
 
 

@@ -106,7 +106,7 @@ def test_an_engine_takes_over_what_the_other_has_begun(
             "spark": lambda: read(weir, group, reader_id="one"),
         }
         for first, second in (("spark", "pyarrow"), ("pyarrow", "spark")):
-            with raises("batch_not_committed"), readers[first]() as reader:
+            with raises("reader_misused before"), readers[first]() as reader:
                 write_all(next(reader))
                 next(reader)
             with readers[second]() as reader:

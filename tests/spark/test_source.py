@@ -176,7 +176,7 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     weir.append(stream, rows(weir, 90, 20))
     weir.truncate(stream, "1.1=5")
     assert prune(weir.database, 0.0) != []
-    with pytest.raises(PySparkException, match=r"segment 0\.0 .* \[metadata_pruned\]"):
+    with pytest.raises(PySparkException, match=r"segment 0\.0 .* \[events_truncated\]"):
         run("fail")
     assert run("skip") == list(range(95, 110))
 
@@ -188,7 +188,7 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
         ("start", "[1]", "[cut_invalid]"),
         ("start", "5", "[cut_invalid]"),
         ("start", '{"0.0": 11}', "InvalidInput: offset 11 does not exist in segment 0.0"),
-        ("end", '{"9.0": 1}', "[cut_segment_unknown]"),
+        ("end", '{"9.0": 1}', "[cut_invalid]"),
         ("onGap", "ignore", "onGap is 'ignore'; it must be fail or skip. [argument_invalid]"),
         ("maxEventsPerTrigger", "0", "maxEventsPerTrigger is '0'; it must be a whole number"),
         ("maxEventsPerTrigger", "many", "maxEventsPerTrigger is 'many'; it must be a whole number"),

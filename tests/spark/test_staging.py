@@ -113,6 +113,6 @@ def test_a_folder_in_which_something_lies_is_not_written_to(weir: Installation) 
     folder = Path(weir.settings.warehouse) / attempt_folder(stream_id, number + 1, 1)
     folder.mkdir(parents=True)
     (folder / "forgotten.parquet").write_text("rows")
-    with raises("unknown_files_found weir recover"):
+    with raises("database_restored weir recover nothing"):
         weir.append(stream, rows(weir, 10, tasks=1))
     assert [path.name for path in folder.iterdir()] == ["forgotten.parquet"]

@@ -138,10 +138,10 @@ def test_a_query_is_the_only_reader_of_its_group_until_it_is_taken_offline(
     (reader,) = weir.database.transaction(lambda c: readers_of(c, group))
     second = Query(weir, group, tmp_path / "second")
     with pytest.raises(
-        StreamingQueryException, match=rf"a streaming query, '{reader}'.*\[group_has_query\]"
+        StreamingQueryException, match=rf"a streaming query, '{reader}'.*\[group_has_readers\]"
     ):
         second.run()
-    with raises("group_has_query"):
+    with raises("group_has_readers checkpoint"):
         weir.consumer(group, lambda e: e, "parquet:out").run()
     reader_offline(weir.database, group, reader, request_id="offline")
     assert second.run() == list(range(100)), "whatever the first one wrote is read again"
@@ -271,8 +271,8 @@ def test_a_query_of_named_sources_goes_on_when_one_is_added_before_the_others(
     [
         ({"start": "tail"}, "start is given with readerGroup; leave start out"),
         ({"onGap": "skip"}, "onGap is given with readerGroup"),
-        ({"readerGroup": "aligned"}, "[group_aligned]"),
-        ({"readerGroup": "s/store"}, "[group_name_invalid]"),
+        ({"readerGroup": "aligned"}, "[group_unsuitable]"),
+        ({"readerGroup": "s/store"}, "[name_invalid]"),
         ({"readerGroup": "nobody"}, "there is no reader group nobody"),
         ({"path": "s/other"}, "reader group readers reads stream s/events, not s/other"),
         ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger is 'much'; it must be a number of"),

@@ -63,7 +63,7 @@ def test_no_login_watches_hears_or_answers_for_the_airflow_of_another(
         lambda: announced(two, "mine", [("a/b", 1)]),
     ]
     for act in acts:
-        with raises("airflow_of_others airflow_two 'mine' airflow_one"):
+        with raises("right_missing login airflow_two 'mine' airflow_one"):
             act()
     watch(two, "theirs", _events("a/b"))
     [told] = to_announce(one, "mine", [])
@@ -82,7 +82,7 @@ def test_what_jobs_watch_is_taken_over_and_so_is_what_a_login_that_is_gone_watch
     watch(one, "new", _events("a/b"))
     watch(jobs, "new", _events("a/b"))
     assert rows(jobs, "SELECT DISTINCT login FROM watch") == [("airflow_one",)]
-    with raises("airflow_of_others"):
+    with raises("right_missing announce"):
         watch(two, "new", _events("a/b"))
     assert to_announce(jobs, "new", []) == [], "jobs speak for each"
     jobs.transaction(lambda c: c.exec_driver_sql("UPDATE watch SET login = 'gone_since'"))
@@ -96,11 +96,11 @@ def test_a_login_watches_for_eight_airflows_and_for_names_that_can_be(
     for n in range(8):
         watch(one, f"airflow-{n}", _events("a/b"))
     watch(one, "airflow-3", _events("a/b", "a/c"))
-    with raises("too_many_watched airflow_one 8 Airflows"):
+    with raises("argument_invalid airflow_one 8 Airflows nobody"):
         watch(one, "airflow-8", _events("a/b"))
     watch(two, "airflow-8", _events("a/b"))
     for airflow, stream in (("", "a/b"), ("a" * 251, "a/b"), ("airflow-8", "a/" + "b" * 250)):
-        with raises("too_many_watched airflow_two 250 bytes"):
+        with raises("argument_invalid airflow_two 250 bytes nobody"):
             watch(two, airflow, _events(stream))
     for n in range(10):
         watch(jobs, f"more-{n}", _events("a/b"))
@@ -113,7 +113,7 @@ def test_a_login_watches_a_hundred_thousand_streams(
     many = [f"a/s{n}" for n in range(100_000)]
     watch(one, "mine", _events(*many))
     watch(one, "mine", _events(*many))
-    with raises("too_many_watched airflow_one 100,000 streams"):
+    with raises("argument_invalid airflow_one 100,000 streams nobody"):
         watch(one, "mine", _events("a/more"))
 
 

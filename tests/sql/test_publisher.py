@@ -181,9 +181,9 @@ def test_a_team_that_asks_by_sql_drops_and_keeps_nothing_of_weir_publisher(
             FOR EACH ROW EXECUTE FUNCTION shop.f(); SELECT 1"""
 
     for body, code in {
-        "CREATE VIEW shop.loot AS SELECT * FROM bank.pay;": "trigger_changes_database",
-        "PERFORM FROM bank.pay;": "trigger_reaches_others bank.pay",
-        "OPEN c FOR SELECT * FROM bank.pay;": "trigger_keeps_cursor",
+        "CREATE VIEW shop.loot AS SELECT * FROM bank.pay;": "trigger_not_allowed trigger",
+        "PERFORM FROM bank.pay;": "trigger_not_allowed bank.pay tables",
+        "OPEN c FOR SELECT * FROM bank.pay;": "trigger_not_allowed cursor",
     }.items():
         rows(shop, with_body(body))
         with raises(code):
@@ -205,9 +205,9 @@ def test_a_team_stages_rows_of_its_own_readers_only_with_types_of_postgres(
     assert batch.token
     rows(shop, asked, n=mine, **good)
     for name in ("mine", "g1_t1_0; DROP", "g999_t1_0", "", "pg_class", mine + "x", mine.upper()):
-        with raises("staging_of_others"):
+        with raises("right_missing own"):
             rows(shop, asked, n=name, **good)
-    with raises("staging_of_others"):
+    with raises("right_missing own"):
         rows(opened("bank_app").database, asked, n=mine.replace("_7", "_8"), **good)
     [(domain,)] = as_owner("CREATE DOMAIN shop.d AS text; SELECT 'shop.d'::regtype::oid::bigint")
     wrongs: list[dict[str, Any]] = [
@@ -224,7 +224,7 @@ def test_a_team_stages_rows_of_its_own_readers_only_with_types_of_postgres(
         good | {"c": [None]},
     ]
     for wrong in wrongs:
-        with raises("staging_invalid"):
+        with raises("argument_invalid Postgres"):
             rows(shop, asked, n=mine, **wrong)
 
 

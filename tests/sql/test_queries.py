@@ -108,7 +108,7 @@ def test_segments_between_two_cuts_are_what_a_reader_passes(history: History) ->
     model = history.model
     for start, end in history.pairs(12):
         if not model.behind(start, end):
-            with raises("cuts_out_of_order"):
+            with raises("position_invalid earlier"):
                 history.ask(queries.segments_between, as_json(start), as_json(end))
             continue
         rows = history.ask(queries.segments_between, as_json(start), as_json(end))

@@ -196,7 +196,7 @@ def test_an_erasure_that_is_asked_for_by_sql_has_what_a_form_would_let_pass(
     [row] = rows(shop.database, "SELECT stream_id FROM stream")
     begin = "SELECT begin_erasure(:request, :s, :by, :reason, CAST(:asked AS jsonb))"
     right = {"request": "r", "by": "me", "reason": "asked", "asked": "{}", "s": row.stream_id}
-    with raises(f"erasure_invalid {wrong}"):
+    with raises(f"argument_invalid {wrong} erase"):
         rows(shop.database, begin, **{**right, **given})
     rows(shop.database, begin, **right)
     assert len(rows(shop.database, "SELECT 1 FROM erasure_request")) == 1

@@ -86,7 +86,7 @@ def test_a_last_line_without_its_end_is_told_or_refused(ingest: Ingest, weir: We
     refused = ingest("cut.csv", "k,n\na,1\nb,20", "--last-line", "refuse")
     assert refused.status == 2
     assert "'b,20'" in refused.err
-    assert "[line_end_missing]" in refused.err
+    assert "[file_invalid]" in refused.err
     done = ingest("cut.csv", "k,n\na,1\nb,20")
     assert "the last line of 'cut.csv' has no line end: check that it is whole" in done.out
     assert events(weir, "n") == [(1,), (20,)]
@@ -120,23 +120,28 @@ def test_rows_that_do_not_fit_are_refused_or_set_aside_with_their_place_and_reas
 
 
 @pytest.mark.parametrize(
-    ("content", "code"),
+    ("content", "code", "said"),
     [
-        (b"k,n\na,\xff\n", "encoding_wrong"),
-        (b"k,n\na,\x00\n", "nul_characters"),
-        (b'k,n\na,"1\n', "quotes_not_closed"),
-        (b"k,k\na,1\n", "column_named_twice"),
-        (b"k;n\na;1\n", "separator_wrong"),
-        (b"", "header_missing"),
-        (",".join(["k", *(f"c{i}" for i in range(25_000))]).encode() + b"\n", "too_many_columns"),
-        (gzip.compress(b"k,n\na,1\n", mtime=0)[:-9], "file_damaged"),
+        (b"k,n\na,\xff\n", "file_invalid", "not UTF-8"),
+        (b"k,n\na,\x00\n", "file_invalid", "NUL"),
+        (b'k,n\na,"1\n', "file_invalid", "quotes"),
+        (b"k,k\na,1\n", "columns_invalid", "twice"),
+        (b"k;n\na;1\n", "file_invalid", "--separator"),
+        (b"", "file_invalid", "has no header"),
+        (
+            ",".join(["k", *(f"c{i}" for i in range(25_000))]).encode() + b"\n",
+            "columns_invalid",
+            "at most",
+        ),
+        (gzip.compress(b"k,n\na,1\n", mtime=0)[:-9], "file_invalid", "is damaged"),
     ],
 )
 def test_a_file_that_cannot_be_read_unchanged_is_refused_in_a_sentence(
-    ingest: Ingest, weir: Weir, content: bytes, code: str
+    ingest: Ingest, weir: Weir, content: bytes, code: str, said: str
 ) -> None:
     done = ingest("wrong.csv", content)
     assert (done.status, f"[{code}]" in done.err) == (2, True), done.err
+    assert said in done.err
     assert weir("streams", "--json").json == []
 
 
@@ -159,7 +164,7 @@ def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
 ) -> None:
     monkeypatch.setattr("weir.arrow.ingest.MOST_BYTES", 4)
     done = ingest("a.json", '{"k":"a"}\n', "--engine", "pyarrow")
-    assert (done.status, "[ingest_needs_spark]" in done.err) == (2, True), done.err
+    assert (done.status, "[needs_spark]" in done.err) == (2, True), done.err
     assert "--engine spark" in done.err
 
 

@@ -39,7 +39,7 @@ def test_what_counts_for_a_new_stream_is_refused_where_there_is_one(
     done = weir("ingest", "rows.csv", "--stream", stream, name, value.replace("_", " "), "--json")
     assert done.status == 2
     said = done.json["error"]
-    wanted = "routing_key_differs" if name == "--key" else "argument_without_effect"
+    wanted = "change_impossible" if name == "--key" else "arguments_conflict"
     assert said["code"] == wanted, said
     assert name in said["sentence"]
     assert instead in said["sentence"]

@@ -71,7 +71,7 @@ def test_no_door_opens_what_is_no_file(
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         make(path)
-        with raises(f"file_not_regular {path.name} pipe socket device"):
+        with raises(f"file_invalid {path.name} pipe socket device"):
             door(store, str(root))
         path.unlink()
 
@@ -79,5 +79,5 @@ def test_no_door_opens_what_is_no_file(
 def test_a_link_to_a_pipe_is_no_file_either(root: Path) -> None:
     _pipe(root / "pipe")
     (root / "x.csv").symlink_to("pipe")
-    with raises("file_not_regular pipe"):
+    with raises("file_invalid pipe"):
         find_inputs(["x.csv"], [str(root)])

@@ -120,7 +120,7 @@ def begin_build(
                 target, at = reached, newest.clock
         if store.outdated:
             raise Conflict(
-                "adjunct_definition_outdated",
+                "adjunct_definition_invalid",
                 f"adjunct store {name} is not built, because {store.outdated}; "
                 f"{do('update_adjunct_store', adjunct_store=name, value='VALUE')}, with the names "
                 "that the columns have now.",

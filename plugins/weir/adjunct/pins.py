@@ -49,7 +49,7 @@ def bind_stores(connection: Connection, names: Sequence[str]) -> dict[str, Adjun
     named twice."""
     if len(set(names)) < len(names):
         raise InvalidInput(
-            "adjunct_named_twice",
+            "argument_invalid",
             f"an adjunct store is named twice ({', '.join(names)}); name each store once.",
         )
     return {name: read_store(connection, name) for name in names}

@@ -116,7 +116,7 @@ def _check_held(connection: Connection, build: Build, store: AdjunctStore) -> No
 
 def _fenced(build: Build) -> Fenced:
     return Fenced(
-        "adjunct_build_fenced",
+        "attempt_fenced",
         f"version {build.version} of adjunct store {build.store.name} is built by another builder "
         f"now, or was abandoned; try again (Weir will delete what attempt {build.attempt} wrote).",
     )

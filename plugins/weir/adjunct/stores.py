@@ -217,7 +217,7 @@ def define_store(
 def bound_to_another(store: AdjunctStore, stream: StreamName) -> Conflict:
     """Return the error that a store can't be kept from a stream, as it is kept from another."""
     return Conflict(
-        "adjunct_store_bound",
+        "adjunct_store_exists",
         f"adjunct store {store.name} is kept from stream {store.stream}, and a store has one "
         f"stream; define another store for {stream}.",
     )
@@ -343,7 +343,7 @@ def delete_store(
             return before
         if (pinned := sql.pinned(connection, store_id=store.store_id)) is not None:
             raise Conflict(
-                "adjunct_store_pinned",
+                "batch_open",
                 f"batch {pinned.batch_id} of reader group {pinned.group_name} is read with adjunct "
                 f"store {name}; wait until it is committed.",
             )

@@ -136,7 +136,7 @@ def history_since(connection: Connection, version: AdjunctVersion, clock: int) -
         if row.kind == "rebuilt":  # from the head on: there was nothing before
             return History(None, _history_files(connection, version, wanted))
     raise Truncated(
-        "adjunct_history_gone",
+        "adjunct_gap",
         f"adjunct store {version.store} does not have the changes since clock {clock}, which an "
         "as-of join needs; to let it keep a longer history, "
         f"{do('update_adjunct_store', adjunct_store=version.store, history='AGE')} (a changed "

@@ -85,7 +85,7 @@ class AlertsOperator(BaseOperator):
                 report["ended"] += 1
                 database.transaction(lambda c: record_end(c, run, "running", report=report))
         error = None if not failed else Incomplete(
-            "alerts_not_told", f"{counted(len(failed), 'alert')} could not be told; the first "
+            "some_failed", f"{counted(len(failed), 'alert')} could not be told; the first "
             f"failure is: {failed[0]}", report=report, retryable=True,
         )  # fmt: skip
         new = counted(report["begun"], "alert")

@@ -38,7 +38,7 @@ class WeirHook(BaseHook):
             raise not_there(self.conn_id) from None
         if connection.conn_type != self.conn_type:
             raise InvalidInput(
-                "connection_invalid",
+                "setting_invalid",
                 f"connection {self.conn_id!r} is of type {connection.conn_type!r}; name one of "
                 "type weir.",
             )
@@ -74,7 +74,7 @@ class WeirHook(BaseHook):
 def not_there(conn_id: str) -> NotFound:
     """Return the error that there is no such connection."""
     return NotFound(
-        "connection_not_found",
+        "airflow_not_found",
         f"Airflow has no connection {shortened(conn_id)}; make one of type weir, or name one that "
         "exists.",
     )

@@ -47,7 +47,7 @@ def item_of(task: Any, context: Any) -> Item | None:
     listed = _items(task, context)
     if index >= len(listed):
         raise InvalidInput(
-            "item_missing",
+            "item_not_repeatable",
             f"the list that task {task.task_id!r} is mapped over has {len(listed)} items and none "
             f"with index {index} any more; clear the task as a whole.",
         )
@@ -55,7 +55,7 @@ def item_of(task: Any, context: Any) -> Item | None:
         digests = [_digest(one) for one in listed]
     except (TypeError, ValueError, RecursionError, AttributeError) as error:
         raise InvalidInput(
-            "item_not_comparable",
+            "item_not_repeatable",
             f"item {index} of the list that task {task.task_id!r} is mapped over can't be compared "
             f"with the other ones ({type(error).__name__}: {error}), so a repetition would not "
             "know it; map over texts, numbers, times, lists and dictionaries.",
@@ -86,7 +86,7 @@ def check_item(connection: Connection, run: RunId, item: Item, batch_id: str) ->
         index, before = one.map_index, one.shown or "another item"
         if batch_id and one.listed and one.batch == batch_id:
             raise Conflict(
-                "batch_shared",
+                "request_reused",
                 f"items {index} ({before}) and {run.map_index} ({item.shown}) of task "
                 f"{run.task_id!r} have the same batch_id, {batch_id!r}, so only one of them would "
                 "be appended; give a batch_id that has the item in it, such as "
@@ -94,7 +94,7 @@ def check_item(connection: Connection, run: RunId, item: Item, batch_id: str) ->
             )
         if not batch_id and not one.listed and index == run.map_index and one.replaced:
             raise Conflict(
-                "item_changed",
+                "input_changed",
                 f"index {index} of task {run.task_id!r} had another item in this run, {before}, "
                 f"which the list has no more and which may be appended; now it has {item.shown}, "
                 "and whether that is the same one is not known; give back the list as it was, or "

@@ -102,7 +102,7 @@ class WeirJobOperator(SparkSubmitOperator):
     ) -> None:
         if kwargs.pop("durable", False):
             raise InvalidInput(
-                "durable_refused",
+                "arguments_conflict",
                 "durable=True is given, but each try of a Weir job submits its own; leave it out.",
             )
         check_choice("engine", engine, ENGINES)

@@ -40,7 +40,7 @@ def read_between(
         raise no_such_stream(name)
     if (time := _computable(found.event_time)) is None:
         raise InvalidInput(
-            "event_time_missing",
+            "argument_invalid",
             f"stream {name} has no event time that Weir can compute (it is {found.event_time!r}); "
             f"{do('update_stream', stream=str(name), event_time='COLUMN')}.",
         )

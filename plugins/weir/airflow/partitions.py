@@ -69,7 +69,7 @@ class Partition:
         kind = "days" if len(key) == 10 else "hours"
         if key_of(kind, since) != key or (since - EPOCH) % SPANS[kind]:
             raise InvalidInput(
-                "partition_key_invalid",
+                "argument_invalid",
                 f"{key!r} is no key of an hour or a day; write 2026-06-01T10:00:00 or 2026-06-01.",
             )
         return cls(key, since, since + SPANS[kind], late)
@@ -102,7 +102,7 @@ def partition(context: Any) -> Partition:
             late = None if late is None or more is None else late + more
     if not key:
         raise InvalidInput(
-            "partition_key_invalid",
+            "argument_invalid",
             "this run has no partition key; trigger it with one, such as 2026-06-01T10:00:00.",
         )
     return Partition.of(key, late)

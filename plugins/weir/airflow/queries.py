@@ -57,7 +57,7 @@ class AppendQueryOperator(WeirJobOperator):
     ) -> None:
         if not isinstance(query, str) or any(one in query for one in ("{{", "{%", "{#")):
             raise InvalidInput(
-                "query_not_literal",
+                "expression_invalid",
                 "query is code, so it is neither a template nor what another task returns; write "
                 ":name in it, and give the value in parameters.",
             )

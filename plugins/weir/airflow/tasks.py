@@ -67,7 +67,7 @@ def run_of(ti: Any) -> RunId:
     Airflow 3.4, whose passes have all names of a run in common."""
     if getattr(ti, "region_id", None):
         raise InvalidInput(
-            "task_in_loop",
+            "item_not_repeatable",
             f"task {ti.task_id!r} is in a loop, whose passes can't be told from tries of one task, "
             "so only the first pass would count; map the task over a list instead.",
         )

@@ -103,7 +103,7 @@ class Pyarrow:
     def build_version(self, store: str, cut: Cut, clock: int) -> AdjunctVersion:
         """Refuse to build a version of a store. Raises InvalidInput."""
         raise InvalidInput(
-            "adjunct_needs_spark",
+            "needs_spark",
             f"adjunct store {store} has no version that is complete to {cut}, and only Spark can "
             f"build it; {do('adjunct', adjunct_stores=[store])}, or {with_spark()}.",
         )

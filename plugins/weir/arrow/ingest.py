@@ -21,12 +21,12 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     """Write the rows of files for the one open attempt. Return the appends to commit together.
 
     If there are rejected rows, the attempt that has them is added to the open ones. Raises
-    InvalidInput (`ingest_needs_spark`) for files that are too large for one process.
+    InvalidInput (`needs_spark`) for files that are too large for one process.
     """
     [attempt] = attempts
     if (size := sum(file.bytes for file in inputs.files)) > MOST_BYTES:
         raise InvalidInput(
-            "ingest_needs_spark",
+            "needs_spark",
             f"the files have {size:,} bytes, and one process reads at most {MOST_BYTES:,}; "
             f"{give(engine='spark')}.",
         )

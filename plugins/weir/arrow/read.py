@@ -240,7 +240,7 @@ def _in_type(values: pa.ChunkedArray, column: pa.Field) -> pa.ChunkedArray:
     except pa.ArrowInvalid as error:
         why = str(error)
     raise Conflict(
-        "column_widened",
+        "schema_changed",
         f"column {column.name!r} is read as {column.type}, but was widened to {values.type} since "
         f"this read or query began ({why}); begin it again, and it has the wider type.",
     )

@@ -55,7 +55,7 @@ class Stores(Adjuncts[pa.Table]):
         rows = self[name]
         if as_of or valid_from:
             raise InvalidInput(
-                "adjunct_needs_spark",
+                "needs_spark",
                 "only Spark can join events with what held at another time (as_of); leave as_of "
                 f"out, or {with_spark()}.",
             )
@@ -80,7 +80,7 @@ def _keys(events: pa.Table, on: object, rows: pa.Table, name: str) -> pa.Chunked
         given = on
     else:
         raise InvalidInput(
-            "adjunct_on_invalid",
+            "join_invalid",
             f"the key on which events are joined with adjunct store {name} is {on!r}; name a "
             "column of the events, or give an array with a key for each of them.",
         )
@@ -88,7 +88,7 @@ def _keys(events: pa.Table, on: object, rows: pa.Table, name: str) -> pa.Chunked
         return given if given.type == wanted else _number(given.type, wanted) and given.cast(wanted)
     except (pa.ArrowException, TypeError):
         raise InvalidInput(
-            "adjunct_key_type",
+            "column_type_unsupported",
             f"the keys of adjunct store {name} are of type {wanted}, but on is of type "
             f"{given.type}; cast it.",
         ) from None

@@ -94,7 +94,7 @@ def _of_pandas(rows: Any) -> pa.Table:
     names = [str(name) for name in rows.index.names if name is not None]
     if names:
         raise InvalidInput(
-            "frame_index",
+            "columns_invalid",
             f"the DataFrame has the index {', '.join(names)}, which would be lost; call "
             "reset_index() to have columns of it, or reset_index(drop=True).",
         )
@@ -112,7 +112,7 @@ def _of_dictionaries(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     for name in names:
         if not isinstance(name, str):
             raise InvalidInput(
-                "column_name_invalid", f"a row has the key {name!r}; name columns by texts."
+                "columns_invalid", f"a row has the key {name!r}; name columns by texts."
             )
     columns = {}
     for name in names:

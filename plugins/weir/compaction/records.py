@@ -161,7 +161,7 @@ def swap(
         return None
     if row.outcome != "done":
         raise Fenced(
-            "compaction_fenced",
+            "attempt_fenced",
             f"compaction {number} of the stream with number {stream_id} is {row.outcome}, because "
             "its lease has expired, or another try of its request or a recovery has ended it; the "
             "next run does it again.",

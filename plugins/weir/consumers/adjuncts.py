@@ -85,7 +85,7 @@ class Binding:
         for name, store in self.stores.items():
             if str(store.stream) == stream and store.configuration.bootstrap == "tail":
                 raise InvalidInput(
-                    "adjunct_cycle",
+                    "group_unsuitable",
                     f"reader group {group} writes to {stream} and binds adjunct store {name} of "
                     "it, which must be complete to the tail, so it would run after its own output; "
                     "name another output, or "
@@ -104,7 +104,7 @@ def bind(
     )
     if not isinstance(manager, AdjunctStoreManager):
         raise InvalidInput(
-            "manager_invalid",
+            "argument_invalid",
             f"the factory of the manager returned a {type(manager).__name__}; it must return a "
             "weir.spark.AdjunctStoreManager.",
         )
@@ -112,7 +112,7 @@ def bind(
     left_out = {i: name for i, name in streams.items() if not manager.delivers(name)}
     if streams and left_out == streams:
         raise InvalidInput(
-            "no_primary_stream",
+            "group_unsuitable",
             f"all streams of reader group {group} ({', '.join(streams.values())}) are joined as "
             "adjunct stores, so there would be no events to deliver; let the group read another "
             "stream, too.",
@@ -138,7 +138,7 @@ def _find(app: Installation, pin: Pin, build: Build) -> AdjunctVersion | None:
         return found
     if store.configuration.missing == "fail":
         raise NotFound(
-            "adjunct_version_missing",
+            "adjunct_version_not_found",
             f"adjunct store {store.name} has no version that is complete to {pin.cut}; "
             f"{do('adjunct', adjunct_stores=[store.name])}, or to build it when it is missing "
             f"{do('update_adjunct_store', adjunct_store=store.name, missing='wait')}.",

@@ -85,7 +85,7 @@ class BatchOutputs(Generic[Frame]):
             )
         if output.identity in self._written:
             raise Conflict(
-                "output_written_twice",
+                "reader_misused",
                 f"{output} is already written in batch {self.batch.batch_id} of group "
                 f"{self.batch.group}; write each output once, with all its rows.",
             )

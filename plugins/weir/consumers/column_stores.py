@@ -96,7 +96,7 @@ def _named(
 
 def _kept(store: AdjunctStore, column: str, what: str) -> Conflict:
     return Conflict(
-        "store_keeps_columns",
+        "columns_in_use",
         f"adjunct store {store.name} keeps events of stream {store.stream} by their keys and types "
         f"of now, so column {column!r} can't be {what}; delete the store and define it again "
         f"afterwards ({do('delete_adjunct_store', adjunct_store=store.name)}).",

@@ -47,12 +47,12 @@ def matched(
     names = [field["name"] for field in given]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidInput(
-            "column_named_twice",
+            "columns_invalid",
             f"the result for table {table} has column {twice[0]!r} twice; rename or drop one.",
         )
     if ours := [name for name in names if name.lower().startswith("_weir")]:
         raise InvalidInput(
-            "column_name_reserved",
+            "columns_invalid",
             f"column {ours[0]!r} of the result for table {table} has a reserved name (_weir...); "
             "rename it.",
         )
@@ -68,7 +68,7 @@ def matched(
             )
         if column.generated:
             raise InvalidInput(
-                "column_generated",
+                "table_refused",
                 f"column {field['name']!r} of table {table} is computed by Postgres and can't be "
                 "written; leave it out of the result.",
             )
@@ -99,7 +99,7 @@ def matched(
         )
     if not found:
         raise InvalidInput(
-            "no_columns", f"the result for table {table} has no columns; return at least one."
+            "columns_invalid", f"the result for table {table} has no columns; return at least one."
         )
     return found
 
@@ -126,7 +126,7 @@ def check_in_files(output: Output, given: Sequence[Field]) -> None:
         name = field["name"]
         if counted[name.lower()] > 1:
             raise InvalidInput(
-                "column_named_twice",
+                "columns_invalid",
                 f"the result for {output} has column {name!r} twice (upper and lower case count as "
                 "the same); rename or drop one.",
             )
@@ -167,7 +167,7 @@ def columns_of_folders(output: Output, given: Sequence[Field]) -> str:
         )
     if clash := [name for name in known if name.lower() in FOLDERS]:
         raise InvalidInput(
-            "column_name_reserved",
+            "columns_invalid",
             f"the result for {output} has a column {clash[0]!r}, as folders of partitioned "
             "outputs are named; rename it.",
         )

@@ -72,7 +72,7 @@ class Consumer(Generic[Frame]):
         check_choice("on_error", self.on_error, ON_ERROR)
         if "adjuncts" in self.parameters:
             raise InvalidInput(
-                "parameters_invalid",
+                "argument_invalid",
                 "a parameter is named adjuncts, as the argument with the adjunct stores is; choose "
                 "another name.",
             )
@@ -188,7 +188,7 @@ class Consumer(Generic[Frame]):
             if isinstance(result, dict):
                 got = {str(name): type(frame).__name__ for name, frame in result.items()}
             raise InvalidInput(
-                "result_invalid",
+                "function_invalid",
                 f"the function returned {got}; it must return rows (a DataFrame, or with pyarrow "
                 "a table or a list of dictionaries), or a dictionary with rows for each of "
                 f"{sorted(names)}.",
@@ -295,7 +295,7 @@ def check_parameters(function: Callable[..., object], parameters: Mapping[str, o
         signature.bind(None, **parameters)
     except TypeError as error:
         raise InvalidInput(
-            "parameters_invalid",
+            "argument_invalid",
             f"the function {getattr(function, '__name__', function)}{signature} can't be called "
             f"with the events and the parameters {sorted(parameters)}: {error}; give a parameter "
             "for each argument after the first one that has no default.",

@@ -62,7 +62,7 @@ def check(table: str, answer: Answer) -> None:
             "has taken over the batch; what this one wrote is garbage.",
         )
     raise Unavailable(
-        "rows_not_copied",
+        "output_not_writable",
         f"the rows for table {table} could not be copied ({answer.error}); the next try reads the "
         "batch again, so see to the cause if it stays.",
     )

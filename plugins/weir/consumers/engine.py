@@ -66,7 +66,7 @@ class Adjuncts(Mapping[str, Frame]):
         """Return what the batch reads of a store. Raises InvalidInput if it is not joined."""
         if name not in self.pins:
             raise InvalidInput(
-                "adjunct_not_joined",
+                "join_invalid",
                 f"adjunct store {name} is not joined (joined: {', '.join(self.pins) or 'none'}); "
                 "name it in adjuncts.",
             )

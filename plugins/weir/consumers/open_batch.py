@@ -169,7 +169,7 @@ class OpenBatch(Generic[Frame]):
         group does not read it."""
         if stream not in self.frames:
             raise InvalidInput(
-                "stream_not_read",
+                "group_unsuitable",
                 f"reader group {self._batch.group} reads {', '.join(self.frames)}; name one of "
                 "them: batch.events_of(...).",
             )
@@ -227,7 +227,7 @@ class OpenBatch(Generic[Frame]):
     def _check_open(self) -> None:
         if self.ended:
             raise Conflict(
-                "batch_over",
+                "reader_misused",
                 f"{self} is over, because it was committed or its Reader's with block ended; "
                 "write and commit each batch once, inside the block.",
             )

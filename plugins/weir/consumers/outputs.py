@@ -102,7 +102,7 @@ class Output:
         """Raise InvalidInput if it is one of the streams that are delivered to its consumer."""
         if self.kind == "stream" and self.name in streams:
             raise InvalidInput(
-                "output_is_input",
+                "output_invalid",
                 f"reader group {group} reads {self.name}, so it would read its own output {self} "
                 "again in each run; name another stream, or write to it with a Reader of your own.",
             )
@@ -114,7 +114,7 @@ def check_named_once(outputs: Sequence[Output]) -> None:
     identities = {output.identity for output in outputs}
     if len(set(names)) < len(names) or len(identities) < len(names):
         raise InvalidInput(
-            "output_named_twice",
+            "argument_invalid",
             f"an output is named twice ({', '.join(names)}); name each output once.",
         )
 

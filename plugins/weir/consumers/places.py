@@ -58,7 +58,7 @@ def check_key_kept(
     for stream, events in frames.items():
         if names and (name := engine.changed(names, result, events)):
             raise InvalidInput(
-                "order_unknown",
+                "output_invalid",
                 f"column {name!r}, by which {output} is upserted, is not the column of stream "
                 f"{stream} as it was read (it is computed, renamed, or made by a Python "
                 f"function), so events of one key may be read in any order; {_NEWER}.",
@@ -82,13 +82,13 @@ def check_order_known(
         return kept
     if order == "none":
         raise InvalidInput(
-            "order_unknown",
+            "output_invalid",
             f"{output} is upserted, but the consumer reads its events in no order; "
             f"{give(order='stream')}, or {_NEWER}.",
         )
     if len(streams) > 1:
         raise InvalidInput(
-            "order_unknown",
+            "output_invalid",
             f"{output} is upserted from the events of {len(streams)} streams "
             f"({shortened(', '.join(streams))}), and events of one key that are in several streams "
             f"are read in any order; {_NEWER}.",
@@ -97,7 +97,7 @@ def check_order_known(
         key = configuration.routing_key
         if configuration.on_missing_key == "spread":
             raise InvalidInput(
-                "order_unknown",
+                "output_invalid",
                 f"{output} is upserted, but stream {stream} spreads events without a routing key, "
                 f"so these are read in any order; {_NEWER}, or "
                 f"{do('update_stream', stream=stream, on_missing_key='quarantine')}.",
@@ -106,7 +106,7 @@ def check_order_known(
         kept += [name for name in how.key if name.lower() in used]
         if not used <= {name.lower() for name in how.key}:
             raise InvalidInput(
-                "order_unknown",
+                "output_invalid",
                 f"the key of {output} ({', '.join(how.key)}) does not hold the routing key of "
                 f"stream {stream} ({key}), so events of one key may be read in any order; "
                 f"{_NEWER}.",

@@ -109,7 +109,7 @@ class Reader(Generic[Frame]):
     def __enter__(self) -> "Reader[Frame]":
         if self._alive is not None:
             raise Conflict(
-                "reader_entered_twice",
+                "reader_misused",
                 f"this reader of group {self.group} is in a with block already; make another one "
                 "with store.reader(...), under its own reader_id.",
             )
@@ -158,7 +158,7 @@ class Reader(Generic[Frame]):
         app = self.installation
         if self._alive is None:
             raise InvalidInput(
-                "reader_not_entered",
+                "not_open",
                 "a Reader returns batches only inside its with block or a for loop; write with "
                 "store.reader(...) as reader.",
             )
@@ -166,7 +166,7 @@ class Reader(Generic[Frame]):
             raise self._alive.lost
         if self._batch is not None and not self._batch.ended:
             raise Conflict(
-                "batch_not_committed",
+                "reader_misused",
                 f"{self._batch} is not committed; call commit() before the next batch, or leave "
                 "the Reader's with block so that the batch is read again.",
             )

@@ -65,7 +65,7 @@ def _call(function: Function, part: Part, fields: Sequence[Field]) -> None:
         raise
     except Exception as error:
         raise InvalidInput(
-            "function_fails",
+            "function_invalid",
             f"function {part.function} fails for a batch without events ({sentence(error)}); it "
             "must return an array without values.",
         ) from error

@@ -138,7 +138,7 @@ def called(function: Function, name: str, batch: pa.RecordBatch, kind: pa.DataTy
     if not isinstance(found, pa.Array) or len(found) != batch.num_rows:
         shown = f"{len(found)} values" if isinstance(found, pa.Array) else type(found).__name__
         raise InvalidInput(
-            "function_result_invalid",
+            "function_invalid",
             f"function {name} returned {shown} for {batch.num_rows} events; return a pyarrow array "
             "or record batch with one value for each event.",
         )
@@ -148,7 +148,7 @@ def called(function: Function, name: str, batch: pa.RecordBatch, kind: pa.DataTy
         return found.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidInput(
-            "function_result_invalid",
+            "function_invalid",
             f"function {name} returned {found.type}, but the store declares {kind} ({error}); "
             "return what is declared, or declare what it returns.",
         ) from None

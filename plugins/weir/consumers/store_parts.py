@@ -123,7 +123,7 @@ def _key(
     found = Computation.of(value_of(written, what), schema, what)
     if not _is_key(found.type):
         raise InvalidInput(
-            "adjunct_key_type",
+            "column_type_unsupported",
             f"the {what} {written!r}, is of type {show(_type(found, fields))}; make it text, a "
             "whole number, a decimal, a date, a time or a boolean, for example with "
             "cast(... as decimal(10,2)).",
@@ -199,7 +199,7 @@ def joined_on(text: str, schema: pa.Schema, store: str) -> Computation:
         return Computation.of(value_of(text, what), schema, what)
     except InvalidInput as error:
         raise InvalidInput(
-            "adjunct_on_invalid",
+            "join_invalid",
             f"the key on which events are joined with adjunct store {store} can't be computed from "
             f"them ({error.sentence.rstrip('.')}); name a column of the events.",
         ) from None
@@ -215,7 +215,7 @@ def joined_values(
     theirs = {column.lower() for column in events}
     if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
         raise InvalidInput(
-            "adjunct_column_twice",
+            "join_invalid",
             f"the events and adjunct store {store} both have a column {twice[0]}; give enrich a "
             "prefix for the columns of the store.",
         )

@@ -44,7 +44,7 @@ def check_function_name(name: str, packages: Sequence[str]) -> str:
     code. Raises InvalidInput for another one."""
     if re.fullmatch(FUNCTION_PATTERN, name) is None:
         raise InvalidInput(
-            "function_name_invalid",
+            "function_invalid",
             f"{name!r} is not the name of a function; write module:function.",
         )
     if not _is_within(name.partition(":")[0], packages):
@@ -174,7 +174,7 @@ def _only_file(module: str, folders: Sequence[str]) -> tuple[str, str] | None:
     different = list({os.path.realpath(file): file for _, file in found}.values())
     if len(different) > 1:
         raise InvalidInput(
-            "function_ambiguous",
+            "function_invalid",
             f"module {module!r} is in two places, {different[0]} and {different[1]}; give one of "
             "them another name.",
         )
@@ -205,7 +205,7 @@ def _check_loaded(name: str, module: str, file: str) -> None:
     loaded = getattr(sys.modules.get(module), "__file__", None)
     if loaded is None or os.path.realpath(loaded) != os.path.realpath(file):
         raise InvalidInput(
-            "function_ambiguous",
+            "function_invalid",
             f"function {name!r} would be that of {file}, but Python knows another module "
             f"{module!r} ({loaded or 'one of its own'}); give yours another name.",
         )

@@ -102,7 +102,7 @@ def not_asked(warehouse: str, path: str, error: Exception) -> WeirError:
     can't tell why."""
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return Unavailable(
-        "file_unread",
+        "warehouse_unreadable",
         f"file {path} of the warehouse {warehouse} can't be read ({reason}); read again, because "
         "its events may lie in another file by now, or be truncated. If it stays so, "
         f"{do('verify', stream='STREAM')}, which says what became of it.",

@@ -232,7 +232,7 @@ def _asked_for(staged: Staged, found: sql.CommitAppend, asked: set[object]) -> S
     what = found.outcome, found.complete_until if found.outcome == "late" else None
     if what in asked:
         raise InvariantViolation(
-            "commit_without_end",
+            "invariant_violated",
             f"the commit of transaction {staged.attempt.transaction_number} of stream "
             f"{staged.attempt.stream} is asked for the same again ({found.outcome}), so nothing "
             "was committed; this is a defect of Weir, please report it.",
@@ -349,7 +349,7 @@ def _committed(staged: Staged, found: sql.CommitAppend, *, ready: bool, rolled: 
         raise held_by_another(name, found.held)
     if found.outcome == "erased":
         raise Fenced(
-            "keys_erased_meanwhile",
+            "attempt_fenced",
             f"routing keys were erased from stream {name}, which refuses such appends, while "
             f"transaction {number} was written, so nothing was committed; append again, and the "
             "rows are compared with these keys, too.",

@@ -90,7 +90,7 @@ def take_back(connection: Connection, stream: LockedStream, given: str) -> list[
     if until == NO_MORE or (until is not None and (was is None or until >= was)):
         to = "no time" if was is None else say_time(was)
         raise InvalidInput(
-            "statement_not_taken_back",
+            "argument_invalid",
             f"{called('complete_until')} is {given}, but stream {stream.name} is complete to {to}; "
             "give an earlier time, or none, because an update only takes back what writers have "
             "stated.",

@@ -46,7 +46,7 @@ def check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int]) 
     for segment in sorted(Segment(segment_id, 0.0, 1.0) for segment_id in unknown):
         if segment.number < row.next_segment_number and segment.epoch < (row.first_epoch or 0):
             raise Truncated(
-                "metadata_pruned",
+                "events_truncated",
                 f"segment {segment.name} of stream {row.stream} was truncated and its metadata "
                 f"was pruned, so the events lost after this cut can't be counted{row.last or ''}; "
                 f"start at the head, {json.dumps(row.head)}, or later.",

@@ -40,7 +40,7 @@ def merged_columns(streams: Sequence[Slices], columns: Sequence[str] | None) -> 
             )
         elif name.lower() == STREAM:
             raise InvalidInput(
-                "column_name_reserved",
+                "columns_invalid",
                 f"column {name!r} has the name of the column that says which stream an event is "
                 "from; leave it out, or read the streams one by one.",
             )

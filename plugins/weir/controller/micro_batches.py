@@ -86,7 +86,7 @@ def commit_micro_batch(
 
 def _unknown(stream: StreamName, writer_id: str, batch: int) -> Conflict:
     return Conflict(
-        "writer_without_past",
+        "checkpoint_differs",
         f"the query of writer {writer_id!r} writes micro-batch {batch} to stream {stream}, which "
         "has none of its micro-batches before: the stream was deleted and made anew, or the "
         "checkpoint wrote elsewhere or with another writerId, so nothing was appended; begin a new "
@@ -96,7 +96,7 @@ def _unknown(stream: StreamName, writer_id: str, batch: int) -> Conflict:
 
 def _taken(stream: StreamName, writer_id: str, batch: int) -> Conflict:
     return Conflict(
-        "writer_of_another_query",
+        "checkpoint_differs",
         f"writer {writer_id!r} of stream {stream} is another query, or another checkpoint of this "
         f"one, so its micro-batch {batch} can't be told from what was appended before, and nothing "
         "was appended; set the option writerId to a new id for this checkpoint, and see to it that "
@@ -106,7 +106,7 @@ def _taken(stream: StreamName, writer_id: str, batch: int) -> Conflict:
 
 def _older(stream: StreamName, writer_id: str, batch: int, before: int) -> Conflict:
     return Conflict(
-        "checkpoint_older",
+        "checkpoint_differs",
         f"the query of writer {writer_id!r} has committed micro-batch {before} to stream {stream}, "
         f"and now writes micro-batch {batch} with other rows, as after its checkpoint was restored "
         "from a copy, so nothing was appended; restore the newest checkpoint, or begin a new one "
@@ -118,7 +118,7 @@ def check_micro_batch_options(writer_id: str | None, batch_id: str | None) -> st
     """Return the writer id of a streaming query. Raises InvalidInput if it has none."""
     if not writer_id:
         raise InvalidInput(
-            "writer_id_missing",
+            "argument_missing",
             "the query has no writer id; give .option('writerId', ...): a name of this query that "
             "no other one has, by which each of its micro-batches is appended once.",
         )

@@ -74,7 +74,7 @@ def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
         )
     if known.incarnation_changed:
         raise InvariantViolation(
-            "incarnation_changed",
+            "database_restored",
             "this database was restored from a backup, moved, or replaced by a standby since it "
             f"last used its warehouse {warehouse}, so it may not know everything that was "
             f"committed there; first {do('recover')} (nothing was changed).",
@@ -100,7 +100,7 @@ def check_location(warehouse: str, known: Installation, marker: Marker) -> None:
         )
     if known.sweep_count - marker.sweep_count >= RECOVERY_GAP:
         raise InvariantViolation(
-            "warehouse_left_behind",
+            "warehouse_elsewhere",
             f"the warehouse {location(warehouse)} was left behind: this database's goes on "
             "elsewhere since a recovery; correct the setting warehouse, or if it was moved back "
             f"here, {accept} (nothing was changed).",

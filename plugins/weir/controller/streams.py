@@ -183,7 +183,7 @@ def schema_at(connection: Connection, stream_id: int, version: int) -> list[Fiel
     versions = [fields for _, fields in schema_versions(connection, stream_id)]
     if isinstance(version, bool) or version not in range(1, len(versions) + 1):
         raise InvalidInput(
-            "schema_version_invalid",
+            "argument_invalid",
             f"the schema has the versions 1 to {len(versions)}, but version {version!r} is asked "
             "for; choose one of these (the view weir.stream_columns lists them).",
         )

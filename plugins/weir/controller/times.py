@@ -68,7 +68,7 @@ def parse_span(since: Moment | None, until: Moment | None) -> Span:
     )
     if span.since and span.until and span.since > span.until:
         raise InvalidInput(
-            "times_out_of_order",
+            "time_invalid",
             f"since, {since}, is after until, {until}; give the earlier time first.",
         )
     return span

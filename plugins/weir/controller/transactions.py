@@ -242,7 +242,7 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     check_lease(lease)
     if lease > longest:
         raise InvalidInput(
-            "lease_too_long",
+            "argument_invalid",
             f"the lease is {lease:g} s, but a transaction may take at most {longest:g} s "
             "(transaction_max); ask for a shorter lease.",
         )

@@ -28,7 +28,7 @@ def check(dsn: str, setting: str) -> dict[str, str]:
     url = _URL.match(dsn)
     if url and url[1] not in ("postgresql", "postgres"):
         raise InvalidInput(
-            "connection_string_invalid",
+            "setting_invalid",
             f"{setting} is not a Postgres URL; begin it with postgresql://.",
         )
     try:
@@ -36,18 +36,16 @@ def check(dsn: str, setting: str) -> dict[str, str]:
     except psycopg2.Error:
         how = _ENCODE if url else "write it as service=name, key='value' pairs, or postgresql://"
         raise InvalidInput(
-            "connection_string_invalid", f"{setting} can't be read as a connection string: {how}."
+            "setting_invalid", f"{setting} can't be read as a connection string: {how}."
         ) from None
     user, at, rest = dsn[url.end() :].partition("@") if url else ("", "", "")
     if at and ("/" in user or "@" in rest):
         raise InvalidInput(
-            "connection_string_invalid",
+            "setting_invalid",
             f"{setting} is an ambiguous URL; {_ENCODE}.",
         )
     if not re.fullmatch(r"[0-9, ]*", parts.get("port", "")):
-        raise InvalidInput(
-            "connection_string_invalid", f"the port of {setting} is not a number; {_ENCODE}."
-        )
+        raise InvalidInput("setting_invalid", f"the port of {setting} is not a number; {_ENCODE}.")
     return parts
 
 

@@ -185,7 +185,7 @@ def in_use(error: exc.DBAPIError) -> Conflict:
     detail = getattr(getattr(error.orig, "diag", None), "message_detail", None) or ""
     users = "; ".join(detail.splitlines())
     return Conflict(
-        "objects_in_use",
+        "database_unsuitable",
         f"the upgrade replaces objects that others use ({users}); drop those others, upgrade, and "
         "create them again.",
     )

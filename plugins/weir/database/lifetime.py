@@ -28,13 +28,13 @@ class Lifetime:
         sentence."""
         if self.is_of_another_process:
             raise InvalidInput(
-                "installation_forked",
+                "not_open",
                 f"the installation was opened by process {self._process}, and this is a fork of it "
                 f"({os.getpid()}), which can't use its connections; open it here with weir.open().",
             )
         if self._ended.is_set():
             raise InvalidInput(
-                "installation_closed",
+                "not_open",
                 f"the installation with the database {described()} is closed, because its with "
                 "block ended or it was told to close; open it anew with weir.open().",
             )

@@ -57,13 +57,13 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
         reason = connection_string.masked(reason, dsn)
         if state == "42501":
             raise Conflict(
-                "owner_lacks_right",
+                "not_permitted",
                 f"the database can't be migrated, because the login lacks a right ({reason}); use "
                 "the login that owns the database and may create roles.",
             ) from None
         if state == "55P03":
             raise Busy(
-                "database_in_use",
+                "lock_held",
                 f"the database can't be migrated, because others use its tables, or another "
                 f"migration runs ({reason}); let their transactions end, and migrate again.",
             ) from None
@@ -73,7 +73,7 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
             else (refusals.login_advice(reason, "WEIR_DATABASE_OWNER")[0])
         )
         raise Unavailable(
-            "database_not_migrated",
+            "database_unavailable",
             f"the database can't be migrated ({reason}); "
             f"{todo or 'mend that, and migrate again: nothing was changed'}.",
         ) from None
@@ -92,7 +92,7 @@ def check_server(version: int) -> None:
     one that lacks what the roles and views of Weir need."""
     if version < OLDEST_SERVER * 10_000:
         raise Conflict(
-            "server_too_old",
+            "database_unsuitable",
             f"the server is PostgreSQL {version // 10_000}, and Weir needs {OLDEST_SERVER} or "
             "later; upgrade it, or use another one.",
         )
@@ -103,7 +103,7 @@ def check_encoding(encoding: str) -> None:
     can't hold every text, or that takes bytes for texts."""
     if encoding != "UTF8":
         raise Conflict(
-            "database_encoding_wrong",
+            "database_unsuitable",
             f"the database has the encoding {encoding}, which can't hold the texts of all streams; "
             "use another one, made by CREATE DATABASE weir ENCODING 'UTF8' TEMPLATE template0.",
         )
@@ -135,7 +135,7 @@ def _check_layout(connection: Connection, migrations: ScriptDirectory) -> None:
     layout = connection.exec_driver_sql(statement).scalar_one()
     if layout not in {one.revision for one in migrations.walk_revisions()}:
         raise Conflict(
-            "layout_unknown",
+            "database_unsuitable",
             f"the database has layout {layout}, which this version of Weir does not know; "
             "install the version that migrated it, or a later one.",
         )

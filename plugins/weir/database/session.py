@@ -124,7 +124,7 @@ def check(connection: Any) -> None:
             if variable in os.environ:
                 remedy = f"unset the environment variable {variable}"
             raise InvalidInput(
-                "login_settings_wrong",
+                "setting_invalid",
                 f"with the setting pooler, the login {login} must have {name} = {wanted!r}, but "
                 f"it has {is_!r}; {remedy}.",
             )

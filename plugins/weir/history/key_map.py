@@ -122,7 +122,7 @@ def key_map(
     end = last if until is None else min(until, last)
     if begin >= end:
         raise InvalidInput(
-            "no_history",
+            "time_invalid",
             f"{stream} has nothing between these times: give a time to begin with that is before "
             f"the one to end with, between {say_time(first)} and {say_time(last)} UTC.",
         )

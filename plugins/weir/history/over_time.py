@@ -54,7 +54,7 @@ def unread_over_time(
     end = group.now if until is None else min(until, group.now)
     if begin >= end:
         raise InvalidInput(
-            "no_history",
+            "time_invalid",
             f"nothing is recorded of {reader_group} between these times: give a time to begin with "
             "that is before the one to end with, between "
             f"{say_time(group.known)} and {say_time(group.now)} UTC.",

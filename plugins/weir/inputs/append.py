@@ -58,7 +58,7 @@ def append_files(app: Installation, files: FilesOf, stage: Stage) -> Committed:
     except Conflict as error:
         if batch and error.code == "input_changed":
             raise Conflict(
-                "batch_shared",
+                "request_reused",
                 f"batch_id {batch[0]!r} was used for other files of stream {name}, so these "
                 "would not be appended; give them a batch_id of their own.",
             ) from None

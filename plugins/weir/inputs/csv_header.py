@@ -61,19 +61,19 @@ def names_of(inputs: Inputs, known: list[Field] | None) -> Header:
     for file, other in zip(inputs.files, headers, strict=True):
         if not other.names:
             what = f"header line; write one, or {give(header=False)}" if how.header else "row"
-            raise InvalidInput("header_missing", f"the file {file.path!r} has no {what}.")
+            raise InvalidInput("file_invalid", f"the file {file.path!r} has no {what}.")
         if other.how != how or (
             other.names != one.names if how.header else len(other.names) != len(one.names)
         ):
             raise InvalidInput(
-                "headers_differ",
+                "file_invalid",
                 f"the header line of {file.path!r} ({', '.join(other.names[:5])}) is not the same "
                 f"as that of {inputs.files[0].path!r} ({', '.join(one.names[:5])}); append files "
                 "with different headers separately.",
             )
     if not how.header and known and len(known) != len(one.names):
         raise InvalidInput(
-            "columns_unknown",
+            "column_unknown",
             f"the first row of {inputs.files[0].path!r} has {len(one.names)} values, but the "
             f"stream has {len(known)} columns, and the files have no header line; add one.",
         )
@@ -112,7 +112,7 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
         text = decoder.decode(start, final=False).removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise InvalidInput(
-            "encoding_wrong",
+            "file_invalid",
             f"the first lines of {path!r} are not {ENCODINGS[how.encoding]} text; "
             f"{give(encoding='ENCODING')} with that of the file.",
         ) from None
@@ -128,14 +128,14 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
             raise not_closed(path, error.line + how.skip_lines, how) from None
     if len(start) == LONGEST_HEADER and end == len(text):
         raise InvalidInput(
-            "header_invalid",
+            "file_invalid",
             f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; check that it "
             "is a csv file with a header line.",
         )
     for name in found if how.header else ():
         if unstorable(name):
             raise InvalidInput(
-                "encoding_wrong",
+                "file_invalid",
                 f"the header line of {path!r} is not {ENCODINGS[how.encoding]} text (it has "
                 f"{shortened(name, 60)}); {give(encoding='ENCODING')} with that of the file, such "
                 "as windows-1252 or utf-16.",
@@ -156,7 +156,7 @@ def check_text_of(path: str, found: Finding) -> None:
     """Raise InvalidInput for a file with bytes that are not UTF-8, or with NUL characters."""
     if found.not_utf8:
         raise InvalidInput(
-            "encoding_wrong",
+            "file_invalid",
             f"{found.not_utf8:,} lines of {path!r} are not UTF-8 (the first one is "
             f"{shortened(found.example)}); for a csv file {give(encoding='ENCODING')} with that of "
             "the file, such as windows-1252, or convert it, for example with iconv -f windows-1252 "
@@ -164,7 +164,7 @@ def check_text_of(path: str, found: Finding) -> None:
         )
     if found.nul:
         raise InvalidInput(
-            "nul_characters",
+            "file_invalid",
             f"{found.nul:,} lines of {path!r} have NUL characters (\\x00; the first one is "
             f"{shortened(found.example)}); remove them, or for a csv file "
             f"{give(encoding='ENCODING')} with that of the file, such as utf-16.",
@@ -178,7 +178,7 @@ def _check_separator(inputs: Inputs, names: list[str], known: list[Field] | None
     for other in (";", "\t", "|", ","):
         if other in names[0]:
             raise InvalidInput(
-                "separator_wrong",
+                "file_invalid",
                 f"the header line of {inputs.files[0].path!r} has one column, "
                 f"{shortened(names[0])}; {give(separator=other)} if the file uses it, or rename "
                 "the column.",
@@ -198,7 +198,7 @@ def finding_of(text: bytes) -> Finding | None:
 def not_closed(path: str, line: int, how: TextOptions) -> InvalidInput:
     """Return the error for a file with quotes that are never closed."""
     return InvalidInput(
-        "quotes_not_closed",
+        "file_invalid",
         f"the quotes that open in line {line:,} of {path!r} are never closed; add the "
         f"missing {how.quote}, or {give(quote='none')} if the file does not quote.",
     )
@@ -240,7 +240,7 @@ def check_encoding(root: str, path: str, how: TextOptions) -> None:
             except UnicodeDecodeError as error:
                 wrong = error.object[error.start : error.start + 4]
                 raise InvalidInput(
-                    "encoding_wrong",
+                    "file_invalid",
                     f"{path!r} is not {ENCODINGS[how.encoding]}: at about line "
                     f"{line:,} it has the bytes {wrong.hex(' ')}, which that lacks; "
                     f"{give(encoding='ENCODING')} with that of the file.",
@@ -248,7 +248,7 @@ def check_encoding(root: str, path: str, how: TextOptions) -> None:
             line += text.count("\n")
             if "\0" in text:
                 raise InvalidInput(
-                    "nul_characters",
+                    "file_invalid",
                     f"{path!r} has NUL characters at about line {line:,}; remove them, or "
                     f"{give(encoding='ENCODING')} with that of the file.",
                 )

@@ -209,7 +209,7 @@ def _texts(csv: Csv, piece: Piece) -> Iterator[bytes]:
             kept = kept[place:]
         elif len(kept) > LONGEST_ROW and piece.by_fields:
             raise InvalidInput(
-                "line_too_long",
+                "file_invalid",
                 f"a line of {csv.paths[piece.file]!r} has more than {LONGEST_ROW:,} bytes; check "
                 "that it is a csv file.",
             )

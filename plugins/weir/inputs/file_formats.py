@@ -32,7 +32,7 @@ def format_of(paths: Sequence[str]) -> str:
         format_ = _ENDINGS.get(inner.suffix)
         if format_ is None or (format_ == "parquet" and inner != name):
             raise InvalidInput(
-                "format_unknown",
+                "file_invalid",
                 f"the name of the input file {path!r} does not show its format; choose "
                 f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
             )
@@ -40,7 +40,7 @@ def format_of(paths: Sequence[str]) -> str:
     if len(found) > 1:
         named = " and ".join(f"{path!r} is {format_}" for format_, path in found.items())
         raise InvalidInput(
-            "formats_differ",
+            "file_invalid",
             f"the names of the input files show several formats ({named}); choose the one that "
             "all of them have, or append the files of each format separately.",
         )

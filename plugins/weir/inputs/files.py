@@ -87,7 +87,7 @@ def _check_effect(how: TextOptions, infer: str, format_: str) -> None:
         ):
             kind = "csv with tabs" if format_ == TABS else format_
             raise InvalidInput(
-                "argument_without_effect",
+                "arguments_conflict",
                 f"{called(name)} has no effect, because the files are {kind}; leave it out, or "
                 "correct the format.",
             )
@@ -110,7 +110,7 @@ def find_inputs(
     """
     check_choice(called("format"), format_, (AUTO, *FORMATS))
     if not paths:
-        raise InvalidInput("no_input", "no input file is named; give at least one path.")
+        raise InvalidInput("argument_missing", "no input file is named; give at least one path.")
     found: list[tuple[str, int, str]] = []
     folders: list[str] = []
     root = ""
@@ -119,7 +119,7 @@ def find_inputs(
         this_root, relative, there = _found(given, roots)
         if root and this_root != root:
             raise InvalidInput(
-                "input_roots_differ",
+                "file_invalid",
                 "the files of one append lie below different input roots; append the files of "
                 "each root separately.",
             )
@@ -128,10 +128,10 @@ def find_inputs(
             folders.append(relative)
         found += there
     if len({path for path, _, _ in found}) < len(found):
-        raise InvalidInput("file_named_twice", "an input file is named twice; name each file once.")
+        raise InvalidInput("argument_invalid", "an input file is named twice; name each file once.")
     if len(found) > 1 << FILE_BITS:
         raise InvalidInput(
-            "too_many_files",
+            "argument_invalid",
             f"the append has {len(found):,} files, but may have at most {1 << FILE_BITS:,}; append "
             "them in several runs.",
         )
@@ -199,7 +199,7 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise InvalidInput(
-            "file_name_invalid",
+            "file_invalid",
             f"the input path {shortened(relative)} is longer than a file name may be; shorten it.",
         ) from None
     if info.type == fs.FileType.NotFound:
@@ -216,7 +216,7 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             )
         except UnicodeDecodeError as error:
             raise InvalidInput(
-                "file_name_invalid",
+                "file_invalid",
                 f"the input folder {relative!r} has a file whose name {error.object!r} is not "
                 "UTF-8; rename it.",
             ) from None
@@ -225,7 +225,7 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
                 return _below(root, relative, [i.base_name for i in folders], roots)
             for i in folders:
                 raise InvalidInput(
-                    "folder_in_folder",
+                    "file_invalid",
                     f"the input folder {relative!r} contains another folder, {i.base_name!r}; "
                     "name the folders one by one, in the order in which to read them.",
                 )
@@ -241,7 +241,7 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             raise not_regular("input path", i.path[len(base) + 1 :])
         if i.base_name.startswith((".", "_")) or i.base_name.endswith("._COPYING_"):
             raise InvalidInput(
-                "file_name_invalid",
+                "file_invalid",
                 f"the input file {i.base_name!r} can't be read, because files whose names begin "
                 "with . or _ are hidden; rename it.",
             )

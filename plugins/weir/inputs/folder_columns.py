@@ -51,7 +51,7 @@ def _check_same(name: str, own: pa.ChunkedArray, column: pa.ChunkedArray, row: i
     is none."""
     if row >= 0:
         raise InvalidInput(
-            "partition_value_differs",
+            "file_invalid",
             f"column {name!r} is {shortened(str(own[row]))} in a row of a file whose folder says "
             f"{shortened(str(column[row]))}; correct the file, or its folder.",
         )
@@ -120,7 +120,7 @@ def _values(name: str, texts: Sequence[str | None], kind: Any) -> pa.Array:
     for i, text in enumerate(texts):
         if text is not None and (found is None or not found[i].is_valid):
             raise InvalidInput(
-                "partition_value_invalid",
+                "file_invalid",
                 f"a folder is named {name}={shortened(text)}, but column {name!r} has the type "
                 f"{show(kind)}; rename the folder, or append it to another stream.",
             )

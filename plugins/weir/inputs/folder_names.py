@@ -30,7 +30,7 @@ def partitions_of(paths: Sequence[str]) -> Partitions:
     for path, row in zip(paths, rows, strict=True):
         if list(row) != names:
             raise InvalidInput(
-                "partitions_differ",
+                "file_invalid",
                 f"the folders of {shortened(path)} hold the columns {', '.join(row) or 'none'}, "
                 f"but those of {shortened(paths[0])} hold {', '.join(names) or 'none'}; append "
                 "them in separate runs.",
@@ -47,7 +47,7 @@ def _values(path: str) -> dict[str, str | None]:
         name, value = match.groups()
         if name.lower() in {one.lower() for one in found}:
             raise InvalidInput(
-                "partitions_differ",
+                "file_invalid",
                 f"the folders of {shortened(path)} hold column {name!r} twice; rename one of them.",
             )
         found[name] = None if value == _NULL else unquote(value)

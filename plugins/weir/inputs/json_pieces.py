@@ -147,6 +147,6 @@ def _after_line(text: bytearray, begin: int, *, last: bool) -> int:
 
 def _too_long(path: str) -> InvalidInput:
     return InvalidInput(
-        "line_too_long",
+        "file_invalid",
         f"a line of {path!r} has more than {LONGEST:,} bytes; write one object per line.",
     )

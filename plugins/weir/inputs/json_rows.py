@@ -136,23 +136,23 @@ def _nothing_found(
             check_text_of(inputs.files[piece.file].path, one.finding)
     if whole.twice:
         return InvalidInput(
-            "column_named_twice",
+            "columns_invalid",
             f"an object in the files has the name {whole.twice!r} twice; rename one of them.",
         )
     if whole.longest > LONGEST_LINE:
         return InvalidInput(
-            "line_too_long",
+            "file_invalid",
             f"a line of the files has {whole.longest:,} bytes, but an event may have at most "
             f"{LONGEST_LINE:,} as JSON; write one object per line.",
         )
     if not whole.example:
         return InvalidInput(
-            "file_empty",
+            "file_invalid",
             f"the input file {inputs.files[0].path!r} is empty; it must have at least one JSON "
             "object.",
         )
     return InvalidInput(
-        "no_columns",
+        "columns_invalid",
         f"no line of {inputs.files[0].path!r} is a JSON object with a field (the first line is "
         f"{whole.example!r}); write one object per line.",
     )

@@ -42,20 +42,20 @@ def parquet_fields(inputs: Inputs) -> tuple[list[Field], list[ParquetFile]]:
             found = columns_of_elements(path, footer.elements)
         except Encrypted as error:
             raise InvalidInput(
-                "file_encrypted",
+                "file_invalid",
                 f"the input file {path!r} can't be read, because {error}; write it without "
                 "encryption.",
             ) from None
         except (WrongFooter, OSError) as error:
             raise InvalidInput(
-                "file_format_wrong",
+                "file_invalid",
                 f"the input file {path!r} is not a Parquet file ({one_line(str(error))}); choose "
                 "its real format.",
             ) from None
         names = {CODECS[i] if 0 <= i < len(CODECS) else f"codec {i}" for i in footer.codecs}
         if unknown := names - _CODECS:
             raise InvalidInput(
-                "compression_unsupported",
+                "file_invalid",
                 f"the input file {path!r} is compressed with {min(unknown)}, which pyarrow can't "
                 "read; compress it with snappy, zstd or gzip.",
             )

@@ -149,7 +149,7 @@ def _footer_of(source: pa.NativeFile, path: str, file: ParquetFile) -> bytes:
         if digest_of(data) == file.footer.digest:
             return data
     raise UnreadableFile(
-        "input_in_motion",
+        "file_unreadable",
         f"the input file {path!r} changed while it was read, so nothing was appended; append it "
         "again once nobody writes to it.",
     )

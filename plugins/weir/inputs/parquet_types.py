@@ -113,7 +113,7 @@ def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
     def grow(depth: int) -> _Node:
         if depth > 2 * DEEPEST + 2:  # a list takes two levels
             raise InvalidInput(
-                "nested_too_deep",
+                "column_type_unsupported",
                 f"a column of a file is nested more than {DEEPEST} levels deep, which Parquet "
                 "readers refuse; append its inner part as text.",
             )

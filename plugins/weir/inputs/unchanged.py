@@ -41,7 +41,7 @@ def check_unchanged(inputs: Inputs) -> None:
         else "was written again"
     )  # fmt: skip
     raise UnreadableFile(
-        "input_in_motion",
+        "file_unreadable",
         f"{len(changed):,} input files changed while they were read ({', '.join(changed[:_SHOWN])}"
         f"{more}: the first {how}), so nothing was appended; append them again once nobody writes "
         "to them.",

@@ -80,7 +80,7 @@ def _exhaust(pieces: Iterator[Any]) -> None:
 def damaged(path: str, damage: str) -> InvalidInput:
     """Return the error for a damaged file."""
     return InvalidInput(
-        "file_damaged",
+        "file_invalid",
         f"the input file {path!r} is damaged ({damage}), so nothing was appended; check that it "
         "was copied completely, or write it again.",
     )

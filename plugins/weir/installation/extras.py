@@ -23,7 +23,7 @@ def missing_extra(error: BaseException) -> InvalidInput | None:
     if package not in EXTRAS:
         return None
     return InvalidInput(
-        "extra_missing",
+        "dependency_missing",
         f"this needs {package}, which is not installed; install it with `pip install "
         f"'weir-streams[{EXTRAS[package]}]'`.",
     )

@@ -129,7 +129,7 @@ class Staged:
         known = {segment.segment_id for segment in attempt.segments}
         if unknown := {file.segment_id for file in self.files} - known:
             raise InvariantViolation(
-                "unexpected_segment",
+                "invariant_violated",
                 f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "
                 f"{attempt.stream} wrote to segment {segment_name(min(unknown))}, which is not in "
                 "its epoch, so nothing was committed; this is a defect of Weir, please report it.",
@@ -137,7 +137,7 @@ class Staged:
         for one, other in pairwise(self.in_order()):
             if one.segment_id == other.segment_id and one.last_seq >= other.first_seq:
                 raise InvariantViolation(
-                    "files_interleave",
+                    "invariant_violated",
                     f"the files {one.path} and {other.path} interleave (rank {one.last_seq} is "
                     f"not less than {other.first_seq}), so nothing was committed, as the order of "
                     "events would be lost; this is a defect of Weir, please report it.",

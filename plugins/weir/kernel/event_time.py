@@ -110,7 +110,7 @@ def check_type(stream: object, expression: str, kind: Any) -> None:
     if not isinstance(kind, str) or not (kind in _KINDS or kind.startswith("decimal(")):
         shown = kind if isinstance(kind, str) else kind["type"]
         raise InvalidInput(
-            "event_time_type",
+            "column_type_unsupported",
             f"the event time of stream {stream}, {expression!r}, is of type "
             f"{shown}, which is no time; it must be a timestamp, a date, a number of seconds since "
             "1970, or a text such as 2013-06-01 10:00:00.",
@@ -122,7 +122,7 @@ def missing_column(
 ) -> InvalidInput:
     """Return the error for rows without a column that the event time uses."""
     return InvalidInput(
-        "event_time_column_missing",
+        "column_missing",
         f"the event time of stream {stream} is {expression!r}, but the rows have no column "
         f"{column!r} (they have {', '.join(list(names)[:8])}); add it.",
     )

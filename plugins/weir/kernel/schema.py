@@ -92,7 +92,7 @@ def with_default(field: Field, text: str) -> Field:
         digits and int(digits[1]) <= _MOST_DIGITS
     ):
         raise InvalidInput(
-            "default_invalid",
+            "argument_invalid",
             f"column {field['name']!r} is {show(kind)}, and Spark reads defaults of texts, "
             "numbers, booleans, dates, times and decimals of at most 18 digits only; leave the "
             "default out.",
@@ -103,7 +103,7 @@ def with_default(field: Field, text: str) -> Field:
         value = pa.scalar(text).cast(_column(field))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         raise InvalidInput(
-            "default_invalid",
+            "argument_invalid",
             f"the default {shortened(text)} of column {field['name']!r} is no {show(kind)}; write "
             "a value of that type.",
         ) from None

@@ -160,7 +160,7 @@ def _key_of(attempt: Attempt, there: pa.Schema, columns: list[Field]) -> Computa
     for name in transform.columns:
         if name.lower() not in known:
             raise InvalidInput(
-                "routing_key_column_missing",
+                "column_missing",
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(names[:8])}); add it.",
             )

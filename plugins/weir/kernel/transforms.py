@@ -121,7 +121,7 @@ def condition_over(transform: Transform, schema: pa.Schema, what: str) -> Comput
     found = Computation.of(transform, schema, what)
     if not pa.types.is_boolean(found.type):
         raise InvalidInput(
-            "condition_not_boolean",
+            "expression_invalid",
             f"the {what} {transform.text!r} is {show(found.kind)}, neither true nor false; compare "
             "it with something, such as customer = 'C123'.",
         )

@@ -153,14 +153,14 @@ def clean(installation: Installation, yes: bool) -> int:
         return 0
     if not (state / "postgres.lock").is_file():
         raise InvalidInput(
-            "not_a_state_folder",
+            "argument_invalid",
             f"{state} is not a state folder of Weir, so nothing was removed; check the path.",
         )
     named = " and ".join(map(str, installation.folders()))
     if not yes:
         if not sys.stdin.isatty():
             raise InvalidInput(
-                "confirmation_missing",
+                "argument_missing",
                 f"{named} would be deleted for good; confirm with YES=1 (or --yes).",
             )
         if input(f"Remove {named} with all streams in it? [y/N] ").strip().lower() != "y":
@@ -218,7 +218,7 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
         print(f"weir: {error}", file=sys.stderr)
     except PermissionError as error:
         owner = Conflict(
-            "wrong_user", f"{error.filename} belongs to another user; run this as that user."
+            "not_permitted", f"{error.filename} belongs to another user; run this as that user."
         )
         print(f"weir: {owner}", file=sys.stderr)
     except KeyboardInterrupt:

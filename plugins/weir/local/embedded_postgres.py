@@ -155,9 +155,7 @@ class EmbeddedPostgres:
             text=True,
         )
         if done.returncode != 0:
-            raise WeirError(
-                "postgres_failed", f"the set-up of Postgres failed: {done.stderr.strip()}"
-            )
+            raise WeirError("setup_failed", f"the set-up of Postgres failed: {done.stderr.strip()}")
         return done.stdout.strip()
 
     @property
@@ -168,7 +166,7 @@ class EmbeddedPostgres:
         """Run `initdb` in a folder with another name, so that an interrupted one is never used."""
         if self.state.read("postgres.json").get("made"):
             raise Conflict(
-                "database_gone",
+                "not_started",
                 f"the database of {self.state.path} is gone, because {self._data} does not exist; "
                 "remove the rest with `make clean` (and the same STATE=).",
             )
@@ -230,12 +228,12 @@ class EmbeddedPostgres:
                 )
                 if not _AGAIN.search(log_text):
                     raise WeirError(
-                        "postgres_failed",
+                        "setup_failed",
                         f"Postgres failed to start: {log_text.strip()[-2000:] or error}",
                     ) from None
                 wanted = port  # unless another process took it in between
         raise Unavailable(
-            "no_free_port",
+            "database_unavailable",
             "Postgres found no free port on 127.0.0.1; close programs that listen there.",
         )
 
@@ -290,7 +288,7 @@ class EmbeddedPostgres:
             if done.returncode != 0:
                 output.seek(0)
                 raise WeirError(
-                    "postgres_failed", f"{program} failed: {output.read().strip()[-2000:]}"
+                    "setup_failed", f"{program} failed: {output.read().strip()[-2000:]}"
                 )
 
     def _owner(self) -> pwd.struct_passwd | None:

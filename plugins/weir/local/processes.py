@@ -61,7 +61,7 @@ def kill(find: Callable[[], list[psutil.Process]]) -> None:
         _wait(left, 0.5)
     pids = ", ".join(str(process.pid) for process in left)
     raise Conflict(
-        "processes_still_running",
+        "not_started",
         f"these processes are still running after they were killed: {pids}; stop them by hand.",
     )
 

@@ -79,7 +79,7 @@ class AdjunctConfiguration:
         InvalidInput if it must be broadcast and is too large for that."""
         if self.layout == "broadcast" and size > MOST_BROADCAST_BYTES:
             raise InvalidInput(
-                "adjunct_too_large",
+                "join_invalid",
                 f"the table of adjunct store {store} has {size:,} bytes, but at most "
                 f"{MOST_BROADCAST_BYTES:,} are broadcast; "
                 f"{do('update_adjunct_store', adjunct_store=store, layout='auto')}.",
@@ -121,14 +121,14 @@ class AdjunctDefinition:
             is_function = is_function_name(given)
             if is_function and not declared.strip():
                 raise InvalidInput(
-                    "function_type_missing",
+                    "function_invalid",
                     f"the {what} of the store is the function {given}, but {called(type_name)} "
                     "does not say what it returns; write it as SQL, such as "
                     f"{'STRING' if what == 'key' else 'model STRING, seats INT'}.",
                 )
             if declared.strip() and not is_function:
                 raise InvalidInput(
-                    "function_type_unneeded",
+                    "function_invalid",
                     f"{called(type_name)} is {declared!r}, but the {what} is not a function; "
                     f"{leave_out(type_name)}, as columns and transforms have types of their own.",
                 )

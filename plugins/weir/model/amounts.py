@@ -57,12 +57,12 @@ def _parse(text: str, units: dict[str, int], what: str) -> int | None:
         return None
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([A-Za-z]+)", text.strip())
     if match is None or match[2] not in units:
-        raise InvalidInput("amount_invalid", f"{text!r} is not {what}.")
+        raise InvalidInput("argument_invalid", f"{text!r} is not {what}.")
     amount = round(float(match[1]) * units[match[2]])
     if amount == 0 < float(match[1]):
         least = next(iter(units))
         raise InvalidInput(
-            "amount_invalid",
+            "argument_invalid",
             f"{text!r} is less than 1 {least}; give at least 1 {least}, or none for no limit.",
         )
     return amount

@@ -27,7 +27,7 @@ def with_settings(configuration: C, changes: Mapping[str, object], owner: str) -
     unknown = set(changes) - {one.name for one in fields(configuration)}
     if unknown:
         raise InvalidInput(
-            "argument_unknown", f"{owner} has no setting {min(unknown)!r}; check its name."
+            "argument_invalid", f"{owner} has no setting {min(unknown)!r}; check its name."
         )
     new: C = replace(configuration, **dict[str, Any](changes))
     new.check()

@@ -53,7 +53,7 @@ class ColumnChanges:
         """
         if stream.endswith(REJECTED) and self:
             raise InvalidInput(
-                "stream_name_reserved",
+                "name_invalid",
                 f"{stream} has the columns that Weir gives it; change those of another stream.",
             )
         if fields is None and not self.touched:
@@ -78,7 +78,7 @@ class ColumnChanges:
         check_user_columns([one["name"] for one in kept])
         if not kept:
             raise InvalidInput(
-                "no_columns", f"stream {stream} would have no column left; keep at least one."
+                "columns_invalid", f"stream {stream} would have no column left; keep at least one."
             )
         if self.add:
             known = {one["name"]: one for one in self.add}
@@ -103,7 +103,7 @@ class ColumnChanges:
         if twice or len(set(self.rename.values())) < len(self.rename):
             which = twice[0] if twice else next(iter(self.rename))
             raise InvalidInput(
-                "column_changed_twice",
+                "argument_invalid",
                 f"column {which!r} is to be changed in two ways, or two columns are to get one "
                 "name; ask for one of them.",
             )
@@ -116,7 +116,7 @@ def default_is_fixed(stream: str, there: Field, wanted: Field) -> InvalidInput:
     """Return the error that a column which is there gets no other default."""
     has = f"has the default {there['default']!r}" if "default" in there else "has none"
     return InvalidInput(
-        "default_fixed",
+        "change_impossible",
         f"column {wanted['name']!r} of stream {stream} is to have the default "
         f"{wanted['default']!r}, but it is there and {has}, which never changes; leave the default "
         "out.",
@@ -155,7 +155,7 @@ def followed(
                 if setting == "event_time":
                     advice = "give another event time in the same update, or none"
                 raise InvalidInput(
-                    "column_in_use",
+                    "change_impossible",
                     f"column {name!r} of stream {stream} is to be {what}, but the "
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
@@ -176,7 +176,7 @@ def _check_key_stays_null(
     for name in filled:
         if there and name.lower() in used - there:
             raise InvalidInput(
-                "column_in_use",
+                "change_impossible",
                 f"a column {name!r} is to come into stream {stream} with values in the events that "
                 f"are there, but the routing key {routing_key!r}, by which they were placed, was "
                 "null in them; add a column of that name without a default.",
@@ -229,7 +229,7 @@ def _widened(stream: str, one: Field, wanted: Any) -> Any:
     kind = one["type"]
     if not same_type(kind, wanted) and not holds(wanted, kind):
         raise InvalidInput(
-            "column_not_widened",
+            "change_impossible",
             f"column {one['name']!r} of stream {stream} is {show(kind)}, of which "
             f"{show(wanted)} does not hold every value exactly; a column can become a longer whole "
             "number, a double of a float, a decimal with more digits, or a timestamp_ntz of a "

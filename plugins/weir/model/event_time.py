@@ -91,7 +91,7 @@ def as_datetime(time: int | None) -> datetime | None:
 def no_event_time(name: StreamName) -> InvalidInput:
     """Return the sentence for a writer that states something about a stream without event time."""
     return InvalidInput(
-        "event_time_missing",
+        "argument_invalid",
         f"{called('complete_until')} is given, but stream {name} has no event time; "
         f"{leave_out('complete_until')}, or first "
         f"{do('update_stream', stream=str(name), event_time='COLUMN')}.",
@@ -101,7 +101,7 @@ def no_event_time(name: StreamName) -> InvalidInput:
 def not_complete_yet(name: StreamName, stated: int) -> InvalidInput:
     """Return the sentence for an event time up to which nobody can have appended everything."""
     return InvalidInput(
-        "completeness_in_future",
+        "argument_invalid",
         f"complete_until is {say_time(stated)}, which is later than now by Postgres's clock, so "
         f"nothing was changed; give a time up to which all events have been appended, or, if "
         f"events are planned, {do('update_stream', stream=str(name), event_time_ahead='1 d')}.",

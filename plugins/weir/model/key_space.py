@@ -54,7 +54,7 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
     ranges = [KeyRange(low, high) for low, high in pairwise(bounds)]
     if any(low >= high for low, high in ranges):
         raise InvalidInput(
-            "key_range_too_narrow",
+            "argument_invalid",
             f"the key range {within} is too narrow to be split into {count}; ask for fewer ranges.",
         )
     return ranges
@@ -125,13 +125,13 @@ def check_scale(
     for segment_id, times in Counter(seal).items():
         if times > 1:
             raise InvalidInput(
-                "segment_named_twice",
+                "argument_invalid",
                 f"segment {segment_name(segment_id)} is named {times} times among the segments to "
                 "seal; name it once.",
             )
     if not seal or not new:
         raise InvalidInput(
-            "scale_empty",
+            "argument_invalid",
             "a scale must seal at least one segment and create at least one range; got "
             f"{len(seal)} and {len(new)}.",
         )
@@ -141,13 +141,13 @@ def check_scale(
     left = len(active) - len(seal) + len(new)
     if minimum is not None and left < minimum:
         raise Conflict(
-            "too_few_segments",
+            "limit_reached",
             f"the scale would leave {left} segments, but the stream's minimum is {minimum}; seal "
             "fewer, or lower the minimum first.",
         )
     if maximum is not None and left > max(maximum, len(active)):
         raise Conflict(
-            "too_many_segments",
+            "limit_reached",
             f"the scale would leave {left} segments, but the stream's maximum is {maximum}; create "
             "fewer, or raise the maximum first.",
         )
@@ -166,7 +166,7 @@ def check_range(key_range: KeyRange) -> None:
     # In this form a NaN fails as well.
     if not 0.0 <= key_range.low < key_range.high <= 1.0:
         raise InvalidInput(
-            "key_range_invalid",
+            "argument_invalid",
             f"{key_range} is not a key range; write two numbers between 0 and 1, the lower one "
             "first.",
         )
@@ -178,13 +178,13 @@ def _check_same_keys(sealed: Sequence[KeyRange], new: Sequence[KeyRange]) -> Non
     for first, second in pairwise(in_order):
         if second.low < first.high:
             raise InvalidInput(
-                "ranges_overlap",
+                "argument_invalid",
                 f"the new ranges {first} and {second} overlap; give ranges that do not.",
             )
     before, after = merge_blocks(sealed), merge_blocks(new)
     if before != after:
         raise InvalidInput(
-            "ranges_differ",
+            "argument_invalid",
             f"the new ranges cover {_list(after)}, but the segments to seal cover "
             f"{_list(before)}; give ranges that cover exactly the same keys.",
         )

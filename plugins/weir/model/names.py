@@ -49,12 +49,12 @@ def stream_name(text: str, *, reserved: bool = True) -> StreamName:
     match = _STREAM.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidInput(
-            "stream_name_invalid",
+            "name_invalid",
             f"{text!r} is not a valid stream name; write scope/stream, each part of {RULE}.",
         )
     if match[2].endswith(REJECTED) and not reserved:
         raise InvalidInput(
-            "stream_name_reserved",
+            "name_invalid",
             f"{text!r} is reserved for rejected rows; choose a name without a dot.",
         )
     return StreamName(match[1], match[2])
@@ -64,7 +64,7 @@ def reader_group_name(text: str) -> str:
     """Return the name of a reader group unchanged. Raises InvalidInput with the rule."""
     if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
         raise InvalidInput(
-            "group_name_invalid",
+            "name_invalid",
             f"{text!r} is not a valid name of a reader group; use {RULE}.",
         )
     return text
@@ -76,7 +76,7 @@ def adjunct_store_name(text: str) -> str:
     match = _STREAM.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[2].endswith(REJECTED):
         raise InvalidInput(
-            "adjunct_store_name_invalid",
+            "name_invalid",
             f"{text!r} is not a valid name of an adjunct store; write scope/name, each part "
             f"of {RULE}.",
         )
@@ -87,7 +87,7 @@ def reader_label(text: str) -> str:
     """Return the label of a reader unchanged. Raises InvalidInput with the rule."""
     if _LABEL.fullmatch(text) is None:
         raise InvalidInput(
-            "label_invalid",
+            "name_invalid",
             f"{text!r} is not a valid label of a reader; use at most 63 letters, digits, '.', '_' "
             "and '-', beginning with a letter or digit.",
         )
@@ -108,7 +108,7 @@ def unstorable(text: str) -> str:
 def check_text(what: str, text: str) -> str:
     """Return a text unchanged if Postgres can store it. Raises InvalidInput with its value."""
     if why := unstorable(text):
-        raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; write it without.")
+        raise InvalidInput("argument_invalid", f"{what} {shortened(text)} {why}; write it without.")
     return text
 
 
@@ -130,7 +130,7 @@ def check_key(key: str) -> str:
     """Return a key unchanged if an event can have it. Raises InvalidInput with its value."""
     if why := unusable_key(key):
         raise InvalidInput(
-            "key_unusable", f"key {shortened(key)} {why}, so no event has it; correct it."
+            "argument_invalid", f"key {shortened(key)} {why}, so no event has it; correct it."
         )
     return key
 
@@ -156,7 +156,7 @@ def check_user_columns(columns: list[str]) -> None:
         lower = column.lower()
         if lower.startswith("_weir") or lower in _RESERVED_COLUMNS:
             raise InvalidInput(
-                "column_name_reserved",
+                "columns_invalid",
                 f"column {column!r} has a reserved name (_weir... and "
                 f"{', '.join(sorted(_RESERVED_COLUMNS))} are reserved); rename it.",
             )
@@ -164,7 +164,7 @@ def check_user_columns(columns: list[str]) -> None:
     duplicates = {c for c in columns if counted[c.lower()] > 1}
     if duplicates:
         raise InvalidInput(
-            "column_named_twice",
+            "columns_invalid",
             f"column {sorted(duplicates)[0]!r} occurs twice (upper and lower case count as the "
             "same); rename one of them.",
         )

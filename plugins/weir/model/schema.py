@@ -78,7 +78,7 @@ def merge(
     given = plain(given)
     if not given:
         raise InvalidInput(
-            "no_columns", f"the rows for stream {stream} have no columns; append at least one."
+            "columns_invalid", f"the rows for stream {stream} have no columns; append at least one."
         )
     if current is None:
         return _stored([{**field, "nullable": True} for field in given], [], dropped)
@@ -97,7 +97,7 @@ def merge(
                 )
         elif name.lower() in by_lower:
             raise InvalidInput(
-                "column_case_differs",
+                "columns_invalid",
                 f"column {name!r} differs from column {by_lower[name.lower()]!r} of stream "
                 f"{stream} only in upper and lower case; rename it.",
             )
@@ -113,7 +113,7 @@ def merge(
         )
     if len(added) == len(given):
         raise InvalidInput(
-            "columns_unknown",
+            "column_unknown",
             f"stream {stream} has none of the columns {', '.join(f['name'] for f in given[:5])} "
             f"(it has {', '.join(list(known)[:5])}); check that this is the right file.",
         )
@@ -159,7 +159,7 @@ def fitted(
             closed.append({**field, "type": kind})
     if given and not closed and current is None:
         raise InvalidInput(
-            "no_columns",
+            "columns_invalid",
             f"no column of the rows for stream {stream} has a value, so no type is known; append "
             "rows with values first, or "
             f"{do('update_stream', stream=stream, more_columns='COLUMN TYPE')}.",
@@ -233,7 +233,7 @@ def plain(fields: list[Field]) -> list[Field]:
     check_user_columns([field["name"] for field in fields])
     if len(fields) > MOST_COLUMNS:
         raise InvalidInput(
-            "too_many_columns",
+            "columns_invalid",
             f"the rows have {len(fields):,} columns, but a stream may have at most "
             f"{MOST_COLUMNS:,}; put some of them into a map.",
         )
@@ -263,7 +263,7 @@ def check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
     check_text("the comment", str((field.get("metadata") or {}).get("comment", "")))
     if len(path) > DEEPEST:
         raise InvalidInput(
-            "nested_too_deep",
+            "column_type_unsupported",
             f"column {path[0]!r} is nested more than {DEEPEST} levels deep, which Parquet readers "
             "refuse; append its inner part as text.",
         )
@@ -286,7 +286,7 @@ def _check_type(path: tuple[str, ...], kind: Any) -> None:
         counted = Counter(name.lower() for name in names)
         if twice := [name for name in names if counted[name.lower()] > 1]:
             raise InvalidInput(
-                "column_named_twice",
+                "columns_invalid",
                 f"column {path[0]!r} has the field {'.'.join((*path, twice[0]))!r} twice (upper "
                 "and lower case count as the same); rename one of them.",
             )

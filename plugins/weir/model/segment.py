@@ -45,7 +45,7 @@ def segment_id(number: int, epoch: int) -> int:
     """Return `epoch << 32 | number`. Raises InvalidInput if one of them is out of range."""
     if not (0 <= number < _NUMBERS and 0 <= epoch < _EPOCHS):
         raise InvalidInput(
-            "segment_name_invalid",
+            "name_invalid",
             f"segment number {number} of epoch {epoch} can't exist; give a number from 0 to "
             f"{_NUMBERS - 1} and an epoch from 0 to {_EPOCHS - 1}.",
         )
@@ -67,6 +67,6 @@ def parse_segment_name(text: str) -> int:
     match = _NAME.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidInput(
-            "segment_name_invalid", f"{text!r} is not a segment; write number.epoch, such as 5.1."
+            "name_invalid", f"{text!r} is not a segment; write number.epoch, such as 5.1."
         )
     return segment_id(int(match[1]), int(match[2]))

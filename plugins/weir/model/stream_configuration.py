@@ -144,7 +144,7 @@ class Configuration:
         """
         if changes.get("routing_key", self.routing_key) != self.routing_key:
             raise InvalidInput(
-                "routing_key_fixed",
+                "change_impossible",
                 "the routing key of a stream can't change, because the order of its events "
                 "depends on it; create another stream.",
             )

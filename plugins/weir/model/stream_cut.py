@@ -250,14 +250,14 @@ def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int
     """
     if not cut.offsets:
         raise InvalidInput(
-            "cut_empty",
+            "cut_invalid",
             "the stream cut is empty; list the segments to read next with their offsets.",
         )
     for segment, offset in cut.present.items():
         end = ends[segment.segment_id]
         if not 0 <= offset <= end:
             raise InvalidInput(
-                "offset_invalid",
+                "cut_invalid",
                 f"offset {offset} does not exist in segment {segment.name}; choose one from 0 to "
                 f"its end, {end}.",
             )
@@ -316,7 +316,7 @@ def _look_up(
     for segment_id in entries:
         if segment_id not in segments:
             raise InvalidInput(
-                "cut_segment_unknown",
+                "cut_invalid",
                 f"the stream has no segment {segment_name(segment_id)}, because it never existed "
                 "or was deleted; choose a cut at or after the head.",
             )
@@ -329,7 +329,7 @@ def _offset(name: str, value: object) -> Offset:
     # To Python a bool is an int; to the person who wrote it, it is not.
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidInput(
-            "offset_invalid",
+            "cut_invalid",
             f"segment {name} has offset {value!r}; write a whole number, 0 or more, or "
             f"{FUTURE.value!r}.",
         )
@@ -341,7 +341,7 @@ def _unique(entries: Iterable[tuple[str, object]]) -> dict[str, object]:
     for name, value in entries:
         if name in unique:
             raise InvalidInput(
-                "segment_named_twice", f"the stream cut lists segment {name!r} twice; list it once."
+                "argument_invalid", f"the stream cut lists segment {name!r} twice; list it once."
             )
         unique[name] = value
     return unique
@@ -353,14 +353,14 @@ def _check_states(cut: StreamCut) -> None:
     for segment, offset in cut.offsets.items():
         if offset is FUTURE and whole[segment]:
             raise InvalidInput(
-                "cut_begins_with_future",
+                "cut_invalid",
                 f"the stream cut lists segment {segment.name} as future, but lists no predecessor "
                 "of it; give it an offset, or list the predecessor that is read next.",
             )
         if offset is not FUTURE and not whole.get(segment, False):
             older = next(s for s in cut.offsets if s < segment and s.overlaps(segment))
             raise InvalidInput(
-                "cut_overlaps",
+                "cut_invalid",
                 f"segment {segment.name} has an offset, but the stream cut has not passed its "
                 f"predecessor {older.name} yet; list {segment.name} as future or leave it out.",
             )
@@ -372,7 +372,7 @@ def _check_covers(cut: StreamCut) -> None:
     gaps = merge_blocks(KeyRange(*keys) for keys, owner in slots if owner is None)
     if gaps:
         raise InvalidInput(
-            "cut_has_gap",
+            "cut_invalid",
             f"the stream cut has no segment for the keys {gaps[0]}; add the segment to read next "
             "there, as future if the cut lists one of its predecessors.",
         )
@@ -388,7 +388,7 @@ def _check_nothing_left_out(cut: StreamCut, later: Iterable[Segment]) -> None:
             if seam.older_id < segment.segment_id < seam.newer_id:
                 older, newer = segment_name(seam.older_id), segment_name(seam.newer_id)
                 raise InvalidInput(
-                    "cut_unreachable",
+                    "cut_invalid",
                     f"segment {segment.name} comes after {older}, which is unread, and before "
                     f"{newer}, which can't be reached yet; list {segment.name} as future in place "
                     f"of {newer}.",

@@ -110,13 +110,13 @@ class _Parser:
         """Return what was read, with its columns."""
         if not places:
             raise InvalidInput(
-                "expression_constant",
+                "expression_invalid",
                 f"the {self.what} {text!r} uses no column, so it would be the same for every "
                 "event; name a column.",
             )
         if len(places) > MOST_COLUMNS:
             raise InvalidInput(
-                "expression_grows",
+                "expression_invalid",
                 f"the {self.what} {text!r} names columns {len(places)} times; name them at most "
                 f"{MOST_COLUMNS} times.",
             )
@@ -190,7 +190,7 @@ class _Parser:
             return Call("cast", (of, kind))
         if name not in TRANSFORMS:
             raise InvalidInput(
-                "expression_not_allowed",
+                "expression_invalid",
                 f"the {self.what} {self.text!r} calls {name}(), which is no transform; use "
                 f"{', '.join(TRANSFORMS)} or cast, or give the rows a column with its value.",
             )

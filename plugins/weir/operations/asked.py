@@ -229,4 +229,4 @@ def lines(done: Mapping[str, object]) -> list[str]:
 
 def _check_something(asked: object) -> None:
     if not asked:
-        raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
+        raise InvalidInput("argument_invalid", "no setting is given; give at least one.")

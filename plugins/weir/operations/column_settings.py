@@ -52,7 +52,7 @@ def defaults(written: Sequence[str]) -> dict[str, str]:
 
 def _wrong_default(written: str) -> InvalidInput:
     return InvalidInput(
-        "default_without_column",
+        "argument_invalid",
         f"{called('defaults')} holds {written!r}; write each column that is added once, as "
         "column = value.",
     )

@@ -25,7 +25,7 @@ def check_effects(arguments: Any) -> None:
         else:
             continue
         raise InvalidInput(
-            "argument_without_effect",
+            "arguments_conflict",
             f"{called(one.name)} has no effect, because it counts only if {when}; "
             f"{leave_out(one.name)}, or {instead}.",
         )

@@ -26,7 +26,7 @@ def columns_of(text: str, key: str) -> list[Field] | None:
     for name in transform.columns:
         if name.lower() not in names:
             raise InvalidInput(
-                "routing_key_column_missing",
+                "column_missing",
                 f"the routing key uses {name!r}, which is not among the columns; declare it, or "
                 "choose another routing key.",
             )

@@ -238,7 +238,7 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
             meant = difflib.get_close_matches(name, known, n=1)
             hint = f" (did you mean {meant[0]!r}?)" if meant else ""
             raise InvalidInput(
-                "argument_unknown",
+                "argument_invalid",
                 f"there is no argument {name!r}{hint}; there are {', '.join(known) or 'none'}.",
             )
     values = {}

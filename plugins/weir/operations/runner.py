@@ -139,7 +139,7 @@ def _check_sees_all(database: Database) -> None:
     )
     if not sees_all:
         raise Conflict(
-            "upkeep_is_for_all",
+            "not_permitted",
             f"login {login} sees what its teams own, and this is about all streams; let a member "
             "of weir_jobs do it (its schedule does).",
         )
@@ -165,12 +165,12 @@ def _object(written: str, what: str) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput(
-            "json_invalid",
+            "argument_invalid",
             f"{what} {shortened(written)} can't be read as JSON ({reason}); give one JSON object.",
         ) from None
     if not isinstance(found, dict):
         raise InvalidInput(
-            "json_invalid",
+            "argument_invalid",
             f"{what} are {shortened(found)}, which is not a JSON object; give one JSON object.",
         )
     return found
@@ -232,7 +232,7 @@ def handed_over(
     found = read_arguments(database, run, job)
     if found is None:
         raise InvalidInput(
-            "arguments_not_handed_over",
+            "argument_missing",
             f"the database has no arguments for job {job} of run {run}, try {run.try_number}; "
             "check that this machine's weir.toml names the same database as Airflow's, or pass "
             "them with --arguments.",

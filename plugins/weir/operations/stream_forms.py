@@ -152,7 +152,7 @@ class UpdateStream:
         """What is to change. Raises InvalidInput for a wrong setting or column."""
         if self.defaults and not self.more_columns.strip():
             raise InvalidInput(
-                "default_without_column",
+                "argument_invalid",
                 f"{called('defaults')} names {self.defaults[0]!r}, but no column is added; name "
                 f"the columns in {called('more_columns')}.",
             )

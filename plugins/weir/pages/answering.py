@@ -78,7 +78,7 @@ def _check_texts(request: Request) -> None:
 def not_a_page(after: str) -> InvalidInput:
     """Return the error that nothing has said this `next`."""
     return InvalidInput(
-        "page_not_known", f"after is {shortened(after)}; give `next` of the page before."
+        "argument_invalid", f"after is {shortened(after)}; give `next` of the page before."
     )
 
 

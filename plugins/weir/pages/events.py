@@ -142,7 +142,7 @@ def list_hot_keys(
 def one_of_few() -> Iterator[None]:
     """Let a few people look at once: a thread and the memory of the API server are everybody's."""
     if not _looking.acquire(blocking=False):
-        raise Busy("events_busy", "others are looking through events; try again in a moment.")
+        raise Busy("lock_held", "others are looking through events; try again in a moment.")
     try:
         yield
     finally:

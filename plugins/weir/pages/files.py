@@ -120,7 +120,7 @@ def why_kept(
     def read(connection: Connection) -> Reasons:
         check_stream(connection, stream)
         refusal = InvalidInput(
-            "files_too_many",
+            "answer_too_large",
             f"{stream} has too many files to say of all of them why they are still here; ask of "
             "one file, or read the function weir.why_kept.",
         )

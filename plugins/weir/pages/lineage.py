@@ -147,7 +147,7 @@ def _exact(
     asked: Database, root: Node, depth: int, segment: str | None, offset: int | None
 ) -> Graph:
     refusal = InvalidInput(
-        "lineage_too_large",
+        "answer_too_large",
         f"the lineage of {root[1]} within {depth} steps is too large to be drawn; take fewer "
         "steps, or read the function weir.lineage.",
     )

@@ -49,7 +49,7 @@ def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, object]]:
     def method(self: Acting, *args: object, **given: object) -> dict[str, object]:
         if len(args) > len(subjects):
             raise InvalidInput(
-                "argument_unknown",
+                "argument_invalid",
                 f"{action} takes {len(subjects)} arguments without their names, and "
                 f"{len(args)} are given; name all but {', '.join(subjects) or 'none'}.",
             )

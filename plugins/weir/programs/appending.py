@@ -50,7 +50,7 @@ def append_rows(
     table = as_table(rows)
     if not table.column_names:
         raise InvalidInput(
-            "rows_missing",
+            "columns_invalid",
             f"there is nothing to append to {stream}: the rows have no columns; leave such an "
             "append out.",
         )

@@ -57,7 +57,7 @@ def held_or_split(connection: Connection, batch: Batch) -> Held:
 def _not_split(batch: Batch, record: Held) -> Held:
     if record.state == "split":
         raise Fenced(
-            "batch_split",
+            "batch_taken_over",
             f"batch {batch.batch_id} of reader group {batch.group} was split; read the two "
             "batches that replace it.",
         )
@@ -67,7 +67,7 @@ def _not_split(batch: Batch, record: Held) -> Held:
 def _checked(batch: Batch, row: Held | None) -> Held:
     if row is not None and row.state == "abandoned":
         raise Fenced(
-            "batch_abandoned",
+            "batch_taken_over",
             f"batch {batch.batch_id} of reader group {batch.group} was abandoned, because the "
             "group was reset or its reader was taken offline at a position; run the consumer "
             "again, which continues from there (Weir will delete what this attempt wrote).",

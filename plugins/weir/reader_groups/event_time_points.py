@@ -49,7 +49,7 @@ def commits_at(
     for row in rows:
         if row.event_time is None:
             raise InvalidInput(
-                "event_time_missing",
+                "argument_invalid",
                 f"event time {say_time(event_time)} is no place in stream {names[row.stream_id]}, "
                 "which has no event time; name the time of a commit (time ...) instead.",
             )

@@ -134,7 +134,7 @@ def _checked(connection: Connection, name: str, row: sql.GroupRow | None) -> Loc
         raise no_such_group(name)
     if row.owner and not sql.may_act_for(connection, owner=row.owner):
         raise Conflict(
-            "group_of_others",
+            "not_permitted",
             f"reader group {name} belongs to {row.owner}, of which your login to the database is "
             "no member; ask one of its members to do it.",
         )

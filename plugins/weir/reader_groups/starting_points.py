@@ -56,7 +56,7 @@ def find_cuts(
     if word == "checkpoint":
         if group_id is None:
             raise InvalidInput(
-                "position_needs_group",
+                "position_invalid",
                 "a checkpoint belongs to a reader group; name the group that has it.",
             )
         return _at_checkpoint(connection, streams, rest.strip(), group_id)
@@ -113,7 +113,7 @@ def _at_checkpoint(
         )
     if row.state != "complete":
         raise InvalidInput(
-            "checkpoint_not_complete",
+            "position_invalid",
             f"checkpoint {name!r} is {row.state}; only a complete checkpoint can be a "
             "starting point.",
         )
@@ -121,7 +121,7 @@ def _at_checkpoint(
     for stream in streams:
         if str(stream.stream_id) not in row.cuts:
             raise InvalidInput(
-                "position_lacks_stream",
+                "position_invalid",
                 f"checkpoint {name!r} has no stream cut of stream {stream.name}; choose a "
                 "checkpoint that was made when the group read it.",
             )
@@ -145,7 +145,7 @@ def _written(connection: Connection, streams: Sequence[LockedStream], starting_p
     for stream in streams:
         if str(stream.name) not in given:
             raise InvalidInput(
-                "position_lacks_stream",
+                "position_invalid",
                 f"{starting_point!r} has no cut of stream {stream.name}; write head, tail, a time "
                 'or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
             )
@@ -154,7 +154,7 @@ def _written(connection: Connection, streams: Sequence[LockedStream], starting_p
         cuts[stream.stream_id] = cut
     if others := sorted(given.keys() - set(names)):
         raise InvalidInput(
-            "position_has_extra_stream",
+            "position_invalid",
             f"{starting_point!r} names {', '.join(others)}, but only a cut of "
             f"{', '.join(names)} is needed; leave the rest out.",
         )

@@ -102,7 +102,7 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
             )
         if row.subscriber and row.unread and not unread_too:
             raise Conflict(
-                "events_unread",
+                "would_lose_data",
                 f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
                 f"let it read them, or {give(unread_too=True)}.",
             )

@@ -92,7 +92,7 @@ def _truncate(
         began = head.offsets.get(behind, "after it")
         already = _nothing_left(connection, stream, wanted)
         raise InvalidInput(
-            "cut_before_head",
+            "position_invalid",
             f"the cut is before the head of stream {stream.name} in segment {behind.name}: it has "
             f"offset {wanted.offsets[behind]}, and the head is at {began}"
             f"{already and f' ({already})'}; give a cut at or after the head.",
@@ -141,13 +141,13 @@ def truncate_before(
         of_group = wanted == "position" or wanted.split(" ", 1)[0] == "checkpoint"
         if of_group and not group.strip():
             raise InvalidInput(
-                "position_needs_group",
+                "position_invalid",
                 f"{wanted!r} belongs to a reader group; {give(reader_group='GROUP')}, too.",
             )
         if not of_group:
             if group.strip():
                 raise InvalidInput(
-                    "position_not_for_group",
+                    "position_invalid",
                     f"the starting point {wanted!r} does not depend on reader group "
                     f"{group.strip()}; {leave_out('reader_group')}, or write position or "
                     "checkpoint NAME.",

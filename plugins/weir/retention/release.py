@@ -53,7 +53,7 @@ def release(
             (released,) = load_cuts(connection, row.stream_id, row.released_cut)
             if (behind := first_behind(released, cuts[row.stream_id])) is not None:
                 raise InvalidInput(
-                    "already_released",
+                    "position_invalid",
                     f"reader group {group} has already released events past this cut in segment "
                     f"{behind.name} (it released up to {released.to_text()}); give a cut at or "
                     "after that.",
@@ -78,7 +78,7 @@ def _must_release_by_hand(group: LockedGroup) -> None:
     name = group.name
     if not group.configuration.subscriber:
         raise Conflict(
-            "not_a_subscriber",
+            "release_not_manual",
             f"reader group {group.name} is not a subscriber, so it has nothing to release; "
             "first "
             f"{do('update_reader_group', reader_group=name, subscriber='yes', release='manual')}.",

@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are Weir's, and so one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput("command_invalid", f"{message}; `{self.prog} --help` says more.")
+        raise InvalidInput("argument_invalid", f"{message}; `{self.prog} --help` says more.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse what is not known here: argparse leaves that to the parser of all commands, whose

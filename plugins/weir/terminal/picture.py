@@ -16,7 +16,7 @@ def picture(terminal: Terminal, given: argparse.Namespace) -> int:
 
     if given.out is not None and given.out.lower().endswith(".svg"):
         raise InvalidInput(
-            "picture_not_written",
+            "argument_invalid",
             f"--out {given.out} would be an SVG, and a picture is a page of HTML; name a file such "
             "as map.html, and print it from a browser.",
         )
@@ -31,7 +31,7 @@ def picture(terminal: Terminal, given: argparse.Namespace) -> int:
         Path(given.out).write_text(drawn, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(
-            "picture_not_written",
+            "argument_invalid",
             f"--out {given.out} cannot be written ({error.strerror}); name a file in a folder that "
             "exists, which you may write to.",
         ) from error

@@ -100,7 +100,7 @@ def _create_if_missing(terminal: Terminal, name: StreamName, given: argparse.Nam
         return True
     if key is not None and key.strip() != stream.configuration.routing_key:
         raise InvalidInput(
-            "routing_key_differs",
+            "change_impossible",
             f"stream {name} exists and has the routing key "
             f"{stream.configuration.routing_key!r}, not {key!r}; leave --key out, or choose "
             "another stream.",
@@ -118,7 +118,7 @@ def _check_same(
         wanted, has = getattr(given, setting, None), getattr(known, setting)
         if wanted not in (None, has, AUTOMATIC):
             raise InvalidInput(
-                "argument_without_effect",
+                "arguments_conflict",
                 f"{option('create_stream', setting)} {wanted} counts for a new stream, and stream "
                 f"{name} exists and has {has}; leave it out, or "
                 f"{do('update_stream', stream=str(name), **{setting: wanted})}.",
@@ -130,13 +130,13 @@ def _check_same(
         ]  # fmt: skip
         if wanted != str(has):
             raise InvalidInput(
-                "argument_without_effect",
+                "arguments_conflict",
                 f"{option('create_stream', 'segments')} {wanted} counts for a new stream, and "
                 f"stream {name} exists and has {has} of them; leave it out, or scale the stream.",
             )
     if getattr(given, "schema", None) is not None:
         raise InvalidInput(
-            "argument_without_effect",
+            "arguments_conflict",
             f"{option('create_stream', 'schema')} counts for a new stream, and stream {name} "
             "exists and has its columns; leave it out, or "
             f"{do('update_stream', stream=str(name), more_columns='...')}.",
@@ -194,7 +194,7 @@ def _certificate(path: str) -> str:
         return Path(path).read_text("utf-8")
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            "certificate_unreadable",
+            "argument_invalid",
             f"the certificate {path} can't be read ({error}); give a certificate.json that was "
             "kept.",
         ) from None
@@ -256,7 +256,7 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
     read = {one["stream_name"] for one in found}
     if read and streams and set(streams) != read:
         raise Conflict(
-            "reader_group_reads_others",
+            "group_exists",
             f"reader group {group} exists and reads {', '.join(sorted(read))}, not "
             f"{', '.join(streams)}; leave --stream out, or choose another name.",
         )

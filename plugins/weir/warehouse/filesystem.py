@@ -36,7 +36,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
             by = "pyarrow" if way is _by_pyarrow else "Hadoop"
             reasons.append(f"by {by}: " + str(error).partition("\n")[0])
     raise InvalidInput(
-        "location_not_usable",
+        "setting_invalid",
         f"{root!r} can't be opened ({', '.join(reasons)}); use a folder or a URI with file, s3a, "
         "gs or abfss. File systems that only Hadoop can open need a job under spark-submit, or a "
         "program with a Spark session, that has their jars and settings.",

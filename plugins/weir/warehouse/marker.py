@@ -81,7 +81,7 @@ def check_unused(root: str, folder: str) -> None:
     marker = read_marker(root)
     write_marker(root, marker._replace(sweep_count=marker.sweep_count + RECOVERY_GAP))
     raise InvariantViolation(
-        "unknown_files_found",
+        "database_restored",
         f"the warehouse {root} already has files in {folder}, although this database never wrote "
         f"there, so the database was restored from a backup; first {do('recover')} (nothing was "
         "changed).",
@@ -197,7 +197,7 @@ def read_marker(root: str) -> Marker:
         return Marker((lines or [""])[0], _count(content), tuple(one for one in lines[2:] if one))
     except ValueError:
         raise InvariantViolation(
-            "marker_damaged",
+            "file_missing",
             f"the file {MARKER} of the warehouse {root} is damaged; put it back from a backup: its "
             "first line is the id of the installation, and its second how often the warehouse was "
             "swept.",

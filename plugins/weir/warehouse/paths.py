@@ -80,7 +80,7 @@ def spark_path(root: str, relative: str = "") -> str:
 def not_regular(what: str, path: str) -> InvalidInput:
     """Return the error that a path that was given is neither a file nor a folder."""
     return InvalidInput(
-        "file_not_regular",
+        "file_invalid",
         f"the {what} {shortened(path)} is a pipe, a socket or a device, which can't be read twice; "
         "copy what it has into a file, and name that.",
     )

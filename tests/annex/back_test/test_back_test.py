@@ -54,7 +54,7 @@ def test_a_replay_makes_the_scales_that_the_real_runs_made(shared_database: Data
 def test_a_history_that_is_too_long_is_refused(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     write(lane, {"0.0": 1.0}, minutes=5)
     monkeypatch.setattr("weir.annex.back_test.recorded.MOST_ROWS", 4)
-    with raises(f"history_too_long {lane.name} 4"):
+    with raises(f"answer_too_large {lane.name} 4 begin"):
         back_test(lane.database, lane.name, POLICY)
 
 
@@ -133,7 +133,7 @@ def test_a_history_is_read_in_as_many_statements_however_long_it_is(lane: Lane) 
 
 
 def test_a_policy_that_never_scales_is_refused(lane: Lane) -> None:
-    with raises("policy_is_fixed"):
+    with raises("argument_invalid policy"):
         back_test(lane.database, lane.name)
     with raises("argument_invalid"):
         back_test(lane.database, lane.name, ScalingPolicy("event_rate", 0, 2))

@@ -220,9 +220,9 @@ streams:
 
 def test_what_can_not_change_is_refused(database: Database) -> None:
     run(database, SHOP)
-    with raises("routing_key_fixed shop/late customer amount"):
+    with raises("change_impossible shop/late customer amount change"):
         run(database, edited("streams", "shop/late", "routing_key", value="amount"))
-    with raises("adjunct_store_bound shop/newest shop/orders shop/late"):
+    with raises("adjunct_store_exists adjunct shop/newest shop/orders shop/late"):
         run(database, edited("adjunct_stores", "shop/newest", "stream", value="shop/late"))
     seal_stream(database, stream_name("shop/late"), request_id="seal")
     assert run(database, SHOP) == [], "it need not change"

@@ -53,13 +53,13 @@ def test_the_outputs_of_a_consumer_are_checked_before_anything_is_changed(
 HALF_WRONG: dict[str, tuple[str, str]] = {
     "a routing key": (
         edited("streams", "shop/late", "routing_key", value="wrong("),
-        "expression_not_allowed 'wrong('"),
+        "expression_invalid 'wrong('"),
     "columns": (
         edited("streams", "shop/late", "schema", value="customer NUMBERS"),
         "columns_invalid NUMBERS"),
     "an event time": (
         edited("streams", "shop/late", "event_time", value="wrong("),
-        "expression_not_allowed 'wrong('"),
+        "expression_invalid 'wrong('"),
     "a store of a new stream": (
         edited("adjunct_stores", "shop/newest", "value", value="wrong"),
         "expression_not_computable shop/newest 'wrong'"),
@@ -109,7 +109,7 @@ streams: {shop/a: {routing_key: k, tags: [changed]}, shop/b: {routing_key: k}}
 reader_groups: {g: {streams: [shop/a], start: checkpoint none}}
 """
     before = everything(database)
-    with raises("position_needs_group"):
+    with raises("position_invalid belongs"):
         run(database, text)
     assert everything(database) == before
 

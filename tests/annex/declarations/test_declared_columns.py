@@ -96,7 +96,7 @@ def test_a_name_in_files_that_a_file_drops_is_given_to_no_new_column() -> None:
     there = [column("k", "string")]
     assert after(there, declared)[1]["stored"] == "city#2"
     before = [*there, column("city", "string")]
-    with raises("column_changed_twice 'city' drop this one first"):
+    with raises("argument_invalid 'city' drop this one first"):
         declared.changes("s/s", before, [])
     fields, gone = ColumnChanges(drop=["city"]).applied("s/s", before, [])
     added, _ = declared.changes("s/s", fields, gone).applied("s/s", fields, gone)
@@ -110,9 +110,9 @@ def test_a_default_is_the_same_in_a_wider_type_and_never_changes() -> None:
         fields, _ = wide.applied("s/s", THERE, [])
         again = DeclaredColumns("k STRING, b DOUBLE", {"b": written})
         assert not again.changes("s/s", fields, [])
-    with raises("default_fixed 'b' '0.2' never changes"):
+    with raises("change_impossible 'b' '0.2' never changes"):
         changes("k STRING, b DOUBLE", defaults={"b": "0.2"})
-    with raises("default_fixed 'a' none"):
+    with raises("change_impossible 'a' none changes"):
         changes("k STRING, a INT", defaults={"a": "1"})
 
 
@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "column_unknown 'c' drop_columns write old": ("k STRING", {"drop": ["c"]}),
     "column_unknown 'z' name in files declare": ("k STRING", {"renames": {"a": "z"}}),
     "column_unknown 'n' a default declare": ("k STRING", {"defaults": {"n": "1"}}),
-    "default_invalid 'x' 'n'": ("k STRING, n INT", {"defaults": {"n": "x"}}),
+    "argument_invalid 'x' 'n'": ("k STRING, n INT", {"defaults": {"n": "x"}}),
 }  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_an_event_time_follows_its_column_and_completeness_goes_on(database: Dat
     assert list(shown.changes) == ["columns"]
     assert rows(database, "SELECT event_time FROM stream") == [("since",)]
     assert rows(database, "SELECT event_time_since FROM stream") == since
-    with raises("column_in_use 'since' event time"):
+    with raises("change_impossible column 'since' event time"):
         run(database, text % ("since", "x") + ", drop_columns: [at]}}")
 
 

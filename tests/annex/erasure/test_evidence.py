@@ -80,11 +80,11 @@ def test_events_that_are_no_holes_were_not_erased(store: StreamStore) -> None:
         FROM compaction c WHERE c.state = 'done' ORDER BY c.number DESC LIMIT 1"""
     [signed] = rows(store.database, "SELECT request FROM weir.certificates")
     for asked in ({}, {"request": signed.request}):
-        with raises("erasure_unfounded 1"):
+        with raises("right_missing 1 records"):
             rows(store.database, claim, later=9, asked=json.dumps(asked))
     run(store.database, "DELETE FROM hole")  # which is a job's right, and no evidence of anything
     store.append("shop/orders", [{"customer": WHO}])
-    with raises("erasure_unfounded"):
+    with raises("right_missing compaction"):
         store.erase("shop/orders", "again", keys=["ann"], dry_run=False)
     run(store.database, "SELECT end_erasure(:r, '[]', '[]')", r=signed.request)
     run(store.database, "SELECT forget_erasure(:r)", r=signed.request)

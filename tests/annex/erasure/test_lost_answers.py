@@ -135,5 +135,5 @@ def test_the_same_request_takes_over_what_a_killed_try_has_begun_and_another_wai
     assert [(one.number, one.state) for one in states] == [(first, "aborted"), (second, "open")]
     [folder] = world.lane.rows("SELECT path FROM garbage WHERE stream_id = :s")
     assert folder.path == records.folder_of(world.lane.stream_id, first)
-    with raises("compaction_fenced"):
+    with raises("attempt_fenced compaction"):
         database.transaction(lambda c: records.swap(c, world.lane.stream_id, first, []))

@@ -158,7 +158,7 @@ def test_an_append_that_was_compared_before_is_not_committed(
         store.erase(name, **ASKED)
     else:
         store.update_stream(name, refuse_erased="yes")
-    with raises(f"keys_erased_meanwhile {name}") as fenced:
+    with raises(f"attempt_fenced {name} keys") as fenced:
         commit_begun(store.database, written)
     assert fenced.value.retryable
     assert store.count(name) == 1
@@ -189,7 +189,7 @@ def test_an_append_that_waits_for_a_roll_is_compared_too_and_stops_nobody(
     assert lane.commit(last, {"0.0": 4}).rolled
     states = "SELECT state FROM transaction WHERE stream_id = :s ORDER BY transaction_number"
     assert [row.state for row in lane.rows(states)] == ["open", "committed", "committed"]
-    with pytest.raises(Fenced, match="keys_erased_meanwhile"):
+    with pytest.raises(Fenced, match="attempt_fenced"):
         commit(lane.database, staged(before, {"0.0": 2}))
 
 

@@ -61,6 +61,6 @@ def test_what_is_no_certificate_is_refused_without_saying_what_it_is(
 ) -> None:
     with weir.open(settings=settings) as store:
         for text in ("s3cret", "{}", "[" * 9999, '{"document": {"erased": 7}}'):
-            with raises("certificate_unreadable") as refused:
+            with raises("argument_invalid certificate") as refused:
                 store.recover(erased=[text])
             assert "s3cret" not in str(refused.value)

@@ -40,13 +40,13 @@ def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
     there = on_disk(tmp_path)
     assert len(there) == 2
     expire(restored, 0.0)
-    with raises("incarnation_changed weir recover"):
+    with raises("database_restored weir recover changed"):
         check_warehouse_ownership(restored, str(tmp_path))
-    with raises("incarnation_changed weir recover"):
+    with raises("database_restored weir recover changed"):
         sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), request_id="look")
     assert (report["restored"], report["unknown_files"]) == (True, 1)
-    with raises("incarnation_changed weir recover"):
+    with raises("database_restored weir recover changed"):
         sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), unknown_files="keep", request_id="r")
     assert report["restored"] is True
@@ -61,7 +61,7 @@ def test_a_new_installation_that_was_moved_before_its_first_append_can_be_recove
     database: Database, tmp_path: Path, restore: Callable[[Database], Database]
 ) -> None:
     moved = restore(database)
-    with raises("incarnation_changed weir recover"):
+    with raises("database_restored weir recover changed"):
         check_warehouse_ownership(moved, str(tmp_path))
     recover(moved, str(tmp_path), unknown_files="keep", request_id="r")
     check_warehouse_ownership(moved, str(tmp_path))
@@ -81,7 +81,7 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
     check_warehouse_ownership(database, str(tmp_path))
     database.dispose()
     subprocess.run([programs / "pg_restore", "--clean", *there, dump], check=True)
-    with raises("incarnation_changed weir recover"):
+    with raises("database_restored weir recover changed"):
         check_warehouse_ownership(database, str(tmp_path))
     recover(database, str(tmp_path), unknown_files="keep", request_id="r")
     check_warehouse_ownership(database, str(tmp_path))
@@ -102,7 +102,7 @@ def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
         server.start()
         server.psql("SELECT pg_promote()")
         # The checkpoint that notes the timeline takes minutes, as there is something to write.
-        with raises("incarnation_changed weir recover"):
+        with raises("database_restored weir recover changed"):
             check_warehouse_ownership(database, str(tmp_path))
         recover(database, str(tmp_path), unknown_files="keep", request_id="r")
         check_warehouse_ownership(database, str(tmp_path))
@@ -133,7 +133,7 @@ def test_a_copy_of_the_disk_from_after_the_last_sweep_is_known_by_the_first_numb
     append(database, "forgotten")
     there = on_disk(warehouse)
     sweep(restored, str(warehouse), 0.0)  # there is no telling yet, and nothing to delete
-    with raises("unknown_files_found weir recover"):
+    with raises("database_restored weir recover nothing"):
         append(restored, "another")
     with raises("database_restored weir recover"):
         sweep(restored, str(warehouse), 0.0)

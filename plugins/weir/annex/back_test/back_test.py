@@ -142,7 +142,7 @@ def back_test(
     policy.check()
     if policy.is_fixed:
         raise InvalidInput(
-            "policy_is_fixed",
+            "argument_invalid",
             f"{stream} has no policy to replay, because its scaling is fixed; give a target rate "
             "and whether it counts events or bytes.",
         )

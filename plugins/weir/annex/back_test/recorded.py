@@ -82,7 +82,7 @@ def _read(
     rows = sql.past_commits(connection, id=id, since=found.since, most=most)
     if max(len(epochs), len(segments), len(rows)) > MOST_ROWS:
         raise InvalidInput(
-            "history_too_long",
+            "answer_too_large",
             f"{stream} has more than {MOST_ROWS:,} epochs, segments, or commits to segments since "
             f"{say_time(begin)} UTC; begin later.",
         )

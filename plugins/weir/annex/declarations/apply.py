@@ -91,7 +91,7 @@ def _try_group(
                 configuration = GroupConfiguration(**asked.settings)
                 create_in(connection, asked.name, streams, starts, ends, configuration)
             except Conflict as error:
-                if error.code != "unread_would_be_lost":
+                if error.code != "would_lose_data":
                     raise
                 return [error.sentence.rstrip(".")]
             finally:

@@ -49,7 +49,7 @@ class DeclaredColumns:
             name = one["name"]
             if name in gone and name in told and name not in rename.values():
                 raise InvalidInput(
-                    "column_changed_twice",
+                    "argument_invalid",
                     f"column {name!r} of stream {stream} is to be dropped, and is declared; take "
                     "it out of one of both (to have a new column of that name, drop this one "
                     "first).",

@@ -154,7 +154,7 @@ def _stream(name: str, wanted: DeclaredStream, known: KnownStream | None) -> Dif
     changes = _changes(asdict(now), settings)
     if "routing_key" in changes:
         raise InvalidInput(
-            "routing_key_fixed",
+            "change_impossible",
             f"stream {name} has the routing key {now.routing_key}, and "
             f"{wanted.configuration.routing_key} is declared; the routing key of a stream can't "
             "change, so correct the file, or declare another stream.",

@@ -74,7 +74,7 @@ def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) ->
         try:
             if named := _NAMED_BY[section] & set(one or {}):
                 raise InvalidInput(
-                    "argument_unknown",
+                    "argument_invalid",
                     f"{min(named)} is given, but {name!r} is the name already; leave it out.",
                 )
             done[name] = read(name, one or {})
@@ -103,7 +103,7 @@ def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     lower = [one.lower() for one in (*renamed, *change.drop_columns)]
     if len(set(lower)) < len(lower) or len(set(renamed.values())) < len(renamed):
         raise InvalidInput(
-            "column_changed_twice",
+            "argument_invalid",
             f"{called('rename_columns')} and {called('drop_columns')} name a column twice; name "
             "each once.",
         )
@@ -123,7 +123,7 @@ def _group(name: str, given: dict[str, Any]) -> AskedGroup:
     reader_group_name(name)
     if for_all := {"allow_loss", "allow_truncated"} & given.keys():
         raise InvalidInput(
-            "argument_unknown",
+            "argument_invalid",
             f"{min(for_all)} is for the declarations as a whole; leave it out here, and "
             f"{give(**{min(for_all): True})}.",
         )

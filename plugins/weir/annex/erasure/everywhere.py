@@ -126,13 +126,13 @@ class Everywhere:
     ) -> None:  # fmt: skip
         if bool(wanted.keys) == bool(wanted.condition):
             raise InvalidInput(
-                "erasure_of_nothing",
+                "argument_missing",
                 "what to erase is not clear; give keys, or a condition, and not both.",
             )
         for place, key in enumerate(wanted.keys, 1):
             if why := unusable_key(key):  # without the key: errors are kept
                 raise InvalidInput(
-                    "key_unusable",
+                    "argument_invalid",
                     f"key {place} of {len(wanted.keys):,} {why}, so no event has it; leave it out, "
                     "or where a quarantined row has it, give a condition about that stream.",
                 )
@@ -222,7 +222,7 @@ class Everywhere:
         found = self._find(one)
         if self._wanted.condition and not self._wanted.everything and self._is_all(one, found):
             raise InvalidInput(
-                "erases_everything",
+                "argument_missing",
                 f"the condition is true for every event of stream {one.name} "
                 f"({counted(events_in(found), 'event')}), so nothing was erased; correct it, or, "
                 f"if that is meant, {give(everything=True)}.",

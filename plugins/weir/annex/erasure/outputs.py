@@ -237,7 +237,7 @@ def _saying_which(one: Written) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowInvalid) as error:
         raise Unavailable(
-            "output_not_erasable",
+            "output_not_writable",
             f"a file of output {one.name} of group {one.group} can't be read or written without "
             f"the rows ({error}); see to the output root {one.root}, then run this again.",
         ) from error

@@ -36,7 +36,7 @@ def _certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
             _ = [(erased["stream"], erased["events"]) for erased in document["erased"]]
         except (ValueError, RecursionError, KeyError, TypeError):
             raise InvalidInput(
-                "certificate_unreadable",
+                "argument_invalid",
                 f"entry {number} of {called('erased')} is no certificate of an erasure; give the "
                 "text of certificate.json, as the page of the stream has it.",
             ) from None

@@ -124,7 +124,7 @@ def erase_rows(
                 return sum(one.erased for one in new)
         if time.monotonic() >= until:
             raise Conflict(
-                "erasure_waits_for_store",
+                "erasure_waits",
                 f"a version of adjunct store {store.name} is being built, so no row of the store "
                 "was erased; run this again when the build has ended.",
             )
@@ -208,7 +208,7 @@ def _swap(
     if sql.take_from_garbage(connection, paths=written) < len(written):
         # This process slept, and a sweep has deleted them.
         raise Conflict(
-            "erasure_waits_for_store",
+            "erasure_waits",
             f"files of adjunct store {store.name} were swept while they were written, so no row of "
             "the store was erased; run this again.",
         )

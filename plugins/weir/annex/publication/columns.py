@@ -39,7 +39,7 @@ class Ids:
         number = field_id(path)
         if self._paths.setdefault(number, path) != path:
             raise InvalidInput(
-                "column_not_publishable",
+                "not_publishable",
                 f"column {path[0]!r} has the number of column {self._paths[number][0]!r} "
                 "by chance; rename it in the program that writes it, or do not publish the stream.",
             )
@@ -88,7 +88,7 @@ def _type(kind: Any, path: _Path) -> Any:
             return kind.replace(",", ", ")
         if kind not in _TYPES:
             raise InvalidInput(
-                "column_not_publishable",
+                "not_publishable",
                 f"column {path[0]!r} is {show(kind)}, which an Iceberg table of format version 2 "
                 "does not have; keep its text in a column instead, or do not publish the stream.",
             )
@@ -126,7 +126,7 @@ def unlike(versions: Sequence[tuple[int, list[Field]]]) -> list[tuple[int, str, 
 def not_publishable(stream: str, column: str, why: str) -> InvalidInput:
     """Return the error for a column that files of older versions have in another way."""
     return InvalidInput(
-        "history_not_publishable",
+        "not_publishable",
         f"stream {stream} can't be published: its column {column!r} {why}, and format version 2 of "
         "Iceberg can't express that; truncate the events from before that change, or "
         f"{do('update_stream', stream=stream, publish='none')}.",

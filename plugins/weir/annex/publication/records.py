@@ -77,7 +77,7 @@ def commit(
         return  # the connection was lost while this was committed
     if held is None or held.number != number or not held.goes_on:
         raise Fenced(
-            "publication_fenced",
+            "attempt_fenced",
             f"publication {number} of the stream with number {stream_id} is over, because its "
             "lease has expired or the stream is not to be published any more; the next run "
             "publishes what is new.",
@@ -89,7 +89,7 @@ def commit(
     )  # fmt: skip
     if gone:
         raise Fenced(
-            "publication_overtaken",
+            "attempt_fenced",
             f"files of the stream with number {stream_id} were truncated or compacted while it "
             "was published; the next run publishes what is there.",
         )

@@ -64,7 +64,7 @@ def _check(database: Database, name: StreamName) -> None:
     stream = database.transaction(partial(read_stream, name=name))
     if stream.configuration.publish == "none":
         raise InvalidInput(
-            "not_published",
+            "not_publishable",
             f"stream {name} is not to be published; first "
             f"{do('update_stream', stream=str(name), publish='iceberg')}.",
         )

@@ -39,7 +39,7 @@ def checking(app: Installation) -> Check:
                 differs = wrong_digest(unit, [seen])
             if what := seen.wrong[0][1] if seen.wrong else differs:
                 raise InvariantViolation(
-                    "compaction_differs",
+                    "invariant_violated",
                     f"the file that was to take the place of {len(new.old)} others of stream "
                     f"{columns.stream}, from offset {file.start_offset:,} of its segment on, does "
                     f"not have what was committed ({what}), so they stay; "

@@ -68,7 +68,7 @@ class Reading:
         """
         if unknown := options.keys() - Options.__annotations__.keys():
             raise InvalidInput(
-                "argument_unknown",
+                "argument_invalid",
                 f"a reader has no argument {min(unknown)!r}; its arguments are "
                 f"{', '.join(Options.__annotations__)}.",
             )

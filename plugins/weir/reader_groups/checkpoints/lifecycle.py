@@ -58,7 +58,7 @@ def checkpoint(
         isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
     ):
         raise InvalidInput(
-            "checkpoint_name_invalid",
+            "name_invalid",
             f"{name!r} is not a valid checkpoint name; use 1 to 200 characters that can be "
             "printed.",
         )
@@ -220,7 +220,7 @@ def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
     row = sql.outstanding(connection, group_id=group.group_id)
     if row.waiting >= row.most:
         raise Conflict(
-            "too_many_checkpoints",
+            "limit_reached",
             f"{row.waiting} checkpoints of reader group {group.name} are already waiting, such as "
             f"{row.name!r}; wait for one, or cancel it.",
         )

@@ -85,7 +85,7 @@ def create_reader_group(
     wanted.check()
     if not streams:
         raise InvalidInput(
-            "group_without_streams",
+            "group_unsuitable",
             f"reader group {name} would have no stream to read; name at least one.",
         )
     request = Request[GroupCreated](
@@ -133,7 +133,7 @@ def create_in(
         start, end = starts[stream.stream_id], ends.get(stream.stream_id)
         if end is not None and (behind := first_behind(start, end)) is not None:
             raise InvalidInput(
-                "end_before_start",
+                "position_invalid",
                 f"the end is before the start in segment {behind.name} of stream {stream.name}; "
                 "choose a later end.",
             )

@@ -42,7 +42,7 @@ class Pin(NamedTuple):
             keys = None
         if match is None or keys is None:
             raise InvalidInput(
-                "pin_invalid",
+                "argument_invalid",
                 f"{text!r} is not a pin; write a stream, a range of its keys and the label of a "
                 "reader, such as nyc/flights 0.25..0.5 big.",
             )
@@ -58,7 +58,8 @@ def check_disjoint(pins: Collection[Pin]) -> None:
     for first, second in pairwise(sorted(pins)):
         if first.stream == second.stream and second.keys.low < first.keys.high:
             raise InvalidInput(
-                "pins_overlap", f"the pins {first} and {second} overlap; pin each key only once."
+                "argument_invalid",
+                f"the pins {first} and {second} overlap; pin each key only once.",
             )
 
 
@@ -75,7 +76,7 @@ def replace_pins(
     for pin in pins:
         if pin.stream not in streams:
             raise InvalidInput(
-                "stream_not_read",
+                "group_unsuitable",
                 f"reader group {group.name} does not read stream {pin.stream}; pin keys of the "
                 f"streams that it reads: {', '.join(map(str, streams))}.",
             )

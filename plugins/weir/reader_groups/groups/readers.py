@@ -75,7 +75,7 @@ def _taken(connection: Connection, group: LockedGroup, reader_id: str) -> Confli
         )
     offline = do("reader_offline", reader_group=group.name, reader=other.reader_id)
     return Conflict(
-        "group_has_query",
+        "group_has_readers",
         f"reader group {group.name} is read by a streaming query, {other.reader_id!r}, "
         f"{since}, and "
         "nobody else may read it meanwhile; start that query again from its checkpoint, or if it "
@@ -166,7 +166,7 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     )
     if row is None:
         raise InvalidInput(
-            "reader_has_no_batch",
+            "position_invalid",
             f"reader {reader_id!r} has no open batch, so its position is the committed one; "
             f"{leave_out('position')}.",
         )
@@ -199,7 +199,7 @@ def _read_until(
     }
     if not at:
         raise InvalidInput(
-            "position_lacks_stream",
+            "position_invalid",
             f"{position!r} has no position in {' and '.join(names)}; write, for example, "
             f'{{"{next(iter(names))}": {{"0.0": 12}}}}.',
         )
@@ -211,7 +211,7 @@ def _read_until(
                 "is not in its batch" if bound is None else f"lies in {bound.start}..{bound.end}"
             )
             raise InvalidInput(
-                "position_outside_batch",
+                "position_invalid",
                 f"segment {segment_name(key[1])} {within}; give a position between the committed "
                 "one and the end of the batch.",
             )
@@ -225,7 +225,7 @@ def _read_until(
         for (other, before_id), before in unfinished.items():
             if other == stream_id and before_id < segment_id and before.overlaps(mine):
                 raise InvalidInput(
-                    "position_skips_segment",
+                    "position_invalid",
                     f"segment {mine.name} is read only after its predecessor {before.name}, which "
                     "the position does not show as read to its end; add it to the position.",
                 )

@@ -72,7 +72,7 @@ def more_lost(before: Released, after: Released) -> dict[str, int]:
 def would_lose(what: str, lost: Mapping[str, int], advice: str) -> Conflict:
     """Return the error for a change by which groups would lose unread events."""
     return Conflict(
-        "unread_would_be_lost",
+        "would_lose_data",
         f"{what}, and by that reader groups would lose unread events ({_each(lost)}); {advice}, "
         f"or {give(allow_loss=True)}.",
     )

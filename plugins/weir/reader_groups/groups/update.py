@@ -129,7 +129,7 @@ def _change_streams(
     """Let a group read no other streams than these, and return the new ones."""
     if not named:
         raise InvalidInput(
-            "group_without_streams",
+            "group_unsuitable",
             f"reader group {group.name} would have no stream left to read; keep one, or delete "
             "the group.",
         )

@@ -99,7 +99,7 @@ def check_publication(connection: Connection, table: str, publication: Publicati
         )
     if found.nullable:
         raise InvalidInput(
-            "key_nullable",
+            "table_refused",
             f"column {found.nullable[0]!r} of table {table} may be null, so it can't be part of "
             f"key or newest; run ALTER TABLE {found.quoted} ALTER COLUMN "
             f"{found.idents[found.nullable[0]]} SET NOT NULL.",
@@ -107,7 +107,7 @@ def check_publication(connection: Connection, table: str, publication: Publicati
     if publication.mode == "upsert" and not found.is_unique:
         columns = ", ".join(found.idents[one] for one in publication.key)
         raise InvalidInput(
-            "key_not_unique",
+            "table_refused",
             f"table {table} has no unique index on just {columns}, by which an upsert finds the "
             f"row of a key; run CREATE UNIQUE INDEX ON {found.quoted} ({columns}).",
         )

@@ -32,7 +32,7 @@ def of_rows(state: str) -> bool:
 def bad_rows(table: str, message: str) -> BadRows:
     """Return the error for rows that do not fit a table. `message`: what Postgres says of them."""
     return BadRows(
-        "rows_refused",
+        "bad_rows",
         f"rows do not fit table {table} ({message}); correct what the function returns, or change "
         "the table.",
     )
@@ -47,7 +47,7 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
         message += f": {cut_off(row.rstrip('.'), _SHOWN)}"
     if _without_partition(error):
         return BatchFailed(
-            "partition_missing",
+            "table_changed",
             f"table {table} has no partition for a row ({message}); create one, or a DEFAULT "
             "partition, and the next try reads the batch again.",
             retryable=True,
@@ -56,7 +56,7 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
         return bad_rows(table, message + _raised_by(error))
     if state == "21000":
         return InvalidInput(
-            "key_ambiguous",
+            "table_refused",
             f"rows can't be upserted into table {table} ({message}), because values of its key "
             "differ in the batch and are one to the table, by its collation or a trigger; write "
             "them alike in the function that returns the rows, or change the table.",
@@ -69,7 +69,7 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
         )
     if state == "42P10":
         return InvalidInput(
-            "key_not_unique",
+            "table_refused",
             f"rows can't be upserted into table {table} ({message}); create a unique index on just "
             "the columns of its key.",
         )

@@ -35,13 +35,13 @@ def table_name(given: str) -> str:
     match = _NAME.fullmatch(given)
     if match is None:
         raise InvalidInput(
-            "table_name_invalid",
+            "name_invalid",
             f"{given!r} is not the name of a table; write schema.table in letters, digits and "
             "_, in the case that Postgres shows.",
         )
     if _OURS.fullmatch(match[1]):
         raise InvalidInput(
-            "table_not_allowed",
+            "table_refused",
             f"results can't go to table {given!r}, because its schema belongs to Weir or "
             "Postgres; create a table in another schema.",
         )
@@ -64,7 +64,7 @@ def read_table(
         )
     if not found.is_table:
         raise InvalidInput(
-            "table_not_allowed",
+            "table_refused",
             f"{name} is not a table, and results can go only to tables; name a table.",
         )
     check_publication(connection, name, publication)
@@ -101,7 +101,7 @@ class StagedTable:
         self.told[:] = filter(None, [told])
         if found != self.rows:
             raise Unavailable(
-                "staged_rows_lost",
+                "output_not_writable",
                 f"Postgres has only {found} of {self.rows} rows that were staged for table "
                 f"{self.table}, because it crashed in the meantime; the next try reads the batch "
                 "again.",
@@ -145,7 +145,7 @@ def publish_tables(
         missing = getattr(diagnosis, "message_primary", None) or ""  # not what called it
         if getattr(error.orig, "pgcode", "") == "42883" and "weir_internal." in missing:
             raise Conflict(
-                "trigger_changes_database",
+                "trigger_not_allowed",
                 f"a trigger or function of table {_named(tables, error)} dropped the functions by "
                 "which Weir publishes rows, so nothing was committed; remove that from it.",
             ) from error

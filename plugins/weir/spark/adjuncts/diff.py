@@ -22,7 +22,7 @@ def diff_versions(
     """
     if before.store_id != after.store_id or before.fields[0] != after.fields[0]:
         raise InvalidInput(
-            "adjunct_versions_differ",
+            "join_invalid",
             f"version {before.version} of adjunct store {before.store} can't be compared with "
             f"version {after.version} of {after.store}; name two versions of one store whose keys "
             "have one type.",

@@ -105,7 +105,7 @@ class SparkAdjuncts(Adjuncts[DataFrame]):
         name, version = pin.store.name, pin.version
         if pin.store.configuration.history is None:
             raise InvalidInput(
-                "adjunct_without_history",
+                "join_invalid",
                 f"adjunct store {name} keeps no history, so nobody knows what held earlier; "
                 f"{do('update_adjunct_store', adjunct_store=name, history='AGE')}.",
             )
@@ -152,7 +152,7 @@ def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) 
         given: DataType = events.select(on.alias("key")).schema["key"].dataType
     except AnalysisException as error:
         raise InvalidInput(
-            "adjunct_on_invalid",
+            "join_invalid",
             f"the key on which events are joined with adjunct store {name} can't be computed from "
             f"them ({str(error).splitlines()[0]}); name a column of the events.",
         ) from None
@@ -162,7 +162,7 @@ def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) 
     if isinstance(given, NumericType) and isinstance(wanted, NumericType):
         return on.try_cast(wanted)
     raise InvalidInput(
-        "adjunct_key_type",
+        "column_type_unsupported",
         f"the keys of adjunct store {name} are of type {wanted.simpleString()}, but on is of type "
         f"{given.simpleString()}; cast it.",
     )
@@ -192,7 +192,7 @@ def _micros(frame: DataFrame, column: str, whose: str) -> Column:
     if not isinstance(found, TimestampType):
         what = "there is none" if found is None else f"it is a {found.simpleString()}"
         raise InvalidInput(
-            "as_of_not_a_time",
+            "column_type_unsupported",
             f"an as-of join needs a timestamp in column {column} of {whose}, but {what}; name "
             "another column, or cast it.",
         )

@@ -272,20 +272,20 @@ class Writer:
         )
         if counts.failed and settings.on_error == "fail":
             raise BadRows(
-                "adjunct_rows_fail",
+                "bad_rows",
                 f"{fails}{_first(changes, F.col(FAILED))}; correct it, or to leave them "
                 f"out, {do('update_adjunct_store', adjunct_store=name, on_error='quarantine')}.",
             )
         most = self._app.settings.rejected_events
         if counts.failed > most:  # the definition is wrong, not the events
             raise BadRows(
-                "adjunct_too_many_rejected",
+                "bad_rows",
                 f"{fails}{_first(changes, F.col(FAILED))}, and a build leaves out at most "
                 f"{most:,}; correct it, or raise rejected_events in weir.toml.",
             )
         if counts.null_keys and settings.null_key == "fail":
             raise BadRows(
-                "adjunct_key_null",
+                "bad_rows",
                 f"{counts.null_keys:,} of {counts.events:,} events have no key for adjunct store "
                 f"{name}{_first(changes, ~F.col(FAILED))}; correct its key, or to leave "
                 f"them out, {do('update_adjunct_store', adjunct_store=name, null_key='skip')}.",
@@ -324,7 +324,7 @@ class Writer:
     def _check_rows(self, files: Sequence[AdjunctFile], rows: int) -> None:
         if (found := sum(file.rows for file in files)) != rows:
             raise InvariantViolation(
-                "row_count_differs",
+                "invariant_violated",
                 f"Spark wrote {rows} rows for adjunct store {self._store.name}, but the files "
                 f"below {self._build.folder} have {found}, so nothing was published; try again.",
             )

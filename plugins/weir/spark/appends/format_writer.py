@@ -143,7 +143,7 @@ def batch_writer(
     if not writer_id or not batch_id:
         missing = "writerId" if not writer_id else "batchId"
         raise InvalidInput(
-            "writer_id_missing",
+            "argument_missing",
             f"the write has no {missing}; give .option('writerId', ...), a name of the job, and "
             ".option('batchId', ...), a name of these rows such as their day: a write of both "
             "again appends nothing twice.",
@@ -215,7 +215,7 @@ def _ready(
 def _check_mode(stream: StreamName, *, overwrite: bool) -> None:
     if overwrite:
         raise InvalidInput(
-            "mode_unsupported",
+            "argument_invalid",
             f"stream {stream} would be overwritten, but a stream is only appended to; write with "
             "mode append, and let retention or weir_truncate delete what is old.",
         )

@@ -31,7 +31,7 @@ def attempts(spark: SparkSession) -> Iterator[Callable[[Sequence[Answer]], str]]
     if is_connect(spark):
         if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
             raise InvalidInput(
-                "session_setting_differs",
+                "setting_invalid",
                 "the server of Spark Connect has spark.speculation = true, so tasks that nobody "
                 "waits for could write rows of an output twice; start it without.",
             )

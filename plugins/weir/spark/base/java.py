@@ -20,18 +20,19 @@ def find_java() -> str:
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if program is None:
-        raise InvalidInput("java_missing", f"there is no java; {REMEDY}.")
+        raise InvalidInput("dependency_missing", f"there is no java; {REMEDY}.")
     try:
         output = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
     except OSError as error:
         raise InvalidInput(
-            "java_missing", f"{program} can't be run ({error.strerror}); {REMEDY}."
+            "dependency_missing", f"{program} can't be run ({error.strerror}); {REMEDY}."
         ) from None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     version = 0 if match is None else int(match[2] if match[1] == "1" and match[2] else match[1])
     if version < LEAST_JAVA:
         raise InvalidInput(
-            "java_missing", f"{program} is Java {version or 'of an unknown version'}; {REMEDY}."
+            "dependency_missing",
+            f"{program} is Java {version or 'of an unknown version'}; {REMEDY}.",
         )
     return f"{version} ({program})"
 

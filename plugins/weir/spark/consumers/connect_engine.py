@@ -71,7 +71,7 @@ class NoStores(Adjuncts[DataFrame]):
 
 def _no_store(name: str) -> InvalidInput:
     return InvalidInput(
-        "adjunct_needs_spark",
+        "needs_spark",
         f"adjunct store {name} can't be read or built over Spark Connect; use engine='pyarrow', or "
         "start the program with spark-submit.",
     )

@@ -38,7 +38,7 @@ def write_folder(frame: DataFrame, folder: Folder) -> list[FolderFile]:
         known = {file.path for file in files}
         if left == UNKNOWN or not delete_left_over(folder.root, folder.path, known):
             raise Unavailable(
-                "output_in_doubt",
+                "output_not_writable",
                 "tasks of Spark failed or were lost, and may still write the same rows to "
                 f"{folder.path} of {folder.root}; try again, and the next attempt writes to a "
                 "folder of its own.",

@@ -110,7 +110,7 @@ def _name_for(group: str) -> str:
         return reader_group_name(group + SUFFIX)
     except InvalidInput:
         raise InvalidInput(
-            "group_name_too_long",
+            "name_invalid",
             f"the rejected events of reader group {group} would be read by a group {group}"
             f"{SUFFIX}, whose name is too long; fork the group under a shorter name.",
         ) from None

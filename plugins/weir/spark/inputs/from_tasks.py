@@ -91,7 +91,7 @@ def _by_driver(
 ) -> FromTasks:
     if size > MOST_BYTES:
         raise InvalidInput(
-            "location_not_usable",
+            "setting_invalid",
             f"{inputs.root!r} can't be opened by Python on Spark's executors, and the driver reads "
             f"at most {MOST_BYTES:,} bytes of files; install Hadoop's libhdfs there.",
         )

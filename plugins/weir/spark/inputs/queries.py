@@ -16,12 +16,13 @@ def queried(spark: SparkSession, query: str, parameters: Mapping[str, object]) -
         frame = spark.sql(query, args=dict(parameters))
     except (AnalysisException, ParseException) as error:
         raise InvalidInput(
-            "query_invalid",
+            "expression_invalid",
             f"Spark refuses the query ({first_cause(error).rstrip('.')}); correct it in the DAG "
             "file.",
         ) from None
     if not frame.columns:
         raise InvalidInput(
-            "query_invalid", "the query gives no columns, so there is nothing to append; SELECT."
+            "expression_invalid",
+            "the query gives no columns, so there is nothing to append; SELECT.",
         )
     return frame

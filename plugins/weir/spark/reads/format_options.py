@@ -51,14 +51,14 @@ def read_group(connection: Connection, name: str, stream: str) -> Group:
         raise no_such_group(name)
     if row.aligned:
         raise InvalidInput(
-            "group_aligned",
+            "group_unsuitable",
             f"reader group {name} is aligned, and a streaming query can't end its micro-batches at "
             "common clocks; give a group that is not aligned.",
         )
     streams = group_streams(connection, name)
     if len(streams) != 1:
         raise InvalidInput(
-            "group_streams",
+            "group_unsuitable",
             f"reader group {name} reads {len(streams)} streams "
             f"({', '.join(one.name for one in streams)}), and a streaming query reads one; give a "
             "group that reads one stream, and join the frames of two queries.",
@@ -66,7 +66,7 @@ def read_group(connection: Connection, name: str, stream: str) -> Group:
     [one] = streams
     if stream and one.name != stream:
         raise InvalidInput(
-            "group_streams",
+            "group_unsuitable",
             f"reader group {name} reads stream {one.name}, not {stream}; give one of its own.",
         )
     if not one.exists:

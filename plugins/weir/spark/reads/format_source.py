@@ -37,7 +37,7 @@ def _check_names(options: Mapping[str, str]) -> None:
             continue
         if near := get_close_matches(name.lower(), known, 1, 0.8):
             raise InvalidInput(
-                "argument_unknown",
+                "argument_invalid",
                 f"the format weir has no option {name!r}; write {known[near[0]]}.",
             )
 

@@ -34,7 +34,7 @@ BEGIN
     END IF;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'an erasure can''t be recorded, because its % %; ask for it by weir erase, or write it as that does.',
-            what, wrong USING ERRCODE = 'WEIR2', DETAIL = 'erasure_invalid';
+            what, wrong USING ERRCODE = 'WEIR2', DETAIL = 'argument_invalid';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir_internal.check_asked(text, text, text, jsonb) IS 'Refuses what a form would not let pass of who asks for an erasure, why, and of what: its keys are hashes.';
@@ -92,7 +92,7 @@ BEGIN
     RETURNING * INTO made;
     IF made.erasure_number IS NULL OR weir_internal.erasure_is_false(made) THEN
         RAISE EXCEPTION 'this login can''t record that % events of the stream with number % were erased by compaction %, because the ledger does not say so; only what erases events records them.', in_events, in_stream_id, in_number
-            USING ERRCODE = 'WEIR2', DETAIL = 'erasure_unfounded';
+            USING ERRCODE = 'WEIR2', DETAIL = 'right_missing';
     END IF;
     RETURN made.erasure_number;
 END $$;
