@@ -14,7 +14,13 @@ CROSS JOIN LATERAL (  -- per file: by estimates, a plan that reads all transacti
         WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
 
 -- fragment: files_of_bounds
-jsonb_to_recordset(CAST(:bounds AS jsonb)) AS b (segment bigint, first bigint, past bigint)
+(  -- a file that straddles the head stays whole: what lies below it is not read
+        SELECT n.segment, greatest(n.first, h.event_offset) AS first, n.past
+        FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+            AS n (segment bigint, first bigint, past bigint)
+        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :stream_id) h
+            ON h.segment_id = n.segment
+        WHERE n.past > coalesce(h.event_offset, 0) OFFSET 0) b
     CROSS JOIN LATERAL (
         SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = b.segment
           AND d.start_offset < b.past AND d.start_offset >= coalesce((

@@ -10,7 +10,13 @@ SLICES_OF_BOUNDS = text(
     CASE WHEN f.erased = 0 THEN 0 ELSE holes_in(f.stream_id, f.segment_id,
         f.start_offset + p.first_row, f.start_offset + p.end_row) END AS holes,
     f.erased > 0 AS sparse
-FROM jsonb_to_recordset(CAST(:bounds AS jsonb)) AS b (segment bigint, first bigint, past bigint)
+FROM (  -- a file that straddles the head stays whole: what lies below it is not read
+        SELECT n.segment, greatest(n.first, h.event_offset) AS first, n.past
+        FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+            AS n (segment bigint, first bigint, past bigint)
+        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :stream_id) h
+            ON h.segment_id = n.segment
+        WHERE n.past > coalesce(h.event_offset, 0) OFFSET 0) b
     CROSS JOIN LATERAL (
         SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = b.segment
           AND d.start_offset < b.past AND d.start_offset >= coalesce((
@@ -71,7 +77,13 @@ SLICES_BY_COMMIT = text(
     CASE WHEN f.erased = 0 THEN 0 ELSE holes_in(f.stream_id, f.segment_id,
         f.start_offset + p.first_row, f.start_offset + p.end_row) END AS holes,
     f.erased > 0 AS sparse
-FROM jsonb_to_recordset(CAST(:bounds AS jsonb)) AS b (segment bigint, first bigint, past bigint)
+FROM (  -- a file that straddles the head stays whole: what lies below it is not read
+        SELECT n.segment, greatest(n.first, h.event_offset) AS first, n.past
+        FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+            AS n (segment bigint, first bigint, past bigint)
+        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :stream_id) h
+            ON h.segment_id = n.segment
+        WHERE n.past > coalesce(h.event_offset, 0) OFFSET 0) b
     CROSS JOIN LATERAL (
         SELECT * FROM data_file d WHERE d.stream_id = :stream_id AND d.segment_id = b.segment
           AND d.start_offset < b.past AND d.start_offset >= coalesce((
