@@ -96,7 +96,7 @@ def test_columns_can_be_added_and_not_changed(lane: Lane) -> None:
         ({"routing_key": "other"}, "change_impossible change"),
         ({"colour": "red"}, "argument_invalid 'colour'"),
         ({"scaling": "automatic"}, "argument_invalid scaling 'automatic'"),
-        ({"scaling": "byte_rate"}, "argument_invalid target_rate None"),
+        ({"scaling": "byte_rate"}, "argument_invalid target_rate given"),
         ({"target_rate": 5}, "arguments_conflict target_rate scaling"),
         ({**BY_RATE, "scale_factor": 1}, "argument_invalid scale_factor 1"),
         ({"min_segments": 0}, "argument_invalid min_segments 0"),

@@ -27,7 +27,7 @@ def test_a_code_is_lower_case_words_and_of_one_class() -> None:
 
 
 def test_codes_are_for_what_programs_tell_apart_and_so_they_are_few() -> None:
-    assert len({one.code for one in sentences()}) <= 130, "share the code of a kind (decision 28)"
+    assert len({one.code for one in sentences()}) <= 130, "share the code of a kind"
 
 
 def test_every_code_is_in_a_test() -> None:

@@ -212,7 +212,7 @@ def test_declarations_that_lose_data_are_made_if_they_still_lose_the_same(
     loss = asked.loss()
     assert "may lose data" in loss.lines[0]
     store.update_stream(stream, retain_max_age="60 d")
-    with raises("approval_void 5184000"):
+    with raises("approval_void 60 d 1 d"):
         asked.does(loss)
     assert asked.does(asked.loss())["changes"][0]["name"] == stream
     keeps = ask("apply", text=text % (stream, "90 d"), allow_loss=True)

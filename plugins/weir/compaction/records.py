@@ -185,15 +185,17 @@ def abort(connection: Connection, stream_id: int, number: int | None = None) -> 
 
 
 def expire(database: Database) -> list[Compacted]:
-    """Abort the compactions whose lease has expired, each in a transaction of its own. Returns the
-    streams of which that failed."""
+    """Abort the compactions whose lease has expired, each in a transaction of its own. Returns
+    their streams; of one that failed also the `error`."""
     rows = database.transaction(sql.lapsed)
     ended: list[Compacted] = []
     for stream_id, name in rows:
         one = partial(abort, stream_id=stream_id)
-        _, failed = database.one_of_many(f"stream {name}", partial(commit_once, database, one))
+        done, failed = database.one_of_many(f"stream {name}", partial(commit_once, database, one))
         if failed:
             ended.append({"stream": name, "error": failed})
+        elif done:
+            ended.append({"stream": name})
     return ended
 
 

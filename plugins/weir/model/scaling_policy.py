@@ -54,13 +54,13 @@ class ScalingPolicy:
         if self.target_rate is None or self.target_rate < 1:
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('target_rate')} is {self.target_rate or 'not given'}; with scaling "
+                f"{called('target_rate')} is {_shown(self.target_rate)}; with scaling "
                 f"{self.kind} it must be a whole number per second and segment, 1 or more.",
             )
         if self.scale_factor is None or self.scale_factor < 2:
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('scale_factor')} is {self.scale_factor or 'not given'}; it must be 2 or "
+                f"{called('scale_factor')} is {_shown(self.scale_factor)}; it must be 2 or "
                 "more, because a segment is split into at least two.",
             )
         if self.max_segments is not None:
@@ -90,3 +90,7 @@ def check_count(setting: str, count: int) -> None:
             "argument_invalid",
             f"{called(setting)} is {count}; it must be between 1 and {MOST_SEGMENTS}.",
         )
+
+
+def _shown(value: int | None) -> int | str:
+    return "not given" if value is None else value
