@@ -4,7 +4,6 @@ A worker reaches folders and object stores by pyarrow, and HDFS where Hadoop's l
 Of other file systems, which only a JVM reaches, it hands the files to the driver, which has one.
 """
 
-import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from weir.errors import InvalidInput
 from weir.kernel.folder_files import Folder, FolderFile
+from weir.spark.base.answers import heard, told
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.failures.causes import raising_own
 from weir.warehouse.filesystem import filesystem, make_folder, only_by_jvm
@@ -60,7 +60,7 @@ def write_in_tasks(
         answers = rows.mapInArrow(_task(root, read, write), _TYPES)
     with raising_own():
         if not only_by_jvm(root):
-            return [_answer_of(row.written) for row in answers.select("written").collect()]
+            return [heard(row.written) for row in answers.select("written").collect()]
         return _taken_over(answers, root)
 
 
@@ -92,7 +92,7 @@ def _taken_over(answers: DataFrame, root: str) -> list[Answer]:
                 open_file.close()
                 path, out = row.path, None
             if row.written is not None:
-                found.append(_answer_of(row.written))
+                found.append(heard(row.written))
                 continue
             if out is None:
                 out = open_file.enter_context(_new_file(root, path))
@@ -128,7 +128,7 @@ def _task(root: str, read: Rows, write: Write) -> Rows:
                     yield from _pieces(Path(here), path)
         else:
             _, written = write(root, rows, context.partitionId())
-        yield _row(written=pickle.dumps(Answer(written, context.attemptNumber())))
+        yield _row(written=told(Answer(written, context.attemptNumber())))
 
     return task
 
@@ -147,8 +147,3 @@ def _pieces(root: Path, path: str) -> Iterator[pa.RecordBatch]:
 
 def _row(**values: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([values], schema=_ANSWER)
-
-
-def _answer_of(said: bytes) -> Answer:
-    answer: Answer = pickle.loads(said)  # noqa: S301 - of Weir's own tasks
-    return answer
