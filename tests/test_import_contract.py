@@ -50,6 +50,8 @@ ALLOWED = {
     ("weir/installation/opened.py", "pyspark.sql"),
     ("weir/operations/action.py", "pyspark.sql"),
     ("weir/programs/opening.py", "pyspark.sql"),
+    # The name of a process of its own.
+    ("weir/local/spark_server.py", "weir.spark.base.serve"),
     # A name among Airflow's settings, which only Airflow imports.
     ("weir/local/airflow_environment.py", "weir.airflow.executor.LocalExecutor"),
 }

@@ -33,6 +33,8 @@ def loaded(tmp_path: Path, toml: str, **variables: str) -> Settings:
         ("WEIR_INPUT_ROOT=/x", "setting_invalid WEIR_INPUT_ROOT 'WEIR_INPUT_ROOTS'"),
         ("WEIR_GRACE_PERIOD=an hour", "setting_invalid 'WEIR_GRACE_PERIOD' 'an hour' number"),
         ("WEIR_GRACE_PERIOD=inf", "setting_invalid 'WEIR_GRACE_PERIOD' 'inf' number"),
+        ("spark = 'localhost:15002'", "setting_invalid 'spark' sc://host:15002"),
+        ("WEIR_SPARK=sc://host:port", "setting_invalid 'spark' sc://host:15002"),
         ("WEIR_BATCH_FILES=1.5", "setting_invalid 'WEIR_BATCH_FILES' '1.5' whole"),
     ],
 )
@@ -90,3 +92,12 @@ def test_a_program_finds_the_file_above_its_folder_as_commands_do(
     monkeypatch.chdir(tmp_path / "below" / "it")
     found = load({})
     assert (found.batch_files, found.state) == (7, tmp_path / ".weir")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "sc://host", "sc://10.0.0.1:15002", "sc://h:443/;use_ssl=true;token=secret"]
+)
+def test_the_address_of_spark_is_a_setting_that_nothing_shows(tmp_path: Path, address: str) -> None:
+    settings = loaded(tmp_path, "", WEIR_SPARK=address)
+    assert settings.spark == address
+    assert not address or address not in repr(settings)

@@ -16,6 +16,7 @@ from weir.errors import InvalidInput
 from weir.source_tree import REPOSITORY
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_SPARK = re.compile(r"sc://[^\s/:;]+(:\d+)?(/(;[^\s;=]+=[^\s;]+)*;?)?")
 # Variables of Weir that are no settings; those of a deployment may be there, too.
 _OTHERS = {"WEIR_CONFIG", "WEIR_DATABASE_OWNER", "WEIR_STACK_ID"}
 
@@ -60,6 +61,9 @@ class Settings:
     metrics_token: str = field(default="", repr=False)  # who gives it may read /weir/metrics
     airflow_name: str = "airflow"  # of several Airflows with one database, each has its own
     functions_of_dags: bool = True  # whether @task.weir_process may call functions of DAG files
+    # The server of Spark Connect on which jobs run; without one, each has a Spark of its own. It
+    # may have a token.
+    spark: str = field(default="", repr=False)
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:
@@ -200,6 +204,12 @@ def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Set
             f"setting 'transaction_lease' is {settings.transaction_lease:g} s, which is longer "
             f"than 'transaction_max', {settings.transaction_max:g} s; lower the lease or raise "
             "the maximum.",
+        )
+    if settings.spark and not _SPARK.fullmatch(settings.spark):
+        raise InvalidInput(
+            "setting_invalid",
+            "setting 'spark' is no address of Spark Connect; give it as sc://host:15002, or leave "
+            "it empty for a Spark of each job's own.",
         )
     placed = {
         name: _place(getattr(settings, name), state, base)

@@ -36,8 +36,12 @@ def by_weir(target: str, **options: str) -> str:
     return " ".join(["weir", target, *(f"--{name} {options[name]}" for name in options)])
 
 
-def up(installation: Installation, typed: Typed, with_airflow: bool = True) -> int:
+def up(
+    installation: Installation, typed: Typed, with_airflow: bool = True, spark: bool | None = None
+) -> int:
     """Start what does not run yet, and print the URLs."""
+    if spark is not None:
+        installation.spark.want(spark)
     if with_airflow:
         installation.start()
     else:
@@ -50,13 +54,17 @@ def up(installation: Installation, typed: Typed, with_airflow: bool = True) -> i
         at = f"{airflow.url}   login admin; `{typed('login')}` prints its password"
         if sys.stdout.isatty():  # not into the log of a CI
             at = f"{airflow.url}   login admin / {_passwords(installation, typed)['admin']}"
+    shared = ""
+    if port := installation.spark.port:
+        when = "" if installation.spark.running() else "   when a job needs it"
+        shared = f"  Spark      sc://localhost:{port}{when}\n"
     examples = "with example DAGs (tag example)   " if airflow.examples else ""
     print(
         f"Weir is up.\n"
         f"  Airflow    {examples}{at}\n"
         f"  Postgres   host=127.0.0.1 port={postgres.port} dbname=weir user=weir_view"
         f"   (passwords: {installation.state / 'pgpass'})\n"
-        f"  State      {installation.state}\n"
+        f"{shared}  State      {installation.state}\n"
         f"  Input      {known.input_roots[0]}\n"
         f"  Database   {postgres.home}\n"
         f"  Logs       {airflow.log_file('*')}\n"
@@ -83,6 +91,8 @@ def down(installation: Installation, typed: Typed) -> int:
 def status(installation: Installation) -> int:
     """Print what runs. Return 0 if everything runs."""
     running = {"postgres": installation.postgres.running(), **installation.airflow.running()}
+    if installation.spark.wanted:
+        running["spark"] = installation.spark.running()
     for name, found in running.items():
         print(f"{name:14} {'runs' if found else 'does not run'}")
     return 0 if all(running.values()) else 1
@@ -188,6 +198,10 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
         "--examples", action=argparse.BooleanOptionalAction,
         help="let Airflow have the example DAGs, too, from now on",
     )  # fmt: skip
+    commands.choices["up"].add_argument(
+        "--spark", action=argparse.BooleanOptionalAction,
+        help="have a Spark that jobs share, from now on; without Airflow, when the first needs it",
+    )  # fmt: skip
     # Unknown options are passed on to psql, so abbreviations of our own are not accepted.
     commands.add_parser("psql", help=psql.__doc__, add_help=False, allow_abbrev=False)
     commands.choices["psql"].add_argument("--role", choices=ROLES, default="reader")
@@ -205,7 +219,7 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
         state = settings.load().state
         if given.command == "up":
             found = Installation(state, dags=given.dags, examples=given.examples)
-            return up(found, typed, not given.no_airflow)
+            return up(found, typed, not given.no_airflow, given.spark)
         installation = Installation(state)
         if given.command == "psql":
             return psql(installation, typed, given.role, others)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from weir import settings
+from weir.local.spark_server import spark_environment
 from weir.local.spark_start import spark_start
 from weir.local.state_folder import StateFolder
 from weir.source_tree import LIBRARY, REPOSITORY, beside
@@ -40,14 +41,14 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
     # By name: a task may run in another folder than we do.
     if "WEIR_CONFIG" in os.environ or Path("weir.toml").is_file():
         environ["WEIR_CONFIG"] = os.path.abspath(os.environ.get("WEIR_CONFIG", "weir.toml"))
-    settings.load(dict(os.environ) | environ)  # for its refusals
+    known = settings.load(dict(os.environ) | environ)  # also for its refusals
     # An empty entry would be the current folder. Jobs find functions by their settings.
     folders = [str(LIBRARY.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, folders)))
     # A cluster's own configuration and connection are left alone.
     name = "AIRFLOW_CONN_SPARK_DEFAULT"
     environ[name] = os.environ.get(name, json.dumps(_SPARK))
-    return environ | spark_start(os.environ)
+    return environ | spark_start(os.environ) | spark_environment(state, known)
 
 
 def airflow_environment(

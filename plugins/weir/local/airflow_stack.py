@@ -6,7 +6,6 @@ outlive their parents can be found and stopped.
 
 import json
 import logging
-import os
 import secrets
 import subprocess
 import sys
@@ -116,7 +115,7 @@ class AirflowStack:
 
     def log_file(self, component: str) -> Path:
         """Return the file to which a component prints."""
-        return self._state.path / "logs" / f"{component}.log"
+        return self._state.log_file(component)
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment of the components, also for `airflow` on the command
@@ -203,8 +202,7 @@ class AirflowStack:
         self._remember(migrated=version)
 
     def _launch(self, name: str) -> None:
-        self._state.folder("logs")
-        with open(self.log_file(name), "ab", opener=_private) as output:
+        with self._state.open_log(name) as output:
             process = subprocess.Popen(
                 self._command(name),
                 env=self._environment_of(name),
@@ -260,7 +258,7 @@ class AirflowStack:
                     raise Unavailable(
                         "airflow_unavailable",
                         f"Airflow's {name} exited; correct what its log says, and run `weir up` "
-                        f"again. {self._last_words(name)}",
+                        f"again. {self._state.last_words(name)}",
                     )
             unhealthy = _unhealthy(api, {name: main.create_time() for name, main in mains.items()})
             if not unhealthy:
@@ -271,16 +269,12 @@ class AirflowStack:
                 raise Unavailable(
                     "airflow_unavailable",
                     f"Airflow's {name} is not ready after {waited:.0f} s; correct what its log "
-                    f"says, or run `weir up` again. {self._last_words(name)}",
+                    f"says, or run `weir up` again. {self._state.last_words(name)}",
                 )
             if waited > next_word:
                 log.info("  waiting for %s (%.0f s)", ", ".join(unhealthy), waited)
                 next_word += 5
             time.sleep(0.2)
-
-    def _last_words(self, name: str) -> str:
-        path = self.log_file(name)
-        return f"The end of {path}:\n{_tail(path.read_text(errors='replace'))}"
 
     def _make_pool(self) -> None:
         api = self.api()
@@ -305,10 +299,6 @@ def _unhealthy(api: AirflowApi, since: dict[str, float]) -> list[str]:
         if status.get("status") != "healthy" or stale:
             unhealthy.append(name)
     return unhealthy
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, mode=0o600)
 
 
 def _tail(text: str, lines: int = 30) -> str:

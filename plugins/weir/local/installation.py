@@ -12,6 +12,7 @@ from weir.local import logins, processes
 from weir.local.airflow_environment import EXAMPLES, weir_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.spark_server import SparkServer
 from weir.source_tree import beside
 
 
@@ -32,11 +33,13 @@ class Installation:
         self.postgres = EmbeddedPostgres(state, durable=durable)
         self.state = self.postgres.state.path
         self.airflow = AirflowStack(self.postgres.state, dags or beside("dags"), examples)
+        self.spark = SparkServer(self.postgres.state)
 
     def start(self) -> None:
         """Start Postgres and Airflow. If that fails or is interrupted, stop what was started."""
         with self._undone_if_it_fails():
             self.start_postgres()
+            self.start_spark()
             self.start_airflow()
 
     def start_postgres(self) -> None:
@@ -47,6 +50,15 @@ class Installation:
                 logins.make_owners(self.postgres)
                 migrate.upgrade(self.postgres.dsn("weir", "weir_owner"))
                 logins.make_users(self.postgres)
+
+    def start_spark(self, idle: float = 0.0) -> None:
+        """Start the Spark server, if one is wanted. `idle`: after so many seconds without work it
+        ends by itself."""
+        if not (before := self.spark.port):
+            return
+        self.spark.start({**os.environ, **self.environment()}, idle)
+        if self.spark.port != before:
+            self.airflow.stop()  # its tasks look for it at the other port
 
     def start_airflow(self) -> None:
         """Start Airflow and wait until it is healthy. Call `start_postgres` before."""
@@ -60,6 +72,7 @@ class Installation:
         """Stop everything. The data is kept."""
         with processes.uninterrupted():
             self.airflow.stop()
+            self.spark.stop()
             self.postgres.stop()
 
     def folders(self) -> list[Path]:

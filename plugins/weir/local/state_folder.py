@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 log = logging.getLogger("weir.local")
 
@@ -63,6 +63,21 @@ class StateFolder:
             os.fsync(file.fileno())
         new.replace(path)
 
+    def log_file(self, name: str) -> Path:
+        """Return the file to which a process prints."""
+        return self.path / "logs" / f"{name}.log"
+
+    def open_log(self, name: str) -> IO[bytes]:
+        """Open the file to which a process prints, at its end."""
+        self.folder("logs")
+        return open(self.log_file(name), "ab", opener=_private)
+
+    def last_words(self, name: str) -> str:
+        """Return the last lines that a process has printed, with the name of its file."""
+        path = self.log_file(name)
+        lines = path.read_text(errors="replace").splitlines()[-30:]
+        return "\n".join([f"The end of {path}:", *lines])
+
     def secret(self, name: str, size: int = 24) -> str:
         """Return a random secret. It is made when it is first asked for."""
         with self.lock("secrets"):
@@ -81,3 +96,7 @@ class StateFolder:
                 log.info("waiting for another process that holds %s", file.name)
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)

@@ -31,7 +31,8 @@ from weir.terminal.ui import ui
 Command = Callable[..., int]
 # Commands of the installation itself: `python -m weir.local` has them.
 LOCAL = {
-    "up": "start Postgres and Airflow on this machine (--no-airflow: Postgres only; --examples)",
+    "up": "start Postgres and Airflow on this machine (--no-airflow: Postgres only; --examples; "
+    "--spark: a Spark that jobs share)",
     "down": "stop them; the data stays",
     "status": "say what runs",
     "login": "print where to log in, with the passwords",
