@@ -50,6 +50,7 @@ ALLOWED = {
     ("weir/installation/opened.py", "pyspark.sql"),
     ("weir/operations/action.py", "pyspark.sql"),
     ("weir/programs/opening.py", "pyspark.sql"),
+    ("weir/terminal/work.py", "pyspark.sql"),
     # The name of a process of its own.
     ("weir/local/spark_server.py", "weir.spark.base.serve"),
     # A name among Airflow's settings, which only Airflow imports.

@@ -33,6 +33,8 @@ class Settings:
     database: str = field(default="service=weir", repr=False)
     pooler: bool = False  # a pooler in transaction mode is between: sessions take no options
     pool_size: int = 4  # connections that a process keeps open, of each of two kinds
+    # sc://host:port of a Spark that is there, maybe with a token; without, each job starts its own
+    spark: str = field(default="", repr=False)
     warehouse: str = "{state}/warehouse"
     input_roots: tuple[str, ...] = ("{state}/input",)
     output_roots: tuple[str, ...] = ("{state}/output",)
@@ -61,9 +63,6 @@ class Settings:
     metrics_token: str = field(default="", repr=False)  # who gives it may read /weir/metrics
     airflow_name: str = "airflow"  # of several Airflows with one database, each has its own
     functions_of_dags: bool = True  # whether @task.weir_process may call functions of DAG files
-    # The server of Spark Connect on which jobs run; without one, each has a Spark of its own. It
-    # may have a token.
-    spark: str = field(default="", repr=False)
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:

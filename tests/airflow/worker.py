@@ -3,10 +3,12 @@
     python -m tests.airflow.worker DAG_FILE TASK TRY...
 
 executes a task of a file, mapped ones for each index, once for each TRY, and prints each report as
-a line of JSON, or the error. `Worker` starts it."""
+a line of JSON, or the error. SIGTERM stops the task as Airflow does; TIMES_OUT are seconds after
+which it times out. `Worker` starts it."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -41,12 +43,17 @@ def _execute(operator: Any, number: int, map_index: int) -> dict[str, Any]:
         dag_id=operator.dag_id, run_id="r", task_id=operator.task_id, map_index=map_index,
         try_number=number, stats_tags={}, get_task_states=lambda **_: {},
     )  # fmt: skip
+    from airflow.sdk.exceptions import AirflowTaskTimeout
+    from airflow.sdk.execution_time.timeout import TimeoutPosix
+
     context = {"ti": ti, "run_id": "r", "params": operator.dag.params}
     try:
         operator.render_template_fields(context)
-        report: dict[str, Any] = operator.execute(context)
+        signal.signal(signal.SIGTERM, lambda *_: operator.on_kill())
+        with TimeoutPosix(float(os.environ.get("TIMES_OUT", "1000"))):
+            report: dict[str, Any] = operator.execute(context)
         return report
-    except Exception as error:
+    except (Exception, AirflowTaskTimeout) as error:
         return {"error": str(error), "kind": type(error).__name__}
 
 

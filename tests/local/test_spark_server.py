@@ -21,7 +21,8 @@ from weir.local.airflow_environment import weir_environment
 from weir.local.spark_server import GIVEN_BY, SparkServer, spark_environment
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
-from weir.spark.base.remote import end_session, remote_session
+from weir.spark.base.connect import connected, end
+from weir.spark.base.python_workers import SAME_CODE, fingerprint
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
 # As minutes are for people.
@@ -66,11 +67,11 @@ class Served:
 
     @contextmanager
     def session(self) -> Iterator[Any]:
-        spark = remote_session(self.environ["WEIR_SPARK"])
+        spark = connected(self.environ["WEIR_SPARK"], {})
         try:
             yield spark
         finally:
-            end_session(spark)
+            end(spark)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_a_session_has_the_settings_of_jobs_and_the_code_of_weir(served: Served)
     with served.session() as spark:
         assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
         assert spark.conf.get("spark.scheduler.mode") == "FAIR"
-        assert spark.conf.get("spark.weir.code") == str(Path(weir.__file__).parent)
+        assert spark.conf.get(SAME_CODE) == fingerprint()
         found = {one.t for one in spark.range(1).mapInArrow(look, "t string").collect()}
     assert found == {sys.executable, weir.__file__}
 
@@ -192,7 +193,7 @@ def test_stopping_it_leaves_no_process_and_starting_it_again_finds_its_port(
     assert served.server.port == port
     wait_for("its own end", lambda: served.server.running() is None)
     with raises("spark_unavailable localhost"):
-        remote_session(served.environ["WEIR_SPARK"])
+        connected(served.environ["WEIR_SPARK"], {})
     served.start()
 
 

@@ -12,7 +12,7 @@ from weir.operations.jobs import ACTIONS, FORMS
 from weir.programs.actions import method_of
 
 # What all operators take beside the arguments of their action; other keywords are Airflow's.
-OWN = {"engine": "spark", "conn_id": "", "spark_conn_id": "spark_default"}
+OWN = {"engine": "spark", "conn_id": "", "spark_conn_id": ""}
 # And those of an action that may lose data.
 ASKING = {"approval": True}
 
@@ -20,11 +20,12 @@ ASKING = {"approval": True}
 class ActionOperator(WeirJobOperator):
     """Run one action: the base of the operators that are made of actions.
 
-    :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
-        JVM; "auto" does that if the action needs no Spark, and else submits a job.
+    :param engine: "spark" runs a PySpark job, with the Spark that the setting `spark` names, or
+        submitted; "submit" submits it in any case; "pyarrow" runs the action in the worker, without
+        Spark; "auto" does that if the action needs none.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
-    :param spark_conn_id: the connection of Spark, which says where jobs run.
+    :param spark_conn_id: the connection of Spark to which jobs are submitted (spark_default).
     """
 
     action = ""  # its name in `weir.operations.jobs`
@@ -35,6 +36,8 @@ class ActionOperator(WeirJobOperator):
                      if RENAMED.get(name, name) in given}  # fmt: skip
         if "engine" in arguments:  # a consumer computes with what its task runs with
             given["engine"] = arguments["engine"]
+            if arguments["engine"] == "submit":
+                arguments["engine"] = "spark"
         # A mistake is one of the DAG file, then. One in a list is told by its own task.
         mapped = getattr(self, "_BaseOperator__from_mapped", False)
         if _is_literal(arguments) and not mapped:

@@ -36,7 +36,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         engine: str = "pyarrow",
         **given: Any,
     ) -> None:
-        engine = "pyarrow" if engine == "auto" else engine
+        engine = {"auto": "pyarrow", "submit": "spark"}.get(engine, engine)
         arguments = {"engine": engine} | {
             one.name: given.pop(keyword) for one in fields(Process)
             if (keyword := RENAMED.get(one.name, one.name)) in given
@@ -95,10 +95,11 @@ def weir_process(
         large(at_least=10)
 
     The first argument of the function is the events: a pyarrow table, or with engine "spark" a
-    DataFrame of a session in the worker, which computes where the connection `spark_conn_id` says
-    (in the deploy mode client). The others are those of the call, by their names. A function with
-    stores (`adjuncts`) gets them as its argument `adjuncts`. The rest are the arguments of
-    `ProcessOperator`, all templated, and those of every task.
+    DataFrame of a session in the worker: of the Spark that the setting `spark` names, or one that
+    computes where the connection `spark_conn_id` says (in the deploy mode client). The others are
+    those of the call, by their names. A function with stores (`adjuncts`) gets them as its argument
+    `adjuncts`. The rest are the arguments of `ProcessOperator`, all templated, and those of every
+    task.
 
     The installation may refuse it by its setting `functions_of_dags`.
     """

@@ -1,7 +1,7 @@
-"""The operator that runs an action of Weir: as a PySpark job, which it submits to a connection of
-Spark, or in the worker, without a JVM.
+"""The operator that runs an action of Weir: in the worker, with a session of the Spark that the
+settings name; or as a PySpark job that it submits to a connection; or without Spark.
 
-To run the same DAG on local[*], a standalone cluster, YARN or Kubernetes, change the connection.
+To submit the same DAG to local[*], a standalone cluster, YARN or Kubernetes, change the connection.
 `weir.airflow.actions` makes an operator of each action from this one.
 """
 
@@ -11,6 +11,7 @@ import logging
 import os
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -27,11 +28,10 @@ from weir.airflow.connection import settings_of
 from weir.airflow.items import item_of, with_item
 from weir.airflow.links import LINKS
 from weir.airflow.readers import ReaderTask
-from weir.airflow.submission import environment, is_short
+from weir.airflow.submission import environment, is_short, no_spark
 from weir.airflow.tasks import answering, failing, failure, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
-from weir.front_ends import give
 from weir.history.job_runs import RunId, arguments_done, read_outcome, record_end
 from weir.operations.action import Job
 from weir.operations.consumers import changed_settings
@@ -48,14 +48,7 @@ from weir.operations.runner import (
 from weir.settings import Settings, as_environment
 
 log = logging.getLogger("weir.airflow")
-ENGINES = ("auto", "spark", "pyarrow")
-
-
-def _no_spark() -> NoReturn:
-    raise InvalidInput(
-        "spark_not_given",
-        f"this needs Spark, and the task runs in the worker without it; {give(engine='spark')}.",
-    )
+ENGINES = ("auto", "spark", "pyarrow", "submit")
 
 
 class WeirJobOperator(SparkSubmitOperator):
@@ -64,11 +57,13 @@ class WeirJobOperator(SparkSubmitOperator):
     :param job: the name of a file in `spark_jobs`, such as "ingest".
     :param arguments: what the job takes (templated). Default: the params of the DAG run, that is,
         the filled-in form.
-    :param engine: "spark" submits a PySpark job; "pyarrow" runs the action in the worker, without a
-        JVM; "auto": in the worker if the action needs no Spark, else a submitted job.
+    :param engine: "spark" runs a PySpark job: in the worker, with a session of the Spark that the
+        setting `spark` names, or else submitted; "submit" submits it in any case; "pyarrow" runs
+        the action in the worker, without Spark; "auto" does that if the action needs none.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
-    :param spark_conn_id: the connection of Spark, which says where jobs run.
+    :param spark_conn_id: the connection of Spark to which jobs are submitted, whatever the setting
+        `spark` says. Default: spark_default, without such a setting.
     :param approval: whether a person must approve what the action would lose, before it does it.
     :param approval_timeout: how long to wait for that; then the task fails. Default: for ever.
 
@@ -95,7 +90,7 @@ class WeirJobOperator(SparkSubmitOperator):
         arguments: dict[str, Any] | None = None,
         engine: str = "spark",
         conn_id: str = "",
-        spark_conn_id: str = "spark_default",
+        spark_conn_id: str = "",
         approval: bool = True,
         approval_timeout: timedelta | None = None,
         **kwargs: Any,
@@ -115,12 +110,13 @@ class WeirJobOperator(SparkSubmitOperator):
         super().__init__(
             application=ACTIONS[job].file,
             durable=False,
-            conn_id=spark_conn_id,
+            conn_id=spark_conn_id or "spark_default",
             **with_retries(kwargs),
         )
         self.job = job
         self.arguments = arguments
-        self.engine = engine
+        self.engine = "spark" if engine == "submit" else engine
+        self.submits = engine == "submit" or bool(spark_conn_id)
         self.conn_id = conn_id
         self.approval = approval
         self.approval_timeout = approval_timeout
@@ -143,7 +139,7 @@ class WeirJobOperator(SparkSubmitOperator):
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         with failing():
             parsed = parse(FORMS[self.job], arguments)
-            settings = settings_of(self.conn_id)
+            settings = self._settings()
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         with failing():
@@ -168,13 +164,19 @@ class WeirJobOperator(SparkSubmitOperator):
         approved, with which it is found to be done."""
         measure = ACTIONS[self.job].measure
         assert measure is not None
-        with failing(), Database.of(settings) as database, self._session_here():
+        with failing(), Database.of(settings) as database, self._session_here(settings):
             if (done := arguments_done(database, run)) is not None:
                 return done
             if is_excused(database):
                 return arguments
-            job = Job(self.job, run, settings, database, arguments, start_spark=self._start_spark)
-            loss = measure(job, parsed)
+            job = Job(
+                self.job, run, settings, database, arguments,
+                start_spark=self._start_spark(settings),
+            )  # fmt: skip
+            try:
+                loss = measure(job, parsed)
+            finally:
+                job.end_spark()
         if loss is not None:
             for line in loss.lines:
                 log.info("%s", line)
@@ -194,7 +196,7 @@ class WeirJobOperator(SparkSubmitOperator):
         log.info("%s approved it", who)
         with answering(self, context, self.job, arguments):
             with failing():
-                settings = settings_of(self.conn_id)
+                settings = self._settings()
                 run = self._run = with_item(run_of(context["ti"]), item_of(self, context))
             self.shown_arguments = arguments
             report = self._run_somewhere(context, run, settings, arguments, facts)
@@ -215,11 +217,12 @@ class WeirJobOperator(SparkSubmitOperator):
                 self._reader = ReaderTask(parsed.reader_group, run, settings)
                 meanwhile.enter_context(self._reader.watching(context["ti"].get_task_states))
             if self._own and self.engine == "spark":  # which a driver elsewhere does not have
-                with self._session_here():
+                with self._session_here(settings):
                     return self._run_here(run, settings, arguments)
-            if self.engine == "pyarrow" or (
-                self.engine == "auto" and not ACTIONS[self.job].uses_spark
-            ):
+            if (
+                self.engine == "pyarrow" or settings.spark
+                or (self.engine == "auto" and not ACTIONS[self.job].uses_spark)
+            ):  # fmt: skip
                 try:
                     return self._run_here(run, settings, arguments, approved)
                 except InvalidInput:  # of an action that needs Spark only for some arguments
@@ -237,8 +240,8 @@ class WeirJobOperator(SparkSubmitOperator):
         and for all else what Airflow has for it."""
         with Database.of(settings) as database:
             job = Job(
-                self.job, run, settings, database, start_spark=self._start_spark, own=self._own,
-                approved=approved,
+                self.job, run, settings, database, start_spark=self._start_spark(settings),
+                own=self._own, approved=approved,
             )  # fmt: skip
             try:
                 with self._in_this_process():
@@ -284,7 +287,7 @@ class WeirJobOperator(SparkSubmitOperator):
             # What a driver sees elsewhere, or with packages that it is sent, is not known here.
             here = deploy_mode != "cluster" and not (self.py_files or self._archives)
             job = Job(
-                self.job, run, settings, database, arguments, start_spark=_no_spark,
+                self.job, run, settings, database, arguments, start_spark=no_spark,
                 approved=approved,
             )  # fmt: skip
             check_early(job, ACTIONS[self.job], parsed, here=here)
@@ -341,10 +344,15 @@ class WeirJobOperator(SparkSubmitOperator):
                     database.transaction(lambda c: record_end(c, run, "killed", error=sentence))
         raise failure(sentence or f"the job is {state}", retryable or not sentence)
 
-    @property
-    def _start_spark(self) -> Callable[[], NoReturn] | None:
-        """What starts Spark in the worker; None: a session of its own."""
-        return None if self.engine == "spark" else _no_spark
+    def _settings(self) -> Settings:
+        """Return the settings of the installation; without a Spark, if one is to be started."""
+        found = settings_of(self.conn_id)
+        return replace(found, spark="") if self.submits else found
+
+    def _start_spark(self, settings: Settings) -> Callable[[], NoReturn] | None:
+        """Return what starts Spark in the worker; None: a session of its own."""
+        may = self.engine == "spark" or (self.engine == "auto" and settings.spark)
+        return None if may else no_spark
 
     @contextlib.contextmanager
     def _in_this_process(self) -> Iterator[None]:
@@ -356,8 +364,11 @@ class WeirJobOperator(SparkSubmitOperator):
             self._here = False
 
     @contextlib.contextmanager
-    def _session_here(self) -> Iterator[None]:
+    def _session_here(self, settings: Settings) -> Iterator[None]:
         """Let a session that is started in this process be as spark-submit would start it."""
+        if settings.spark:
+            yield
+            return
         cluster = self.engine == "spark" and self._check_connection() == "cluster"
         if cluster and not ACTIONS[self.job].measure:
             raise AirflowFailException(

@@ -6,7 +6,6 @@ is no template and no argument of a form."""
 from typing import Any
 
 from weir.airflow.assets import without_streams
-from weir.airflow.connection import settings_of
 from weir.airflow.items import item_of, with_item
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until
@@ -52,7 +51,7 @@ class AppendQueryOperator(WeirJobOperator):
         complete_until: str = "",
         batch_id: str = "",
         conn_id: str = "",
-        spark_conn_id: str = "spark_default",
+        spark_conn_id: str = "",
         **kwargs: Any,
     ) -> None:
         if not isinstance(query, str) or any(one in query for one in ("{{", "{%", "{#")):
@@ -82,19 +81,22 @@ class AppendQueryOperator(WeirJobOperator):
         shown = {name: str(value) for name, value in given["parameters"].items()}
         with (
             failing(),
-            self._session_here(),
-            Database.of(settings := settings_of(self.conn_id)) as database,
+            self._session_here(settings := self._settings()),
+            Database.of(settings) as database,
             recorded(
                 self, database, run, given | {"query": self.query, "parameters": shown}, item
             ) as report,
             self._in_this_process(),
         ):
             job = Job("append", run, settings, database, log=self.log.info)
-            report |= append_query(
-                job.installation, given["stream"], self.query, given["parameters"],
-                **batch_of(run, given["batch_id"]),
-                complete_until=(item is None and given["complete_until"]) or None,
-            ).report()  # fmt: skip
+            try:
+                report |= append_query(
+                    job.installation, given["stream"], self.query, given["parameters"],
+                    **batch_of(run, given["batch_id"]),
+                    complete_until=(item is None and given["complete_until"]) or None,
+                ).report()  # fmt: skip
+            finally:
+                job.end_spark()
             if item is not None:
                 state_until(database, given["stream"], run, given["complete_until"])
         self.outlets = without_streams(self.outlets)

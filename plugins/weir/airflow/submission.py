@@ -3,10 +3,12 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from weir.airflow.tasks import failing
 from weir.database.connection import Database
+from weir.errors import InvalidInput
+from weir.front_ends import give
 from weir.operations.jobs import ACTIONS
 from weir.reader_groups.groups.lag import read_lag
 from weir.settings import Settings
@@ -28,6 +30,14 @@ def environment(more: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def no_spark() -> NoReturn:
+    """Raise InvalidInput, where a task runs without Spark."""
+    raise InvalidInput(
+        "spark_not_given",
+        f"this needs Spark, and the task runs in the worker without it; {give(engine='spark')}.",
+    )
 
 
 def is_short(job: str, parsed: Any, settings: Settings) -> bool:

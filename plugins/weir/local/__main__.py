@@ -40,6 +40,8 @@ def up(
     installation: Installation, typed: Typed, with_airflow: bool = True, spark: bool | None = None
 ) -> int:
     """Start what does not run yet, and print the URLs."""
+    if spark is None and with_airflow and not installation.spark.decided:
+        spark = True if not settings.load().spark else None  # else they name another
     if spark is not None:
         installation.spark.want(spark)
     if with_airflow:
@@ -200,7 +202,8 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     )  # fmt: skip
     commands.choices["up"].add_argument(
         "--spark", action=argparse.BooleanOptionalAction,
-        help="have a Spark that jobs share, from now on; without Airflow, when the first needs it",
+        help="whether jobs share a Spark, from now on (with Airflow they do); without Airflow the "
+        "first job that needs it starts it",
     )  # fmt: skip
     # Unknown options are passed on to psql, so abbreviations of our own are not accepted.
     commands.add_parser("psql", help=psql.__doc__, add_help=False, allow_abbrev=False)

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from weir import settings
@@ -12,7 +13,7 @@ from weir.local import logins, processes
 from weir.local.airflow_environment import EXAMPLES, weir_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.spark_server import SparkServer
+from weir.local.spark_server import IDLE, SparkServer
 from weir.source_tree import beside
 
 
@@ -52,13 +53,23 @@ class Installation:
                 logins.make_users(self.postgres)
 
     def start_spark(self, idle: float = 0.0) -> None:
-        """Start the Spark server, if one is wanted. `idle`: after so many seconds without work it
-        ends by itself."""
-        if not (before := self.spark.port):
+        """Start the Spark server, if one is wanted and the settings name no other. `idle`: after so
+        many seconds without work it ends by itself."""
+        environ, before = {**os.environ, **self.environment()}, self.spark.port
+        if not before or settings.load(environ).spark != self.spark.address:
             return
-        self.spark.start({**os.environ, **self.environment()}, idle)
+        self.spark.start(environ, idle)
         if self.spark.port != before:
             self.airflow.stop()  # its tasks look for it at the other port
+
+    def spark_for(self, known: settings.Settings) -> settings.Settings:
+        """Return the settings of a job of a terminal, for which the server is started, if they name
+        it and it does not run; nobody stops it, so it ends when it is idle."""
+        if not self.spark.wanted or known.spark != self.spark.address:
+            return known
+        if not self.spark.running():
+            self.start_spark(IDLE)
+        return replace(known, spark=self.spark.address)
 
     def start_airflow(self) -> None:
         """Start Airflow and wait until it is healthy. Call `start_postgres` before."""

@@ -31,16 +31,17 @@ _BOUNDS = "-XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=512m"
 def spark_environment(state: StateFolder, known: settings.Settings) -> dict[str, str]:
     """Return the variables with which a job finds the server of a state folder; none if it wants
     none, or if the settings name another."""
-    if not (port := _known(state)["port"]):
+    server = SparkServer(state)
+    if not server.wanted:
         return {}
     token = state.secret("spark")
     if known.spark and os.environ.get(GIVEN_BY) != token:
         return {}
-    return {"WEIR_SPARK": f"sc://localhost:{port}", GIVEN_BY: token}
+    return {"WEIR_SPARK": server.address, GIVEN_BY: token}
 
 
 def _known(state: StateFolder) -> dict[str, Any]:
-    return {"port": 0, "pid": 0} | state.read("spark.json")
+    return {"port": 0, "pid": 0, "idle": 0.0} | state.read("spark.json")
 
 
 class SparkServer:
@@ -51,9 +52,19 @@ class SparkServer:
         self._id = f"{state.identity}-spark"
 
     @property
+    def decided(self) -> bool:
+        """Return whether somebody has said if jobs are to find it."""
+        return bool(self._state.read("spark.json"))
+
+    @property
     def wanted(self) -> bool:
         """Return whether jobs are to find it."""
         return bool(_known(self._state)["port"])
+
+    @property
+    def address(self) -> str:
+        """Return what the setting `spark` of its jobs is."""
+        return f"sc://localhost:{self.port}"
 
     @property
     def port(self) -> int:
@@ -70,7 +81,7 @@ class SparkServer:
         if not wanted:
             self.stop()
         with self._state.lock("spark"), ports.reserving() as reserve:
-            if wanted != self.wanted:
+            if wanted != self.wanted or not self.decided:
                 self._remember(port=reserve(_PORT) if wanted else 0)
 
     def start(self, environ: Mapping[str, str], idle: float = 0.0) -> None:
@@ -79,6 +90,8 @@ class SparkServer:
 
         Raises Unavailable with the end of its log if it can't be started."""
         with self._state.lock("spark"), ports.reserving() as reserve:
+            if self._main() and not idle and _known(self._state)["idle"]:
+                self._end()  # it would end while others rely on it
             if not self._main():
                 processes.kill(self._ours)  # a JVM or Python that outlived it has the port
                 self._launch(reserve(self.port or _PORT), environ, idle)
@@ -88,9 +101,12 @@ class SparkServer:
         """Stop it, when what runs has ended or after some seconds, and make sure that no process is
         left."""
         with self._state.lock("spark"):
-            if main := self._main():
-                processes.end([main], _DRAINED)
-            processes.kill(self._ours)
+            self._end()
+
+    def _end(self) -> None:
+        if main := self._main():
+            processes.end([main], _DRAINED)
+        processes.kill(self._ours)
 
     def _launch(self, port: int, environ: Mapping[str, str], idle: float) -> None:
         command = [sys.executable, "-P", "-m", "weir.spark.base.serve", str(port), str(idle)]
@@ -110,7 +126,7 @@ class SparkServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C must reach only us
             )
-        self._remember(port=port, pid=process.pid)
+        self._remember(port=port, pid=process.pid, idle=idle)
 
     def _wait(self) -> None:
         begun = time.monotonic()
@@ -126,7 +142,7 @@ class SparkServer:
                 )
             time.sleep(0.1)
 
-    def _remember(self, **values: int) -> None:
+    def _remember(self, **values: float) -> None:
         self._state.write("spark.json", _known(self._state) | values)
 
     def _ours(self) -> list[Any]:

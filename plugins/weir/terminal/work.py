@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir.controller.locks import read_stream
 from weir.controller.seal import seal_stream
@@ -34,11 +34,27 @@ from weir.terminal.options import given_arguments
 from weir.terminal.printing import note, print_json, records, visible
 from weir.warehouse.paths import check_regular
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class _Job(Job):
+    """A job whose Spark may be started for it."""
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The session, as of each job."""
+        if self._spark is None and self.settings.spark:
+            from weir.local.installation import Installation  # which other jobs need not load
+
+            self.settings = Installation(self.settings.state).spark_for(self.settings)
+        return super().spark
+
 
 def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Run a job and return its report and its sentence. What it logs goes to the standard error
     output."""
-    running = Job(job, by_hand(job), terminal.settings, terminal.database)
+    running = _Job(job, by_hand(job), terminal.settings, terminal.database)
     with contextlib.redirect_stdout(sys.stderr), speaking("terminal", FORMS, job):
         try:
             return perform(running, ACTIONS[job], arguments), running.sentence

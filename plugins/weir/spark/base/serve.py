@@ -16,20 +16,22 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 
-import weir
+from weir.spark.base.python_workers import SAME_CODE, fingerprint
 
 log = logging.getLogger("weir")
 GIVEN_BY = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-_PACKAGE = Path(weir.__file__).resolve().parent
 DAEMON = "weir.spark.base.daemon"
 # What whoever starts it may set otherwise, by SPARK_SUBMIT_OPTS or a SPARK_CONF_DIR.
 USUAL = {
     "spark.master": "local[*]",
     "spark.app.name": "weir",
+    "spark.default.parallelism": str(os.cpu_count() or 2),  # programs ask for it
     "spark.sql.session.timeZone": "UTC",
     "spark.locality.wait": "0",  # as a local session of a job has it
     "spark.scheduler.mode": "FAIR",
-    "spark.scheduler.allocation.file": str(_PACKAGE / "local/spark-conf/fairscheduler.xml"),
+    "spark.scheduler.allocation.file": str(
+        Path(__file__).parents[2] / "local/spark-conf/fairscheduler.xml"
+    ),
     # Sessions whose program was killed: a program that lives is heard of more often.
     "spark.connect.session.manager.defaultSessionTimeout": "5m",
     "spark.connect.execute.manager.detachedTimeout": "1m",
@@ -41,7 +43,7 @@ FIXED = {
     "spark.sql.artifact.isolation.enabled": "true",  # no session sees the functions of others
     "spark.ui.showConsoleProgress": "false",  # into the log
     "spark.python.daemon.module": DAEMON,
-    "spark.weir.code": str(_PACKAGE),  # Python workers have this code, and need not be sent it
+    SAME_CODE: fingerprint(),  # Python workers need not be sent it
 }
 DRAIN = 10.0  # seconds for what runs when it is to end
 _LOOK = 5.0  # seconds between two looks at what there is
