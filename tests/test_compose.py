@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -35,10 +36,12 @@ from tests.compose_file import (
 )
 from weir.local import binaries
 from weir.local.logins import SERVICES as SERVICES_OF_LOGINS
+from weir.local.ports import free_port
 from weir.settings import Settings
 
 pytestmark = pytest.mark.release
 
+BESIDE = "weir-beside-spark"
 AIRFLOW_SETTING = re.compile(r"AIRFLOW__[A-Z_]+?__[A-Z_]+")
 
 
@@ -66,6 +69,8 @@ def commands(service: dict[str, Any]) -> list[list[str]]:
             for part in re.split(r"&&|;", words[2]):
                 program = re.sub(r'^\s*\w+="\$\([^)]*\)"\s+exec ', "", part)
                 found.append(shlex.split(program))
+        elif words[0] == BESIDE:
+            found += [words[:1], words[1:]]
         else:
             found.append(words)
     return found
@@ -215,6 +220,37 @@ def test_a_heartbeat_that_the_api_server_calls_unhealthy_is() -> None:
         }
         server.shutdown()
     assert found == {"triggerer": 1, "dag_processor": 0}
+
+
+def test_what_runs_beside_spark_reaches_it_and_nobody_else_has_its_token() -> None:
+    """Without a master: its own cores."""
+    port = str(free_port())
+    script = IMAGE_FILES[f"/usr/local/bin/{BESIDE}"].replace("15002", port)
+    script = script.replace("spark://spark-master:7077", "local[1]")
+    ask = """
+import sys, time
+from pyspark.errors import PySparkException
+from weir.errors import Unavailable
+from weir.spark.base.connect import connected, end
+while True:
+    try:
+        spark = connected("sc://localhost:" + sys.argv[1], {})
+        break
+    except Unavailable:
+        time.sleep(0.5)
+assert spark.range(3).count() == 3
+end(spark)
+"""
+    environ = {**os.environ, "PYTHONPATH": str(REPOSITORY / "plugins")}
+    environ.pop("SPARK_CONNECT_AUTHENTICATE_TOKEN", None)
+    beside = subprocess.Popen(
+        ["/bin/sh", "-c", script, "sh", sys.executable, "-c", ask, port], env=environ,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert beside.wait(timeout=300) == 0
+    finally:
+        os.killpg(beside.pid, signal.SIGKILL)
 
 
 def test_a_container_has_limits() -> None:
