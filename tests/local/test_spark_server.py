@@ -18,6 +18,7 @@ from tests.crash.jobs import wait_for
 from tests.raises import raises
 from weir.errors import Unavailable
 from weir.local.airflow_environment import weir_environment
+from weir.local.installation import Installation
 from weir.local.spark_server import GIVEN_BY, SparkServer, spark_environment
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
@@ -182,14 +183,18 @@ def _answers(served: Served) -> bool:
         return False
 
 
-def test_stopping_it_leaves_no_process_and_starting_it_again_finds_its_port(
-    served: Served,
+def test_stopping_it_leaves_no_process_and_a_job_of_a_terminal_starts_it_at_its_port(
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port, jvm = served.server.port, served.jvm
     served.server.stop()
     assert served.server.running() is None
     assert not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE
-    served.start(idle=1.0)
+    here, known = Installation(served.state.path), Settings(spark=served.server.address)
+    assert here.spark_for(Settings()).spark == "", "it asks for none"
+    assert served.server.running() is None
+    monkeypatch.setattr("weir.local.installation.IDLE", 1.0)
+    assert here.spark_for(known) == known
     assert served.server.port == port
     wait_for("its own end", lambda: served.server.running() is None)
     with raises("spark_unavailable localhost"):
