@@ -51,6 +51,7 @@ ALLOWED = {
     ("weir/operations/action.py", "pyspark.sql"),
     ("weir/programs/opening.py", "pyspark.sql"),
     ("weir/terminal/work.py", "pyspark.sql"),
+    ("weir/airflow/links.py", "pyspark.sql"),
     # The name of a process of its own.
     ("weir/local/spark_server.py", "weir.spark.base.serve"),
     # A name among Airflow's settings, which only Airflow imports.

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from airflow.sdk import DAG
@@ -88,6 +89,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for name in ("WEIR_SPARK", "SPARK_CONNECT_AUTHENTICATE_TOKEN", "WEIR_CONFIG"):
             patch.delenv(name, raising=False)
         one = Served(StateFolder(tmp_path_factory.mktemp("shared") / "state"))
+        one.environ["SPARK_SUBMIT_OPTS"] += " -Dspark.ui.enabled=true"
         one.start()
         yield one
         one.server.stop()
@@ -119,6 +121,8 @@ def test_a_query_is_appended_once_by_the_spark_that_is_there(
     told = Worker(file, "one", 1, 2, **environ).told()
     assert [(one["events"], one["repeated"]) for one in told] == [(7, False), (7, True)]
     assert numbers(settings, stream) == [3, 4, 5, 6, 7, 8, 9]
+    with urlopen(told[0]["link"]) as page:  # noqa: S310  # of the server's own
+        assert b"weir" in page.read()
 
 
 @pytest.mark.jvm

@@ -52,7 +52,8 @@ def _execute(operator: Any, number: int, map_index: int) -> dict[str, Any]:
         signal.signal(signal.SIGTERM, lambda *_: operator.on_kill())
         with TimeoutPosix(float(os.environ.get("TIMES_OUT", "1000"))):
             report: dict[str, Any] = operator.execute(context)
-        return report
+        link = operator.operator_extra_links[-1].get_link(operator, ti_key=None)
+        return {**report, "link": link} if link else report
     except (Exception, AirflowTaskTimeout) as error:
         return {"error": str(error), "kind": type(error).__name__}
 

@@ -1,11 +1,16 @@
-"""Links from a task to what Weir knows of it: the report of its run, its stream or group, and the
-page of its job in YARN."""
+"""Links from a task to what Weir knows of it: the report of its run, its stream or group, and
+Spark's pages."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
+
+from weir.operations.action import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def _page(path: str, operator: object, **query: Any) -> str:
@@ -45,8 +50,24 @@ class SubjectLink(BaseOperatorLink):
         return ""
 
 
+class LinkedJob(Job):
+    """A job that says where its Spark shows what runs, if it does."""
+
+    pages = ""
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The session, as of each job."""
+        opens = self._spark is None and self.settings.spark
+        found = super().spark
+        if opens and (pages := found.conf.get("spark.weir.pages", "")):
+            self.pages = str(pages)
+            self.say(f"Spark shows what runs at {pages}")
+        return found
+
+
 class SparkLink(BaseOperatorLink):
-    """To the application of the task's job in YARN, which has Spark's page."""
+    """To the pages of the Spark that the task shares, or of its application in YARN."""
 
     name = "Spark"
 
@@ -55,7 +76,8 @@ class SparkLink(BaseOperatorLink):
         hook = getattr(operator, "_hook", None)
         application = getattr(hook, "_yarn_application_id", None)
         address = getattr(operator, "yarn_address", "")
-        return f"{address}/cluster/app/{application}" if application and address else ""
+        yarn = f"{address}/cluster/app/{application}" if application and address else ""
+        return getattr(operator, "spark_pages", "") or yarn
 
 
 LINKS = (ReportLink(), SubjectLink(), SparkLink())

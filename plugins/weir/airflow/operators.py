@@ -26,7 +26,7 @@ from weir.airflow.approvals import answer_of, ask, is_excused
 from weir.airflow.assets import with_stream, without_streams
 from weir.airflow.connection import settings_of
 from weir.airflow.items import item_of, with_item
-from weir.airflow.links import LINKS
+from weir.airflow.links import LINKS, LinkedJob
 from weir.airflow.readers import ReaderTask
 from weir.airflow.submission import environment, is_short, no_spark
 from weir.airflow.tasks import answering, failing, failure, run_of, with_retries
@@ -239,7 +239,7 @@ class WeirJobOperator(SparkSubmitOperator):
         """Run the action in this process. Raises InvalidInput if it needs Spark and may have it,
         and for all else what Airflow has for it."""
         with Database.of(settings) as database:
-            job = Job(
+            job = LinkedJob(
                 self.job, run, settings, database, start_spark=self._start_spark(settings),
                 own=self._own, approved=approved,
             )  # fmt: skip
@@ -258,6 +258,8 @@ class WeirJobOperator(SparkSubmitOperator):
                     raise
                 cause = None if isinstance(error, WeirError) else error
                 raise failure(*failure_of(told)) from cause
+            finally:
+                self.spark_pages = job.pages
 
     def _submit(
         self,

@@ -7,11 +7,11 @@ from typing import Any
 
 from weir.airflow.assets import without_streams
 from weir.airflow.items import item_of, with_item
+from weir.airflow.links import LinkedJob
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.operations.action import Job
 from weir.programs.appending import append_query
 
 
@@ -88,7 +88,7 @@ class AppendQueryOperator(WeirJobOperator):
             ) as report,
             self._in_this_process(),
         ):
-            job = Job("append", run, settings, database, log=self.log.info)
+            job = LinkedJob("append", run, settings, database, log=self.log.info)
             try:
                 report |= append_query(
                     job.installation, given["stream"], self.query, given["parameters"],
@@ -97,6 +97,7 @@ class AppendQueryOperator(WeirJobOperator):
                 ).report()  # fmt: skip
             finally:
                 job.end_spark()
+                self.spark_pages = job.pages
             if item is not None:
                 state_until(database, given["stream"], run, given["complete_until"])
         self.outlets = without_streams(self.outlets)

@@ -24,7 +24,6 @@ DAEMON = "weir.spark.base.daemon"
 # What whoever starts it may set otherwise, by SPARK_SUBMIT_OPTS or a SPARK_CONF_DIR.
 USUAL = {
     "spark.master": "local[*]",
-    "spark.app.name": "weir",
     "spark.default.parallelism": str(os.cpu_count() or 2),  # programs ask for it
     "spark.sql.session.timeZone": "UTC",
     "spark.locality.wait": "0",  # as a local session of a job has it
@@ -38,6 +37,7 @@ USUAL = {
 }
 # What it must be.
 FIXED = {
+    "spark.app.name": "weir",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.sql.artifact.isolation.enabled": "true",  # no session sees the functions of others
@@ -47,7 +47,7 @@ FIXED = {
 }
 DRAIN = 10.0  # seconds for what runs when it is to end
 _LOOK = 5.0  # seconds between two looks at what there is
-_DAEMON_IDLE = 120.0
+_DAEMON_IDLE = 30.0
 _AGAIN_AFTER = 10.0
 
 
@@ -63,6 +63,8 @@ class Served:
         for name, value in {**FIXED, "spark.connect.grpc.binding.port": str(port)}.items():
             conf.set(name, value)
         self.context = SparkContext(conf=conf)
+        if address := self.context.uiWebUrl:  # for sessions that are made from now on
+            self.context._jsc.sc().conf().set("spark.weir.pages", address)  # type: ignore[union-attr]
         self._jvm = psutil.Process(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
         self._used = time.monotonic()
         self._without_workers: dict[int, float] = {}  # since when, by process
