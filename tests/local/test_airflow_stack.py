@@ -10,7 +10,8 @@ import pytest
 
 from tests.raises import raises
 from weir.local import airflow_environment
-from weir.local.airflow_stack import AirflowStack
+from weir.local.airflow_stack import COMPONENTS, AirflowStack
+from weir.local.spark_server import GIVEN_BY, SparkServer
 from weir.local.state_folder import StateFolder
 
 REPOSITORY = Path(__file__).parents[2]
@@ -43,6 +44,16 @@ def test_stopping_ends_what_has_outlived_its_component(stack: AirflowStack) -> N
 def test_tables_that_airflow_cannot_make_stop_the_start(stack: AirflowStack) -> None:
     with raises("setup_failed pg_service.conf not found"):
         stack._migrate()  # without a Postgres
+
+
+def test_what_runs_no_tasks_has_no_token_of_spark(
+    stack: AirflowStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WEIR_SPARK", GIVEN_BY):
+        monkeypatch.delenv(name, raising=False)
+    SparkServer(stack._state).want(True)
+    has = {one for one in COMPONENTS if {"WEIR_SPARK", GIVEN_BY} & set(stack._environment_of(one))}
+    assert has == {"scheduler"}
 
 
 def test_a_remembered_pid_that_is_another_process_is_left_alone(stack: AirflowStack) -> None:

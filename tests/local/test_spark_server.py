@@ -19,6 +19,7 @@ from tests.raises import raises
 from weir.errors import Unavailable
 from weir.local.airflow_environment import weir_environment
 from weir.local.installation import Installation
+from weir.local.processes import alive
 from weir.local.spark_server import GIVEN_BY, SparkServer, spark_environment
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
@@ -29,8 +30,6 @@ pytestmark = [pytest.mark.jvm, pytest.mark.server]
 # As minutes are for people.
 SOON = (
     "-Dspark.connect.execute.reattachable.senderMaxStreamDuration=1s "  # a sign of life
-    "-Dspark.connect.session.manager.defaultSessionTimeout=8s "
-    "-Dspark.connect.session.manager.maintenanceInterval=1s "
     "-Dspark.connect.execute.manager.detachedTimeout=2s "
     "-Dspark.connect.execute.manager.maintenanceInterval=1s"
 )
@@ -189,7 +188,7 @@ def test_stopping_it_leaves_no_process_and_a_job_of_a_terminal_starts_it_at_its_
     port, jvm = served.server.port, served.jvm
     served.server.stop()
     assert served.server.running() is None
-    assert not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE
+    assert not alive(jvm)
     here, known = Installation(served.state.path), Settings(spark=served.server.address)
     assert here.spark_for(Settings()).spark == "", "it asks for none"
     assert served.server.running() is None

@@ -20,6 +20,7 @@ from weir import settings
 from weir.errors import NotFound, Unavailable, WeirError
 from weir.local import airflow_environment, ports, processes
 from weir.local.airflow_api import AirflowApi
+from weir.local.spark_server import GIVEN_BY
 from weir.local.state_folder import StateFolder
 
 log = logging.getLogger("weir.local")
@@ -218,6 +219,8 @@ class AirflowStack:
         may do no more than to watch streams, and the API server no more than to read views."""
         environ = self.environment()
         service = {"triggerer": "weir_watcher", "api-server": "weir_reader"}.get(name)
+        if name != "scheduler":  # whose children tasks are
+            environ = {one: environ[one] for one in environ if one not in ("WEIR_SPARK", GIVEN_BY)}
         if service and settings.load(environ).database == settings.Settings.database:
             environ["WEIR_DATABASE"] = f"service={service}"
         return environ

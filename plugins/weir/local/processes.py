@@ -26,14 +26,14 @@ def _which(condition: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if condition(process) and _alive(process):
+            if condition(process) and alive(process):
                 found.append(process)
         except (psutil.Error, OSError):
             pass  # it has exited, or belongs to another user
     return found
 
 
-def _alive(process: psutil.Process) -> bool:
+def alive(process: psutil.Process) -> bool:
     """Return whether a process lives. A zombie does not: in a container it may stay one forever."""
     try:
         return bool(process.is_running()) and bool(process.status() != psutil.STATUS_ZOMBIE)
@@ -68,7 +68,7 @@ def kill(find: Callable[[], list[psutil.Process]]) -> None:
 
 def _wait(processes: list[psutil.Process], timeout: float) -> None:
     until = time.monotonic() + timeout
-    while any(map(_alive, processes)) and time.monotonic() < until:
+    while any(map(alive, processes)) and time.monotonic() < until:
         time.sleep(0.02)
 
 

@@ -104,9 +104,11 @@ class SparkServer:
             self._end()
 
     def _end(self) -> None:
+        tree = []
         if main := self._main():
+            tree = main.children(recursive=True)  # a process that exits has no environment any more
             processes.end([main], _DRAINED)
-        processes.kill(self._ours)
+        processes.kill(lambda: [*self._ours(), *filter(processes.alive, tree)])
 
     def _launch(self, port: int, environ: Mapping[str, str], idle: float) -> None:
         command = [sys.executable, "-P", "-m", "weir.spark.base.serve", str(port), str(idle)]

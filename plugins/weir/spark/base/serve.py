@@ -31,9 +31,10 @@ USUAL = {
     "spark.scheduler.allocation.file": str(
         Path(__file__).parents[2] / "local/spark-conf/fairscheduler.xml"
     ),
-    # Sessions whose program was killed: a program that lives is heard of more often.
-    "spark.connect.session.manager.defaultSessionTimeout": "5m",
-    "spark.connect.execute.manager.detachedTimeout": "1m",
+    # What a program that was killed has left: what it ran, and then its session. One that lives may
+    # wait for Postgres, or for a person, meanwhile.
+    "spark.connect.execute.manager.detachedTimeout": "5m",
+    "spark.connect.session.manager.defaultSessionTimeout": "30m",
 }
 # What it must be.
 FIXED = {
@@ -64,7 +65,7 @@ class Served:
             conf.set(name, value)
         self.context = SparkContext(conf=conf)
         if address := self.context.uiWebUrl:  # for sessions that are made from now on
-            self.context._jsc.sc().conf().set("spark.weir.pages", address)  # type: ignore[union-attr]
+            self.context._jsc.sc().conf().set("spark.weir.pages", address)
         self._jvm = psutil.Process(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
         self._used = time.monotonic()
         self._without_workers: dict[int, float] = {}  # since when, by process
