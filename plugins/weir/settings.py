@@ -32,6 +32,9 @@ class Settings:
     database: str = field(default="service=weir", repr=False)
     pooler: bool = False  # a pooler in transaction mode is between: sessions take no options
     pool_size: int = 4  # connections that a process keeps open, of each of two kinds
+    spark: str = field(
+        default="", repr=False
+    )  # sc://..., of a Spark that is there; "": a job starts its own
     warehouse: str = "{state}/warehouse"
     input_roots: tuple[str, ...] = ("{state}/input",)
     output_roots: tuple[str, ...] = ("{state}/output",)

@@ -31,6 +31,12 @@ def no_spark() -> "SparkSession":
     )
 
 
+def remote_spark(settings: Settings) -> str:
+    """Return the address of the Spark that jobs work with, if it is in another process: not under
+    spark-submit, which starts one for this job alone."""
+    return "" if "PYSPARK_GATEWAY_PORT" in os.environ else settings.spark
+
+
 @dataclass(frozen=True)
 class Installation:
     """What everything that works with an installation needs. Threads may share it.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from weir.database.connection import Database
 from weir.errors import Incomplete
 from weir.history.job_runs import RunId, record_progress
-from weir.installation.opened import Installation
+from weir.installation.opened import Installation, remote_spark
 from weir.operations.approval import Loss
 from weir.settings import Settings
 
@@ -53,24 +53,30 @@ class Job:
     @property
     def spark(self) -> "SparkSession":
         """The Spark session, made when first used: most metadata jobs need none
-        (docs/decisions/0005). Raises InvalidInput for one of Spark Connect, with which jobs do not
-        work.
+        (docs/decisions/0005). Raises what `weir.spark.base.session.session` raises.
         """
-        if self._spark is None and self.start_spark is not None:
-            from weir.spark.base.session import check_classic
-
-            started = self.start_spark()
-            check_classic(started)
-            self._spark = started
         if self._spark is None:
             from weir.spark.base.session import session
 
-            self._spark = session(f"weir {self.name}")
-        if self.settings.function_path:
-            from weir.spark.base.python_workers import search
+            given = self.start_spark
+            self._spark = (
+                session(f"weir {self.name}", remote_spark(self.settings))
+                if given is None
+                else given()
+            )
+            if self.settings.function_path:
+                from weir.spark.base.python_workers import search
 
-            search(self._spark, self.settings.function_path)
+                search(self._spark, self.settings.function_path)
         return self._spark
+
+    def end_spark(self) -> None:
+        """End the session, if it is of a server and the job's own."""
+        if self._spark is not None and self.start_spark is None and remote_spark(self.settings):
+            from weir.spark.base.connect import end
+
+            end(self._spark)
+            self._spark = None
 
     @property
     def installation(self) -> Installation:

@@ -7,7 +7,7 @@ from typing import Any
 from weir.arrow.engine import Pyarrow
 from weir.consumers.engine import Engine
 from weir.installation.extras import naming_extras
-from weir.installation.opened import Installation
+from weir.installation.opened import Installation, remote_spark
 
 CONNECT = "spark over Connect"  # of an installation that was opened with such a session
 
@@ -22,7 +22,7 @@ def engine_of(app: Installation, name: str) -> tuple[Engine[Any], bool]:
             name = "spark" if find_spec("pyspark") else name
     if name == "pyarrow":
         return Pyarrow(app), True
-    if name == CONNECT:
+    if name == CONNECT or (name == "spark" and remote_spark(app.settings)):
         with naming_extras():
             from weir.spark.consumers.connect_engine import Connect
 

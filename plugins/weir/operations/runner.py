@@ -123,6 +123,8 @@ def perform(job: Job, action: Action[F, R], arguments: dict[str, object]) -> dic
             if lost := of_warehouse(job.database, job.settings, error):
                 raise lost from error
         raise
+    finally:
+        job.end_spark()
     job.sentence = action.said(parsed, report)
     done = {**report, **({"functions": job.functions} if job.functions else {})}
     job.database.transaction(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from weir.database.connection import Database
 from weir.errors import InvalidInput, check_text
 from weir.installation.extras import naming_extras
-from weir.installation.opened import Say, log, shared_database
+from weir.installation.opened import Say, log, remote_spark, shared_database
 from weir.operations.engines import CONNECT
 from weir.programs.store import StreamStore
 from weir.settings import Settings, load, of_program
@@ -84,7 +84,7 @@ def _store(
         with naming_extras():
             from weir.spark.base.session import session
 
-        return session(f"weir {source}")
+        return session(f"weir {source}", remote_spark(settings))
 
     if spark is None:
         return StreamStore(settings, database, source, say, start)

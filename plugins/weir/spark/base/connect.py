@@ -1,14 +1,109 @@
 """Spark Connect: sessions whose JVM is in another process, and that PySpark reaches by gRPC.
 
-There is no plan and no setting of Weir's own to speak with. So what must not depend on a session is
-done in its Python workers, with pyarrow, by the code that needs no Spark at all.
+There is no plan of Weir's own to speak with. So what must not depend on a user's session is done in
+its Python workers, with pyarrow, by the code that needs no Spark at all.
 """
 
+import atexit
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession as Connected
+
+from weir.errors import Unavailable
 from weir.settings import Settings
+
+_PORT = 15002  # of a server that names none
+_TRIES = 6  # of a call that gets no answer: for about a minute, in place of ten
+# A server that is frozen is found after six minutes: it does not let itself be asked more often.
+_STILL_THERE = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_timeout_ms": 30_000}
+_APART = {"spark.sql.artifact.isolation.enabled": "true"}  # code that a session sends is its own
+# What PySpark sets with a remote session: then its functions make columns of Connect.
+_MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "weir"
+
+
+class _Open(NamedTuple):
+    """A session, of which it is a copy (itself: of none), and with which settings."""
+
+    session: SparkSession
+    parent: SparkSession
+    settings: Mapping[str, str]
+
+
+_open = list[_Open]()
+_PATIENCE = 10.0  # seconds in which a server must take a connection: PySpark itself tries for long
 
 
 def for_workers(settings: Settings) -> Settings:
     """Return settings for Spark's workers, without a way to Postgres, and without passwords."""
     return replace(settings, database="", metrics_token="")
+
+
+def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
+    """Return a new session with these settings of a server (sc://host:port). It ends with this
+    process at the latest. Raises Unavailable if the server can't be reached."""
+    where = urlsplit(remote)
+    address = where.hostname or "127.0.0.1", where.port or _PORT
+    try:
+        socket.create_connection(address, _PATIENCE).close()
+    except OSError as error:
+        raise Unavailable(
+            "spark_unavailable",
+            f"the Spark of the setting spark, {address[0]}:{address[1]}, can't be reached "
+            f"({error.strerror or error}); start it (`weir up` does), or leave the setting empty, "
+            "and each job starts its own.",
+        ) from None
+    channel = DefaultChannelBuilder(remote, list(_STILL_THERE.items()))
+    os.environ.setdefault(_MODE, _OURS)
+    first: Any = (
+        Connected.builder.channelBuilder(channel).config(map={**settings, **_APART}).create()
+    )
+    made = first.cloneSession()  # a session asks at its beginning whether its code is apart
+    first.stop()
+    return _kept(made, made, {})
+
+
+def cloned(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Return a copy of a session with these settings: the same one each time, which ends with the
+    session, or with the process."""
+    for one in _open:
+        if one.parent is spark and one.settings == settings:
+            return one.session
+    made: Any = spark.cloneSession()  # type: ignore[attr-defined]  # only over Connect
+    made.conf._set_all(dict(settings), silent=False)
+    return _kept(made, spark, settings)
+
+
+def end(spark: SparkSession) -> None:
+    """End a session with its copies, and what the server still does for them."""
+    for one in [one for one in _open if one.parent is spark]:
+        if one.session is not spark:
+            end(one.session)
+        _open.remove(one)
+        with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
+            one.session.client.set_retry_policies([])
+            one.session.interruptAll()
+            one.session.stop()
+    if not _open and os.environ.get(_MODE) == _OURS:
+        del os.environ[_MODE]
+
+
+def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    made.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
+    if not _open:
+        atexit.register(_end_all)  # what is left when Python ends would wait for a closed channel
+    _open.append(_Open(made, parent, settings))
+    return made
+
+
+def _end_all() -> None:
+    while _open:
+        end(_open[0].parent)

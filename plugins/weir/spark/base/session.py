@@ -55,6 +55,7 @@ _LOG_FAILURES = tuple(
         sql.execution.python.ArrowPythonRunner scheduler.TaskSchedulerImpl
         sql.execution.exchange.BroadcastExchangeExec""".split()
 )
+_CORES = "8"  # of a server that does not tell how many it has
 NOTHING: Mapping[str, str] = {}
 DATASET = "org.apache.spark.sql.classic.Dataset"
 # Weir's own scans fail on files that they can't read, whatever the session's settings say.
@@ -76,11 +77,17 @@ def start_jvm() -> None:
     SparkContext._ensure_initialized()
 
 
-def session(name: str) -> SparkSession:
-    """Return the session under spark-submit, or a new one. Its master is configured outside.
+def session(name: str, remote: str = "") -> SparkSession:
+    """Return the session under spark-submit, or a new one: in this process, with a master that is
+    configured outside, or of a Spark elsewhere (`remote`: sc://host:port).
 
-    Raises InvalidInput if it would have to start a Java that is missing or too old.
+    Raises InvalidInput if it would have to start a Java that is missing or too old, Unavailable if
+    nothing answers elsewhere.
     """
+    if remote:
+        from weir.spark.base.connect import connected  # which needs gRPC
+
+        return connected(remote, FIXED)
     start_jvm()
     if SparkConf().get("spark.master", "local").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need Weir
@@ -137,8 +144,13 @@ def _be_quiet(spark: SparkSession) -> None:
 def private_session(spark: SparkSession, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Return a new session with Spark's defaults, the settings of `FIXED`, and `settings`.
 
-    It has no function, view or setting of `spark`, except those that say how Spark works (`_KEPT`).
+    It has no function, view or setting of `spark`, except those that say how Spark works (`_KEPT`);
+    over Spark Connect it has all that `spark` has, and these settings.
     """
+    if is_connect(spark):
+        from weir.spark.base.connect import cloned
+
+        return cloned(spark, {**FIXED, **(settings or {})})
     return _private(spark, _kept(spark), settings or {})
 
 
@@ -175,7 +187,10 @@ def _private(
 
 def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
     """Return the same rows in another session. What the first session has resolved stays
-    resolved."""
+    resolved; over Spark Connect, it is resolved again."""
+    if is_connect(to):
+        made: type[DataFrame] = type(frame)
+        return made(frame._plan, to)
     plan = frame._jdf.queryExecution().analyzed()
     return DataFrame(java_class(to._jvm, DATASET).ofRows(_java(to), plan), to)
 
@@ -197,6 +212,13 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+def cores(spark: SparkSession) -> int:
+    """Return how many tasks may run at once; over Spark Connect, as far as the server says."""
+    if is_connect(spark):
+        return int(spark.conf.get("spark.default.parallelism", _CORES) or _CORES)
+    return int(spark.sparkContext.defaultParallelism)
 
 
 def is_connect(thing: object) -> bool:
