@@ -67,7 +67,8 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
         Connected.builder.channelBuilder(channel).config(map={**settings, **_APART}).create()
     )
     made = first.cloneSession()  # a session asks at its beginning whether its code is apart
-    first.stop()
+    _stop(first)
+    Connected._set_default_and_active_session(made)
     return _kept(made, made, {})
 
 
@@ -88,12 +89,19 @@ def end(spark: SparkSession) -> None:
         if one.session is not spark:
             end(one.session)
         _open.remove(one)
-        with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
-            one.session.client.set_retry_policies([])
-            one.session.interruptAll()
-            one.session.stop()
+        _stop(one.session)
     if not _open and os.environ.get(_MODE) == _OURS:
         del os.environ[_MODE]
+
+
+def _stop(session: SparkSession) -> None:
+    client = session.client
+    client.set_retry_policies([])
+    for step in (session.interruptAll, session.stop):
+        with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
+            step()
+    # When it is deleted it closes again, and while Python ends that waits for ever.
+    client.close = lambda: None
 
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:

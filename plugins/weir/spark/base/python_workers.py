@@ -118,6 +118,8 @@ def _archive(folder: Path, within: str = "") -> str:
     # A name for each content: a server may keep what others have sent.
     path = f"{place.name}/code_{_fingerprint(files)[:16]}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as code:
+        for above in sorted({above for one in files for above in one.relative_to(folder).parents}):
+            code.mkdir(f"{within}{above}/")  # or Python finds no package that has no __init__.py
         for one in files:
             code.write(one, f"{within}{one.relative_to(folder)}")
     return path

@@ -49,7 +49,8 @@ def _of_server(error: BaseException) -> bool:
         return "session" in str(error).lower()
     if isinstance(error, PySparkException):
         known = str(error.getCondition() or "")
-        return known.startswith("INVALID_HANDLE") or "StatusCode.UNAVAILABLE" in str(error)
+        lost = known.startswith("INVALID_HANDLE") or known == "NO_ACTIVE_SESSION"
+        return lost or "StatusCode.UNAVAILABLE" in str(error)
     return type(error).__module__.startswith("grpc.") and "StatusCode.UNAVAILABLE" in str(error)
 
 
