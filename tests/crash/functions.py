@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,17 @@ def copies(events: DataFrame) -> DataFrame:
     """Return each event once, for every output. Wait where WEIR_TEST_WAIT says so."""
     _wait()
     return events.select("k", "n")
+
+
+def waiting(events: DataFrame) -> DataFrame:
+    """Return each event once. Wait in Spark's workers."""
+    return events.select("k", "n").mapInArrow(_waiting, "k string, n long")
+
+
+def _waiting(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        _wait()
+        yield batch
 
 
 def joined(events: DataFrame, adjuncts: Mapping[str, DataFrame]) -> DataFrame:

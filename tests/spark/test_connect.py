@@ -1,9 +1,5 @@
 """Spark Connect, with a real server: the client plans and commits, workers read and write."""
 
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +14,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 import weir as programs
 from tests.crash.jobs import write_config
 from tests.raises import raises
+from tests.spark.connect_server import connect_server
 from tests.spark.test_every_door import KEYS, VALUES, facts, table_of
 from weir.database.connection import Database
 from weir.installation.opened import close_shared
@@ -25,40 +22,21 @@ from weir.settings import Settings
 from weir.spark import Appender, Reader, output, read
 
 pytestmark = pytest.mark.jvm
-SERVER = """
-import sys
-from pyspark.sql import SparkSession
-spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-         .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
-         .config("spark.connect.grpc.binding.port", sys.argv[1])
-         .config("spark.sql.session.timeZone", "America/New_York").getOrCreate())
-spark.sparkContext.setLogLevel("ERROR")
-print("ready", flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session of a server in another process, which knows no database."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    hidden = {
-        n: v for n, v in os.environ.items() if n not in ("WEIR_CONFIG", "PYSPARK_GATEWAY_PORT")
-    }
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        env=hidden, cwd=tmp_path_factory.mktemp("server"), text=True,
-    )  # fmt: skip
-    assert server.stdout
-    try:
-        assert "ready" in (server.stdout.readline() or "")
-        session: Any = ConnectSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    with connect_server(tmp_path_factory.mktemp("server")) as server:
+        session: Any = ConnectSession.builder.remote(server.address).create()
         yield session
         session.stop()
-    finally:
-        server.communicate("")
+
+
+@pytest.fixture(autouse=True)
+def only_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let PySpark's functions make columns of Connect, as where a program has no other session."""
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
 
 
 @pytest.fixture
@@ -204,14 +182,25 @@ def test_keys_that_were_erased_from_a_stream_are_refused_by_one_that_refuses_the
     assert store.append("s/in", rows(connect, 0, 14).where("n % 7 <> 3")).events == 12
 
 
-def test_what_needs_a_session_in_this_process_says_so(
+def test_stores_outputs_and_files_are_read_and_written_over_connect(
     connect: Any, store: programs.StreamStore
 ) -> None:
-    with raises("session_unsupported pyspark.sql.connect.session.SparkSession spark-submit"):
-        output(connect, "out", "mine")
-    Path(store.settings.input_roots[0], "rows.csv").write_text("k,n\na,1\n")
-    with raises("session_unsupported"):
-        store.ingest("s/in", ["rows.csv"], engine="spark")
+    Path(store.settings.input_roots[0], "rows.csv").write_text("k,n\na,1\nb,2\na,3\n")
+    assert store.ingest("s/in", ["rows.csv"], engine="spark")["events"] == 3
+    store.define_adjunct_store("s/newest", "s/in", key="k")
+    assert store.adjunct(adjunct_stores=["s/newest"])["built"][0]["keys"] == 2
+    store.create_stream("s/other", routing_key="k")
+    store.append("s/other", connect.createDataFrame([("a",), ("c",)], "k string"))
+    store.create_reader_group("g", ["s/other"])
+    with store.reader("g", adjuncts=["s/newest"]) as reader:
+        batch = next(reader)
+        joined = batch.adjuncts.enrich(batch.events, "s/newest", "k", prefix="now_").select(
+            "k", "now_n"
+        )
+        batch.commit({"parquet:out": joined})
+    assert sorted(map(tuple, output(connect, "out", "g").select("k", "now_n").collect())) == [
+        ("a", 3), ("c", None)
+    ]  # fmt: skip
 
 
 @pytest.mark.release

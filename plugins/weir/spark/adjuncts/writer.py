@@ -49,7 +49,7 @@ from weir.spark.adjuncts.files import (
 )
 from weir.spark.adjuncts.rejected import quarantine
 from weir.spark.base.progress import watched
-from weir.spark.base.session import moved, private_session
+from weir.spark.base.session import cores, moved, private_session
 from weir.spark.reads.frames import frame_of
 
 ROWS_PER_FILE = 250_000
@@ -125,7 +125,7 @@ class Writer:
         if not fields:  # nobody knows yet of which type the keys will be
             key = [{"name": KEY, "type": "string", "nullable": False, "metadata": {}}]
             return Built(key, (), (), self._no_history(), 0, 0, 0, 0, 0)
-        tasks = max(self._spark.sparkContext.defaultParallelism, events // _ROWS_PER_TASK)
+        tasks = max(cores(self._spark), events // _ROWS_PER_TASK)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
         changes = self._changes(slices, fields)
         if not slices and build.base is None:

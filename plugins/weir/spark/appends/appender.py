@@ -18,7 +18,7 @@ from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.model.names import StreamName, stream_name
 from weir.spark.appends.stage import stage
-from weir.spark.base.session import check_classic, private_session
+from weir.spark.base.session import cores, private_session
 from weir.spark.base.shared import shared
 from weir.spark.failures.lost_files import saying_why
 from weir.spark.failures.unreadable import naming_files
@@ -46,11 +46,9 @@ class Appender:
         quarantine = opened.on_bad_rows == "quarantine"
 
         def rows() -> FromTasks:
-            check_classic(app.spark)
             spark = private_session(app.spark)
-            parallel = spark.sparkContext.defaultParallelism
             return read_in_tasks(
-                spark, inputs, opened.fields, app.say, parallel, quarantine=quarantine
+                spark, inputs, opened.fields, app.say, cores(spark), quarantine=quarantine
             )
 
         with (

@@ -57,14 +57,14 @@ def stage(
     stream does not quarantine.
     """
     attempt, warehouse = opened[-1], app.settings.warehouse
-    frame, fields, read, size = _source(rows, attempt)
+    frame, fields, read, tasks, size = _source(rows, attempt)
     layout = Layout.of(warehouse, attempt, fields)
     layout.fit.announce(app.say)
     by_segment = False
     spark, where = frame.sparkSession, (warehouse, attempt.folder)
     with active(spark), watched(spark, f"appending to {attempt.stream}", app.say, where):
-        if read is None and not is_connect(frame):
-            frame, by_segment = _in_order(frame, layout, size)
+        if read is None and (size is not None or not is_connect(frame)):
+            frame, by_segment = _in_order(frame, layout, tasks, size)
         written = write_rows(frame, layout, read=read, by_segment=by_segment)
     staged = layout.staged(written)
     delete_left_over(warehouse, attempt.folder, staged.paths)
@@ -73,11 +73,13 @@ def stage(
 
 class _Source(NamedTuple):
     """The rows of an attempt and their columns. `read`: if tasks read the rows as they write them,
-    of whose numbers the frame is; `size`: in bytes, if it is known better than by Spark."""
+    of whose numbers the frame is; `tasks` and `size`: how many there are, and
+    their bytes, if that is known better than by Spark."""
 
     frame: DataFrame
     fields: list[Field]
     read: Rows | None = None
+    tasks: int | None = None
     size: int | None = None
 
 
@@ -86,16 +88,16 @@ def _source(rows: DataFrame | FromTasks, attempt: Attempt) -> _Source:
     them."""
     if isinstance(rows, DataFrame):
         check_user_columns(rows.columns)  # a column of its own would be taken for the rank
-        frame, size = rows, None
+        frame, tasks, size = rows, None, None
     else:
         folders = len(attempt.segments) + 1
         shuffled = folders > MANY_SEGMENTS or _makes_small_files(rows.count, folders, rows.bytes)
         if rows.rows is None and not shuffled:
             return _Source(rows.tasks, rows.fields, rows.read)
-        frame, size = rows.frame(), rows.bytes
+        frame, tasks, size = rows.frame(), rows.count, rows.bytes
     known = {SEQ, MALFORMED}
     fields = [one for one in frame.schema.jsonValue()["fields"] if one["name"] not in known]
-    return _Source(frame, fields, size=size)
+    return _Source(frame, fields, tasks=tasks, size=size)
 
 
 def _makes_small_files(tasks: int, folders: int, size: int) -> bool:
@@ -103,18 +105,21 @@ def _makes_small_files(tasks: int, folders: int, size: int) -> bool:
     return tasks * folders > MANY_FILES and size < SMALL_FILE * tasks * folders
 
 
-def _in_order(frame: DataFrame, layout: Layout, size: int | None) -> tuple[DataFrame, bool]:
+def _in_order(
+    frame: DataFrame, layout: Layout, tasks: int | None, size: int | None
+) -> tuple[DataFrame, bool]:
     """Return the rows, and whether each task has them by segment. They are shuffled if each task
     would write many small files, because there is little data or there are many tasks, and sorted
     in their tasks if these would write many files at a time. Spark estimates the size of the data
     if that is not known, unless it comes from outside a plan."""
     folders = len(layout.attempt.segments) + 1
-    query = frame._jdf.queryExecution()
-    many_files = (tasks := _tasks(query.executedPlan())) * folders > MANY_FILES
+    if tasks is None:
+        tasks = _tasks(frame._jdf.queryExecution().executedPlan())
+    many_files = tasks * folders > MANY_FILES
     if not many_files and folders <= MANY_SEGMENTS:
         return frame, False
     if size is None:
-        size = int(str(query.optimizedPlan().stats().sizeInBytes()))
+        size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     if many_files and size >= _UNKNOWN:
         routed = _routed(frame, layout).repartition(_ORDINAL)
     elif _makes_small_files(tasks, folders, size):

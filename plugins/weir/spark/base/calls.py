@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.spark.base.answers import heard, told
 from weir.spark.base.python_workers import with_own_code
+from weir.spark.base.session import cores
 from weir.spark.failures.causes import raising_own
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
 def divided(spark: SparkSession, items: Sequence[T], least: int) -> list[Sequence[T]]:
     """Return items in parts that follow one another: one for each task that may run at once, of at
     least so many."""
-    parts = max(1, min(spark.sparkContext.defaultParallelism, -(-len(items) // least)))
+    parts = max(1, min(cores(spark), -(-len(items) // least)))
     size = -(-len(items) // parts)
     return [items[first : first + size] for first in range(0, len(items), size)]
 

@@ -25,6 +25,7 @@ _PORT = 15002  # of a server that names none
 _TRIES = 6  # of a call that gets no answer: for about a minute, in place of ten
 # A server that is frozen is found after six minutes: it does not let itself be asked more often.
 _STILL_THERE = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_timeout_ms": 30_000}
+_APART = {"spark.sql.artifact.isolation.enabled": "true"}  # code that a session sends is its own
 # What PySpark sets with a remote session: then its functions make columns of Connect.
 _MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "weir"
 
@@ -43,7 +44,7 @@ _PATIENCE = 10.0  # seconds in which a server must take a connection: PySpark it
 
 def for_workers(settings: Settings) -> Settings:
     """Return settings for Spark's workers, without a way to Postgres, and without passwords."""
-    return replace(settings, database="", metrics_token="")
+    return replace(settings, database="", metrics_token="", spark="")
 
 
 def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
@@ -62,7 +63,12 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
         ) from None
     channel = DefaultChannelBuilder(remote, list(_STILL_THERE.items()))
     os.environ.setdefault(_MODE, _OURS)
-    made: Any = Connected.builder.channelBuilder(channel).config(map=dict(settings)).create()
+    first: Any = (
+        Connected.builder.channelBuilder(channel).config(map={**settings, **_APART}).create()
+    )
+    made = first.cloneSession()  # a session asks at its beginning whether its code is apart
+    _stop(first)
+    Connected._set_default_and_active_session(made)
     return _kept(made, made, {})
 
 
@@ -83,12 +89,19 @@ def end(spark: SparkSession) -> None:
         if one.session is not spark:
             end(one.session)
         _open.remove(one)
-        with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
-            one.session.client.set_retry_policies([])
-            one.session.interruptAll()
-            one.session.stop()
+        _stop(one.session)
     if not _open and os.environ.get(_MODE) == _OURS:
         del os.environ[_MODE]
+
+
+def _stop(session: SparkSession) -> None:
+    client = session.client
+    client.set_retry_policies([])
+    for step in (session.interruptAll, session.stop):
+        with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
+            step()
+    # When it is deleted it closes again, and while Python ends that waits for ever.
+    client.close = lambda: None
 
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:

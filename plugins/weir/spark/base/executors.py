@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from weir.errors import InvalidInput
 from weir.spark.base.calls import called_in_tasks
+from weir.spark.base.session import cores
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER
 
@@ -40,7 +41,7 @@ class Seen:
 def seen_by_tasks(spark: SparkSession, warehouse: str, name: str) -> list[Seen]:
     """Return what tasks on the executors see, by the way that appends go. `name`: of the file of
     `probe`. Raises what Spark raises, and InvalidInput if a package is missing there."""
-    count = min(_TASKS, spark.sparkContext.defaultParallelism)
+    count = min(_TASKS, cores(spark))
     answers = called_in_tasks(spark, _look, [[(warehouse, name)]] * count)
     return sorted(set(answers), key=lambda seen: seen.host)
 

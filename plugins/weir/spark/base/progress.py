@@ -2,9 +2,9 @@
 application has no cores yet."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyarrow import fs
 from pyspark.sql import SparkSession
@@ -12,6 +12,9 @@ from pyspark.sql import SparkSession
 from weir.database.background import repeating
 from weir.spark.base.session import is_connect
 from weir.warehouse.filesystem import filesystem
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 EVERY = 10.0  # seconds, the interval at which Spark's executors report running tasks to the driver
 _ROWS = "number of output rows"  # the name of this metric in each step of Spark's plan
@@ -27,27 +30,47 @@ def watched(
     say: Callable[[str], None],
     written: tuple[str, str] | None = None,
 ) -> Iterator[None]:
-    """Log the progress of the queries of this application while the block runs; over Spark Connect
-    nobody knows it.
+    """Log the progress of the queries of this application while the block runs; over Spark Connect,
+    of those of this session, whose rows nobody counts.
 
     `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
-    if is_connect(spark):
-        yield
-        return
     going, begun = True, time.monotonic()
+    connect = _Told() if is_connect(spark) else None
+    told = cast("ProgressHandler", connect)  # which PySpark imports for terminals only
 
     def step() -> float:
-        line = f"{what}: {_so_far(spark, written, time.monotonic() - begun)}"
+        seconds = time.monotonic() - begun
+        size = None if written is None else _bytes(*written)
+        so_far = (
+            _so_far(spark, size, seconds) if connect is None
+            else in_words(None, size, connect.done, connect.tasks, seconds)
+        )  # fmt: skip
+        line = f"{what}: {so_far}"
         if going:  # or the work has ended while this was counted, and its end was said
             say(line)
         return EVERY
 
     with repeating("progress", step, first=EVERY, patience=EVERY):
+        if connect is not None:
+            spark.registerProgressHandler(told)
         try:
             yield
         finally:
             going = False
+            if connect is not None:
+                spark.removeProgressHandler(told)
+
+
+class _Told:
+    """What a server of Spark Connect tells of the stages of a query, as PySpark calls it."""
+
+    tasks = done = 0
+
+    def __call__(self, stages: "Iterable[StageInfo] | None", **_: object) -> None:
+        known = list(stages or ())
+        self.tasks = sum(one.num_tasks for one in known)
+        self.done = sum(one.num_completed_tasks for one in known)
 
 
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
@@ -56,7 +79,7 @@ def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
     Call it before taking what others wait for, because these others may hold the cores:
     a reader that has a batch and no cores waits for ever.
     """
-    if not _is_local(spark):
+    if is_connect(spark) or not _is_local(spark):
         with watched(spark, "beginning", say):
             spark.range(0, 1, 1, 1).collect()
 
@@ -65,7 +88,7 @@ def _is_local(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
-def _so_far(spark: SparkSession, written: tuple[str, str] | None, seconds: float) -> str:
+def _so_far(spark: SparkSession, size: int | None, seconds: float) -> str:
     jsc: Any = spark.sparkContext._jsc
     # The list includes the driver, which does the work in local mode.
     if not _is_local(spark) and len(jsc.sc().statusTracker().getExecutorInfos()) < 2:
@@ -75,15 +98,17 @@ def _so_far(spark: SparkSession, written: tuple[str, str] | None, seconds: float
     for i in range(stages.length()):
         tasks += stages.apply(i).numCompleteTasks()
         total += stages.apply(i).numTasks()
-    size = None if written is None else _bytes(*written)
     return in_words(_rows(spark), size, tasks, total, seconds)
 
 
-def in_words(rows: int, size: int | None, tasks: int, total: int, seconds: float) -> str:
+def in_words(rows: int | None, size: int | None, tasks: int, total: int, seconds: float) -> str:
     """Return how far something is after so many seconds: how much, how fast, and how long it takes
-    still, as the tasks that are done let expect. `size`: bytes written; None if none are."""
+    still, as the tasks that are done let expect. `rows`: None if nobody counts them; `size`: bytes
+    written; None if none are."""
     per = max(seconds, 0.001)
-    parts = [f"{rows:,} rows read ({rows / per:,.0f} a second)"]
+    parts = list[str]()
+    if rows is not None:
+        parts.append(f"{rows:,} rows read ({rows / per:,.0f} a second)")
     if size is not None:
         parts.append(f"{size:,} bytes written ({size / per / 1e6:,.1f} MB a second)")
     parts.append(f"{tasks} of {total} tasks done")

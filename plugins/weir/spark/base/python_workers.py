@@ -98,8 +98,12 @@ def _send(to: Any, send: Any) -> None:
 @lru_cache(maxsize=1)
 def fingerprint() -> str:
     """Return what tells Weir's code of this process from another, as far as its files do."""
+    return _fingerprint(_modules(_PACKAGE))
+
+
+def _fingerprint(files: Iterable[Path]) -> str:
     found = hashlib.sha256()
-    for one in _modules(_PACKAGE):
+    for one in files:
         known = one.stat()
         found.update(f"{one} {known.st_size} {known.st_mtime_ns}\n".encode())
     return found.hexdigest()
@@ -110,9 +114,13 @@ def _archive(folder: Path, within: str = "") -> str:
     """Return a file with the code of a folder, which is there as long as this process is."""
     place = tempfile.TemporaryDirectory(prefix="weir-code-")
     atexit.register(place.cleanup)
-    path = f"{place.name}/{folder.name or 'code'}.zip"
+    files = list(_modules(folder))
+    # A name for each content: a server may keep what others have sent.
+    path = f"{place.name}/code_{_fingerprint(files)[:16]}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as code:
-        for one in _modules(folder):
+        for above in sorted({above for one in files for above in one.relative_to(folder).parents}):
+            code.mkdir(f"{within}{above}/")  # or Python finds no package that has no __init__.py
+        for one in files:
             code.write(one, f"{within}{one.relative_to(folder)}")
     return path
 

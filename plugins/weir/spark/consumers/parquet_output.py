@@ -18,7 +18,7 @@ from weir.spark.base.attempts import UNKNOWN, attempts
 from weir.spark.base.exact import exact, quoted
 from weir.spark.base.in_tasks import write_files
 from weir.spark.base.left_over import delete_left_over
-from weir.spark.base.session import COMPLETE, check_classic, moved, private_session
+from weir.spark.base.session import COMPLETE, check_session, moved, private_session
 from weir.warehouse.filesystem import only_by_jvm
 from weir.warehouse.paths import spark_path
 
@@ -52,7 +52,7 @@ def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
     `name`: as the consumer names it, `parquet:late` or `late`. Columns that some batches lack are
     null there. The settings are those of jobs. Raises NotFound if nothing was committed yet.
     """
-    check_classic(spark)
+    check_session(spark)
     settings = load()
     with Database.of(settings) as database:
         return output_frame(spark, database, settings, name, reader_group)

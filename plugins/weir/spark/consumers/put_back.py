@@ -33,7 +33,7 @@ from weir.reader_groups.groups.update import update_reader_group
 from weir.reader_groups.locks import no_such_group
 from weir.spark.base.exact import EXACT, quoted
 from weir.spark.base.stored_columns import stored_schema
-from weir.spark.consumers.engine import Spark
+from weir.spark.consumers.connect_engine import engine_for
 
 SUFFIX = "-put-back"  # of the name of the group that reads the rejected events of another
 
@@ -73,7 +73,7 @@ def put_back(
         return function(one, **given)
 
     return Consumer(
-        app, Spark(app), _name_for(group), reader_id, again, tuple(outputs),
+        app, engine_for(app), _name_for(group), reader_id, again, tuple(outputs),
         Reading.of(app.settings, order="stream"), parameters=parameters,
     ).run()  # fmt: skip
 

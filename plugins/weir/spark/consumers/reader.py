@@ -4,15 +4,14 @@ from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weir.consumers.engine import Engine
 from weir.consumers.reader import Reader as AnyReader
 from weir.consumers.reader_names import reader_name
 from weir.installation.opened import Installation
 from weir.reader_groups.batches.lifecycle import Function
 from weir.reader_groups.batches.reading import Options, Reading
-from weir.spark.base.session import check_session, is_connect
+from weir.spark.base.session import check_session
 from weir.spark.base.shared import shared
-from weir.spark.consumers.engine import Spark
+from weir.spark.consumers.connect_engine import engine_for
 
 
 class Reader(AnyReader[DataFrame]):
@@ -45,9 +44,5 @@ class Reader(AnyReader[DataFrame]):
         name = reader_id or reader_name()
         opened = installation or shared(spark, f"reader {name}")
         reading = Reading.of(opened.settings, **options)
-        engine: Engine[DataFrame] = Spark(opened)
-        if is_connect(spark):  # which needs packages that a session in this process does not
-            from weir.spark.consumers.connect_engine import Connect
-
-            engine = Connect(opened)
+        engine = engine_for(opened)
         super().__init__(opened, engine, group, reading, reader_id=name, function=function)

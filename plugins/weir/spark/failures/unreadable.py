@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkAssertionError, PySparkException
 
 from weir.inputs.unreadable import damage_of, damaged, one_line
 
@@ -21,6 +21,11 @@ _MOST_SUSPECTS = 100  # files that are read again, one by one, if nobody says wh
 def first_cause(error: BaseException) -> str:
     """Return the innermost cause of an error of Java or Spark, in one line; other errors as they
     are."""
+    if server_has_ended(error):
+        return (
+            "the Spark that this works with has ended, was started again, or can't be reached; its "
+            "log has its last lines"
+        )
     if jvm_has_ended(error):
         return (
             "Spark's JVM has ended: killed, out of memory (spark.driver.memory), or has no disk "
@@ -33,12 +38,38 @@ def first_cause(error: BaseException) -> str:
     return message or str(causes[-1].getClass().getSimpleName())
 
 
-def jvm_has_ended(error: BaseException) -> bool:
-    """Return whether an error, or one that led to it, says that the JVM of this process is gone."""
+def server_has_ended(error: BaseException) -> bool:
+    """Return whether an error, or one that led to it, says that a server of Spark Connect is gone,
+    or knows the session no more."""
+    return any(map(_of_server, _chain(error)))
+
+
+def _of_server(error: BaseException) -> bool:
+    if isinstance(error, PySparkAssertionError):  # another one answers
+        return "session" in str(error).lower()
+    if isinstance(error, PySparkException):
+        known = str(error.getCondition() or "")
+        lost = known.startswith("INVALID_HANDLE") or known == "NO_ACTIVE_SESSION"
+        return lost or "StatusCode.UNAVAILABLE" in str(error)
+    return type(error).__module__.startswith("grpc.") and "StatusCode.UNAVAILABLE" in str(error)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it."""
     one: BaseException | None = error
     seen: set[int] = set()
     while one is not None and id(one) not in seen:
         seen.add(id(one))
+        yield one
+        one = one.__cause__ or one.__context__
+
+
+def jvm_has_ended(error: BaseException) -> bool:
+    """Return whether an error, or one that led to it, says that the JVM of this process is gone, or
+    that of the server it works with."""
+    for one in _chain(error):
+        if _of_server(one):
+            return True
         if isinstance(one, Py4JError) and _NO_ANSWER.fullmatch(str(one)):
             return True
         if isinstance(one, Py4JNetworkError):
@@ -50,7 +81,6 @@ def jvm_has_ended(error: BaseException) -> bool:
             if trace.tb_frame.f_globals.get("__name__", "").startswith("py4j."):
                 return True
             trace = trace.tb_next
-        one = one.__cause__ or one.__context__
     return False
 
 
@@ -101,6 +131,9 @@ def file_of(error: BaseException) -> str | None:
     for java in causes_of(error):
         if condition_of(java).startswith("FAILED_READ_FILE"):
             return unquote(str(java.getMessageParameters().get("path")))
+    # Over Spark Connect there is no Java.
+    if isinstance(error, PySparkException) and "FAILED_READ_FILE" in str(error.getCondition()):
+        return unquote(str((error.getMessageParameters() or {}).get("path")))
     return None
 
 

@@ -14,13 +14,12 @@ from weir.controller.read_plan import Slices
 from weir.errors import check_choice
 from weir.model.schema import PLACES, SEQ, STREAM, Field, without_metadata
 from weir.settings import Settings
-from weir.spark.base.session import is_connect, moved
+from weir.spark.base.session import cores, is_connect, moved
 from weir.spark.reads.native import in_tasks, scan_of, scanning_session
 from weir.spark.reads.over_connect import read_in_workers
 from weir.spark.reads.tasks import Task, parts_of_scans, tasks_by_segment, tasks_in_write_order
 
 ORDERS = ("segment", "stream", "none")
-_CORES_OVER_CONNECT = 8  # nobody tells how many the server has
 
 
 def frame_of(
@@ -73,15 +72,15 @@ def _frame(
     if not any(slices):
         return spark.createDataFrame([], schema)
     connect, by_rank = is_connect(spark), order == "stream"
-    cores = _CORES_OVER_CONNECT if connect else spark.sparkContext.defaultParallelism
+    most = cores(spark)
     tasks: list[list[Task]] = []
     if by_rank:
-        tasks = tasks_in_write_order(slices, cores)
+        tasks = tasks_in_write_order(slices, most)
     elif order == "segment" or connect:
-        tasks = tasks_by_segment(slices[0], cores)
+        tasks = tasks_by_segment(slices[0], most)
     if connect:
         return read_in_workers(spark, settings, reads, tasks, schema, sorts=by_rank)
-    resolving = scanning_session(spark, parts_of_scans(tasks, slices[0], cores))
+    resolving = scanning_session(spark, parts_of_scans(tasks, slices[0], most))
     scans = [
         scan_of(
             resolving, settings.warehouse, read, own, more, number, tasks, by_rank=by_rank

@@ -38,7 +38,7 @@ from weir.settings import Settings
 from weir.spark.base.bisection import constant_array
 from weir.spark.base.calls import numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
-from weir.spark.base.session import private_session
+from weir.spark.base.session import cores, private_session
 from weir.spark.failures.causes import raising_own
 from weir.warehouse.filesystem import filesystem, only_by_jvm
 
@@ -155,7 +155,7 @@ def _session(spark: SparkSession) -> SparkSession:
     return private_session(
         spark,
         # There is little to shuffle: a row for each key of the sample.
-        {"spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism)},
+        {"spark.sql.shuffle.partitions": str(2 * cores(spark))},
     )
 
 
@@ -244,7 +244,7 @@ def _positions(
             of = -(-file.events // PIECE)
             pieces += [_Piece(number, place, first, of) for first in range(of)]
             sizes += [OPENING + file.events // of] * of
-    least = sum(sizes) // (2 * session.sparkContext.defaultParallelism)
+    least = sum(sizes) // (2 * cores(session))
     groups = grouped(pieces, sizes, min(PIECE, max(least, 20 * OPENING)))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
