@@ -7,10 +7,7 @@ from weir.controller.commit import commit
 from weir.controller.transactions import abort
 from weir.errors import Fenced
 from weir.kernel.attempt import Staged
-
-
-def other_field(name: str) -> dict[str, object]:
-    return {"name": name, "type": "long", "nullable": True, "metadata": {}}
+from weir.model.schema import new_field
 
 
 def test_several_streams_are_committed_together_in_the_order_given(lane: Lane) -> None:
@@ -58,8 +55,8 @@ def test_two_transactions_of_one_stream_may_both_add_columns(lane: Lane) -> None
     a, b = staged(lane.opened(), {"0.0": 3}), staged(lane.opened(), {"0.0": 4})
     commit(
         lane.database,
-        Staged(a.attempt, a.files, [*FIELDS, other_field("x")]),
-        Staged(b.attempt, b.files, [*FIELDS, other_field("y")]),
+        Staged(a.attempt, a.files, [*FIELDS, new_field("x", "long")]),
+        Staged(b.attempt, b.files, [*FIELDS, new_field("y", "long")]),
     )
     versions = lane.rows(
         "SELECT version, fields FROM stream_schema WHERE stream_id = :s ORDER BY version"

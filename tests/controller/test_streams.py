@@ -10,6 +10,7 @@ from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream, schema_of
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import Field
 
 
 @pytest.mark.parametrize("segments", [1, 2, 49, 98, 400])
@@ -74,7 +75,7 @@ def test_what_is_wrong_is_said_and_nothing_is_created(
 
 
 def test_declared_columns_are_the_first_schema(shared_database: Database) -> None:
-    def schema(lane: Lane) -> list[dict[str, object]] | None:
+    def schema(lane: Lane) -> list[Field] | None:
         return lane.database.transaction(
             lambda c: schema_of(c, lock_streams(c, ids=[lane.stream_id])[0])
         )

@@ -13,6 +13,7 @@ from tests.spark.installation import Installation, batches, parquet_rows, plain
 from weir.controller.update import update_stream
 from weir.errors import BatchFailed
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import new_field
 from weir.retention.garbage import sweep
 
 
@@ -96,8 +97,8 @@ def test_a_stream_without_an_event_has_the_columns_that_it_declares_or_is_named(
     with raises("batch_failed (s/other"):
         consumer.run()
     fields = [
-        {"name": "k", "type": "string", "nullable": True, "metadata": {}},
-        {"name": "n", "type": "long", "nullable": True, "metadata": {}},
+        new_field("k", "string"),
+        new_field("n", "long"),
     ]
     update_stream(weir.database, other, {}, fields=fields, request_id="declare")
     assert consumer.run()["events"] == 90

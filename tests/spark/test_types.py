@@ -29,6 +29,7 @@ from weir.kernel.matching import in_columns
 from weir.kernel.schema import with_default
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
+from weir.model.schema import Field
 from weir.programs.opening import shared
 from weir.spark.adjuncts.build import build_version
 
@@ -240,7 +241,7 @@ def test_every_type_goes_through_a_store_and_a_consumer_to_tables_and_files(
     assert rows_of(weir.spark.read.parquet(str(folder)), names) == there
 
 
-def default_of(field: dict[str, Any], text: str) -> str:
+def default_of(field: Field, text: str) -> str:
     try:
         with_default(field, text or "1")
     except InvalidInput:

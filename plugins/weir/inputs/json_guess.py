@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from weir.inputs.json_reader import Number
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import matches, value
-from weir.model.schema import DEEPEST, VOID, new_field
+from weir.model.schema import DEEPEST, VOID, Kind, new_field
 
 # What values are: an empty text shows no type beside others. A number that is WHOLE fits a long, a
 # LONGER one does not; LOST are those that a double does not keep.
@@ -110,7 +110,7 @@ def _numbers(texts: Iterable[str]) -> tuple[set[str], int]:
     return kinds | {LONGER}, pc.max(pc.binary_length(pc.utf8_ltrim(longer, "-"))).as_py()
 
 
-def kind_of(shape: Shape, double: str = "double") -> Any:
+def kind_of(shape: Shape, double: str = "double") -> Kind | None:
     """Return the type that keeps the values of a place; None if they are objects without a field.
     `double`: the type that doubles get."""
     kinds = shape.kinds - {EMPTY}
@@ -134,7 +134,7 @@ def kind_of(shape: Shape, double: str = "double") -> Any:
     return "long"
 
 
-def column_kind(shape: Shape) -> tuple[Any, str]:
+def column_kind(shape: Shape) -> tuple[Kind | None, str]:
     """Return the type of a column and why it has no narrower one; `VOID` if all its values are
     null, None if they are objects without a field. If a double does not keep a number, all doubles
     of the column become texts."""

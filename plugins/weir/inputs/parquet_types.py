@@ -7,7 +7,7 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.inputs.parquet_footer import WrongFooter
-from weir.model.schema import DEEPEST, VOID, Field, new_field
+from weir.model.schema import DEEPEST, VOID, Field, Kind, new_field, parts_of, with_parts
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
 _REQUIRED, _REPEATED = 0, 2
@@ -43,15 +43,11 @@ def in_nanoseconds(kind: str) -> str:
 NANOSECONDS = {in_nanoseconds(kind): kind for kind in ("timestamp", "timestamp_ntz")}
 
 
-def each_type(kind: Any, change: Callable[[str], Any]) -> Any:
+def each_type(kind: Kind, change: Callable[[str], Kind]) -> Kind:
     """Return a type with `change` applied to each simple type in it."""
     if isinstance(kind, str):
         return change(kind)
-    if kind["type"] == "struct":
-        fields = [{**one, "type": each_type(one["type"], change)} for one in kind["fields"]]
-        return {**kind, "fields": fields}
-    inner = [key for key in ("elementType", "keyType", "valueType") if key in kind]
-    return {**kind, **{key: each_type(kind[key], change) for key in inner}}
+    return with_parts(kind, [each_type(one, change) for one in parts_of(kind)])
 
 
 class _Unsupported(Exception):
@@ -140,17 +136,17 @@ def _check(about: dict[int, Any]) -> None:
         raise WrongFooter(f"its schema has an element {about[4]!r} of an unknown type")
 
 
-def _column(node: _Node) -> Any:
+def _column(node: _Node) -> Kind:
     if node.repetition == _REPEATED:  # a list of old writers, without a group around it
         return _array(_type(node), False)
     return _type(node)
 
 
-def _array(kind: Any, nullable: bool) -> dict[str, Any]:
+def _array(kind: Kind, nullable: bool) -> Kind:
     return {"type": "array", "elementType": kind, "containsNull": nullable}
 
 
-def _type(node: _Node) -> Any:
+def _type(node: _Node) -> Kind:
     if 1 in node.about and not node.children:
         return _primitive(node)
     if not node.children:
@@ -166,7 +162,7 @@ def _type(node: _Node) -> Any:
     return {"type": "struct", "fields": fields}
 
 
-def _list(node: _Node) -> Any:
+def _list(node: _Node) -> Kind:
     [repeated, *more] = node.children
     if more or repeated.repetition != _REPEATED:
         raise _Unsupported("is a list that does not follow the rules of Parquet; write it again")
@@ -181,7 +177,7 @@ def _list(node: _Node) -> Any:
     return _array(_column(element), element.repetition != _REQUIRED)
 
 
-def _map(node: _Node) -> Any:
+def _map(node: _Node) -> Kind:
     [entry, *more] = node.children
     if more or entry.repetition != _REPEATED or len(entry.children) != 2:
         raise _Unsupported("is a map that does not follow the rules of Parquet; write it again")
@@ -198,7 +194,7 @@ def _map(node: _Node) -> Any:
     }
 
 
-def _primitive(node: _Node) -> Any:
+def _primitive(node: _Node) -> str:
     physical = _PHYSICAL[node.about[1]]
     number, given = node.logical
     if node.about.get(6) == _INTERVAL:

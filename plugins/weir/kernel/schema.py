@@ -1,7 +1,6 @@
 """Convert between Spark's JSON form of columns and pyarrow's schema."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +8,7 @@ import pyarrow.compute as pc
 
 from weir.errors import BadRows, InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import VOID, Field, new_field, show, stored_name
+from weir.model.schema import VOID, Field, Kind, new_field, show, stored_name
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -117,10 +116,10 @@ def with_default(field: Field, text: str) -> Field:
 def same_default(there: Field, wanted: Field) -> bool:
     """Return whether a column of the same or a narrower type has the default of another one. A
     double that was a float may have the value that the text had as a float."""
-    if DEFAULT not in there:
+    if "default" not in there:
         return False
     kinds = {_column(wanted)} | ({pa.float32()} if wanted["type"] == "double" else set())
-    texts = [pa.scalar(one[DEFAULT]) for one in (there, wanted)]
+    texts = [pa.scalar(one["default"]) for one in (there, wanted)]
     return any(texts[0].cast(kind).equals(texts[1].cast(kind)) for kind in kinds)
 
 
@@ -184,7 +183,7 @@ def _column(field: Field) -> pa.DataType:
         ) from None
 
 
-def arrow_type(kind: Any) -> pa.DataType:
+def arrow_type(kind: Kind) -> pa.DataType:
     """Return the type of pyarrow for a type in Spark's JSON form; null for one that is not known.
     Raises InvalidInput, whose sentence follows the name of a column."""
     if kind == VOID:
@@ -205,7 +204,7 @@ def arrow_type(kind: Any) -> pa.DataType:
     )
 
 
-def _from_arrow(kind: pa.DataType) -> Any:
+def _from_arrow(kind: pa.DataType) -> Kind:
     if kind in _BY_ARROW:
         return _BY_ARROW[kind]
     if pa.types.is_timestamp(kind):

@@ -29,7 +29,7 @@ from weir.kernel.transform_values import (
     shown,
     texts_of,
 )
-from weir.model.schema import show
+from weir.model.schema import Kind, show
 from weir.model.transform_nodes import Call, Column, Constant, Node, Transform
 from weir.model.transforms import COMPARISONS
 
@@ -73,7 +73,7 @@ class Computation:
         return self.over(self.schema.empty_table()).values.type
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> Kind:
         """The type of the values in Spark's JSON form."""
         return from_arrow(pa.schema([pa.field("value", self.type)]))[0]["type"]
 

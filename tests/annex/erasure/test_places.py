@@ -22,6 +22,7 @@ from weir.errors import InvalidInput
 from weir.installation.opened import no_spark
 from weir.kernel.matching import Matching, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
+from weir.model.schema import new_field
 from weir.operations.action import Job
 from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform
@@ -158,7 +159,7 @@ def test_no_value_of_a_condition_is_in_a_sentence_about_it(
     condition: str, code: str, said: str
 ) -> None:
     named = {"who": "string", "n": "long", "at": "timestamp"}
-    fields = [{"name": name, "type": kind, "nullable": True} for name, kind in named.items()]
+    fields = [new_field(name, kind) for name, kind in named.items()]
     with pytest.raises(InvalidInput) as told:  # it is recorded with the run
         where(condition, fields)
     assert told.value.code == code

@@ -9,7 +9,7 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.front_ends import do
-from weir.model.schema import Field, field_id, same_type, show, stored_name
+from weir.model.schema import Field, field_id, new_field, same_type, show, stored_name
 
 _TYPES = {
     "byte": "int", "short": "int", "integer": "int", "long": "long", "float": "float",
@@ -61,7 +61,7 @@ class Ids:
 
     def _learn_type(self, kind: Any, path: _Path, level: _MAPPED) -> None:
         if kind == "variant":
-            parts = [{"name": name, "type": "binary"} for name in ("metadata", "value")]
+            parts = [new_field(name, "binary") for name in ("metadata", "value")]
             self._learn(parts, path, level)
         elif not isinstance(kind, str) and kind["type"] == "struct":
             self._learn(kind["fields"], path, level)

@@ -37,7 +37,7 @@ from weir.annex.publication.columns import Ids, columns_of
 from weir.annex.publication.place import Files, Place
 from weir.annex.publication.plan import Plan
 from weir.annex.publication.records import Written
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ, new_field
 from weir.queries.annex.publication.plan import File
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.paths import publication_folder, table_folder
@@ -163,7 +163,7 @@ def _new_table(location: str) -> dict[str, Any]:
 def _set_columns(table: dict[str, Any], plan: Plan) -> None:
     """Let the columns be those of the stream. The id of the schema is the stream's version."""
     ids = Ids()
-    own = [{"name": name, "type": "long"} for name in (SEQ, CLOCK, CLOCK_BY_NUMBER)]
+    own = [new_field(name, "long") for name in (SEQ, CLOCK, CLOCK_BY_NUMBER)]
     for fields in (own, *plan.versions):
         ids.learn(fields)
     columns = columns_of(plan.versions[-1])

@@ -26,7 +26,7 @@ from weir.errors import BadRows, Conflict, InvalidInput, InvariantViolation
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
-from weir.model.schema import SEQ, Field
+from weir.model.schema import SEQ, Field, new_field
 from weir.model.segment import segment_name
 from weir.queries.adjunct.versions import AdjunctFile
 from weir.spark.adjuncts.changes import (
@@ -123,8 +123,8 @@ class Writer:
         )
         events = sum(s.rows for s in slices)
         if not fields:  # nobody knows yet of which type the keys will be
-            key = [{"name": KEY, "type": "string", "nullable": False, "metadata": {}}]
-            return Built(key, (), (), self._no_history(), 0, 0, 0, 0, 0)
+            key: Field = {**new_field(KEY, "string"), "nullable": False}
+            return Built([key], (), (), self._no_history(), 0, 0, 0, 0, 0)
         tasks = max(self._spark.sparkContext.defaultParallelism, events // _ROWS_PER_TASK)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
         changes = self._changes(slices, fields)

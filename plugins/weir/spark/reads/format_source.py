@@ -106,7 +106,7 @@ class StreamSource(DataSource):
         """Return the columns of a query's schema, with their names in files and their defaults,
         which Spark's schema does not have. Raises InvalidInput for one that the stream lacks."""
         known = {field["name"]: field for field in self.fields}
-        found = []
+        found = list[Field]()
         for field in schema.jsonValue()["fields"]:
             name = field["name"]
             if name in known:

@@ -1,4 +1,5 @@
 -- Which streams are to be published, and how each differs from what is published of it.
+-- import: from weir.model.schema import Field
 
 -- name: due -> many Due
 -- Return the streams to publish, and those whose publication is to end. `names`: of these; null: of
@@ -74,7 +75,7 @@ WHERE s.stream_id = :stream_id AND f.start_offset + f.events > h.event_offset
 
 -- name: versions -> many
 -- Return the versions of the columns, the newest last.
--- type: fields = list[dict[str, Any]]
+-- type: fields = list[Field]
 SELECT version, fields FROM stream_schema WHERE stream_id = :stream_id ORDER BY version
 
 -- name: used_versions -> many

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from weir.model.schema import Field
+
 DUE = text(
     """SELECT s.stream_id, s.stream_name AS stream, true AS wanted
 FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
@@ -171,7 +173,7 @@ class Versions(NamedTuple):
     """A row of `versions`."""
 
     version: int
-    fields: list[dict[str, Any]]
+    fields: list[Field]
 
 
 def versions(connection: Connection, *, stream_id: int) -> list[Versions]:
