@@ -96,8 +96,8 @@ def read_stores(connection: Connection, names: Sequence[str]) -> dict[str, Adjun
 
 def _store(row: sql.StoreRow) -> AdjunctStore:
     given = row._asdict()
-    configuration = AdjunctConfiguration(**columns.taken(AdjunctConfiguration, given))
-    definition = AdjunctDefinition(**columns.taken(AdjunctDefinition, given))
+    configuration = columns.taken(AdjunctConfiguration, given)
+    definition = columns.taken(AdjunctDefinition, given)
     stream = stream_name(given.pop("stream_name"))
     return AdjunctStore(configuration=configuration, definition=definition, stream=stream, **given)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.inputs.json_reader import Number
+from weir.inputs.json_reader import Json, Number
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import matches, value
 from weir.model.schema import DEEPEST, VOID, Kind, new_field
@@ -46,7 +46,7 @@ class Shape:
         return Shape(self.kinds | other.kinds, digits, fields, element)
 
 
-def shape_of(values: Sequence[Any], depth: int = 0) -> Shape:
+def shape_of(values: Sequence[Json], depth: int = 0) -> Shape:
     """Return what values show."""
     if depth > DEEPEST + 1:  # which no column may be
         return Shape(frozenset({TEXT}))
@@ -75,7 +75,7 @@ def shape_of(values: Sequence[Any], depth: int = 0) -> Shape:
     return Shape(frozenset(kinds), digits, fields, element)
 
 
-def columns_of(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Sequence[Any]]:
+def columns_of(rows: Sequence[dict[str, Json]], names: Sequence[str]) -> dict[str, Sequence[Json]]:
     """Return the values of objects by their names, null where an object lacks one."""
     if len(names) > 1 and min(map(len, rows), default=0) >= len(names):
         try:  # mostly, and in a third of the time

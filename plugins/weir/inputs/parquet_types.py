@@ -3,10 +3,9 @@ has no metadata of Spark's own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from weir.errors import InvalidInput
-from weir.inputs.parquet_footer import WrongFooter
+from weir.inputs.parquet_footer import Value, WrongFooter, number_in
 from weir.model.schema import DEEPEST, VOID, Field, Kind, new_field, parts_of, with_parts
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
@@ -17,7 +16,7 @@ _PLAIN = dict(zip(_PHYSICAL, ("boolean", "integer", "long", "timestamp", "float"
 _INTEGERS = {8: "byte", 16: "short", 32: "integer", 64: "long"}
 _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
 # Logical types by the numbers of parquet.thrift, with the converted types of older writers.
-_OLDER: dict[int, dict[int, Any]] = {
+_OLDER: dict[int, dict[int, Value]] = {
     0: {1: {}}, 1: {2: {}}, 2: {2: {}}, 3: {3: {}}, 4: {4: {}}, 6: {6: {}}, 7: {7: {}}, 8: {7: {}},
     9: {8: {1: True, 2: {1: {}}}}, 10: {8: {1: True, 2: {2: {}}}}, 19: {12: {}}, 20: {13: {}},
     **{11 + i: {10: {1: 8 << i, 2: False}} for i in range(4)},
@@ -56,7 +55,7 @@ class _Unsupported(Exception):
 
 @dataclass
 class _Node:
-    about: dict[int, Any]
+    about: dict[int, Value]
     children: list["_Node"] = field(default_factory=list)
 
     @property
@@ -65,10 +64,10 @@ class _Node:
 
     @property
     def repetition(self) -> int:
-        return int(self.about.get(3, _REQUIRED))
+        return number_in(self.about, 3)
 
     @property
-    def logical(self) -> tuple[int, dict[int, Any]]:
+    def logical(self) -> tuple[int, dict[int, Value]]:
         """Return the number of the logical type, 0 if there is none, and its parameters."""
         found = self.about.get(10)
         if not found:
@@ -76,13 +75,13 @@ class _Node:
             found = _OLDER.get(converted) if isinstance(converted, int) else None
             if converted == _DECIMAL:
                 found = {_DECIMAL: {1: self.about.get(7, 0), 2: self.about.get(8, 0)}}
-        if not found:
+        if not isinstance(found, dict):
             return 0, {}
-        number = next(iter(found))
-        return number, found[number] if isinstance(found[number], dict) else {}
+        number, given = next(iter(found.items()), (0, {}))
+        return number, given if isinstance(given, dict) else {}
 
 
-def columns_of_elements(path: str, elements: Sequence[dict[int, Any]]) -> list[Field]:
+def columns_of_elements(path: str, elements: Sequence[dict[int, Value]]) -> list[Field]:
     """Return the columns of a file from the elements of its schema. The types are Spark's, and
     `VOID`, `UUID` and those of `NANOSECONDS`, also within others.
 
@@ -103,7 +102,7 @@ def columns_of_elements(path: str, elements: Sequence[dict[int, Any]]) -> list[F
     return found
 
 
-def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
+def _tree(elements: Sequence[dict[int, Value]]) -> _Node:
     rest = iter(elements)
 
     def grow(depth: int) -> _Node:
@@ -118,7 +117,7 @@ def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
             raise WrongFooter("its schema is cut off")
         _check(about)
         node = _Node(about)
-        node.children = [grow(depth + 1) for _ in range(about.get(5, 0))]
+        node.children = [grow(depth + 1) for _ in range(number_in(about, 5))]
         return node
 
     root = grow(0)
@@ -127,9 +126,9 @@ def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
     return root
 
 
-def _check(about: dict[int, Any]) -> None:
+def _check(about: dict[int, Value]) -> None:
     """Raise WrongFooter for an element that Parquet does not have."""
-    kind, repetition, children = (about.get(number, 0) for number in (1, 3, 5))
+    kind, repetition, children = (number_in(about, number) for number in (1, 3, 5))
     if 4 not in about:
         raise WrongFooter("its schema has an element without a name")
     if not (0 <= kind < len(_PHYSICAL) and 0 <= repetition <= _REPEATED and children >= 0):
@@ -195,7 +194,7 @@ def _map(node: _Node) -> Kind:
 
 
 def _primitive(node: _Node) -> str:
-    physical = _PHYSICAL[node.about[1]]
+    physical = _PHYSICAL[number_in(node.about, 1)]
     number, given = node.logical
     if node.about.get(6) == _INTERVAL:
         raise _lacks("INTERVAL")
@@ -214,7 +213,7 @@ def _primitive(node: _Node) -> str:
     if number == _TIMESTAMP and physical == "INT64":
         return _timestamp(given)
     if number == _INTEGER and physical in ("INT32", "INT64"):
-        bits = given.get(1)
+        bits = number_in(given, 1)
         if bits in _INTEGERS and (bits == 64) == (physical == "INT64"):
             return (_INTEGERS if given.get(2) else _UNSIGNED)[bits]
     if number == _UUID and physical == "FIXED" and node.about.get(2) == 16:
@@ -222,15 +221,15 @@ def _primitive(node: _Node) -> str:
     raise _lacks(_NAMES.get(number, f"number {number} on {physical}"))
 
 
-def _timestamp(given: dict[int, Any]) -> str:
+def _timestamp(given: dict[int, Value]) -> str:
     kind, unit = "timestamp" if given.get(1) else "timestamp_ntz", given.get(2)
     return in_nanoseconds(kind) if isinstance(unit, dict) and 3 in unit else kind
 
 
-def _decimal(physical: str, given: dict[int, Any]) -> str:
-    scale, precision = given.get(1, 0), given.get(2, 0)
+def _decimal(physical: str, given: dict[int, Value]) -> str:
+    scale, precision = number_in(given, 1), number_in(given, 2)
     most = {"INT32": 9, "INT64": 18}.get(physical, 38)
-    if type(scale) is not int or type(precision) is not int or not 0 <= scale <= precision:
+    if not 0 <= scale <= precision:
         raise _Unsupported(f"is a decimal({precision},{scale}), which does not exist")
     if precision > 38:
         raise _Unsupported(

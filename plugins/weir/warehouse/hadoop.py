@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from py4j.java_gateway import is_instance_of
+from py4j.java_gateway import JavaGateway, JavaObject, JavaPackage, JVMView, is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyarrow import fs
 from pyspark import SparkContext
@@ -31,7 +31,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     if not has_jvm():
         raise OSError("this process has no JVM")
     SparkContext._ensure_initialized()
-    hadoop: Any = SparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # just made
+    hadoop: JavaPackage = SparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # just made
     with _as_os_errors():
         path = hadoop.Path(root)
         found = path.getFileSystem(_configuration())
@@ -43,12 +43,12 @@ def has_jvm() -> bool:
     return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _configuration() -> Any:
+def _configuration() -> JavaObject:
     """Return Hadoop's settings with all `spark.hadoop.*`, as Spark itself reads and writes with."""
-    context: Any = SparkContext._active_spark_context
+    context = SparkContext._active_spark_context
     if context is not None:
         return context._jsc.hadoopConfiguration()
-    jvm: Any = SparkContext._jvm
+    jvm: JVMView = SparkContext._jvm
     return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().conf()  # of spark-submit
 
 
@@ -69,7 +69,7 @@ def _as_os_errors() -> Iterator[None]:
 class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
     """What Weir needs of a file system, by Hadoop's. Paths are those of URIs, without the host."""
 
-    def __init__(self, hadoop: Any, system: Any) -> None:
+    def __init__(self, hadoop: JavaPackage, system: JavaObject) -> None:
         self._hadoop, self._system = hadoop, system
         self._path = hadoop.Path  # looking up a class costs several calls
 
@@ -156,7 +156,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
                 if not self._system.rename(old, new):
                     raise OSError(f"{src} can't be renamed to {dest}") from None
                 return
-            gateway: Any = SparkContext._gateway
+            gateway: JavaGateway = SparkContext._gateway
             rename = self._hadoop.Options.Rename
             how = gateway.new_array(rename, 1)
             how[0] = rename.OVERWRITE
@@ -182,7 +182,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     copy_file = open_append_stream = delete_dir_contents = delete_root_dir_contents = _never
 
 
-def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
+def _info(status: JavaObject, kind: fs.FileType | None = None) -> fs.FileInfo:
     if kind is None:
         kind = fs.FileType.Directory if status.isDirectory() else fs.FileType.File
     return fs.FileInfo(
@@ -196,7 +196,7 @@ def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
 class _Input(io.RawIOBase):
     """A file of Hadoop's, readable from any position."""
 
-    def __init__(self, stream: Any, size: int) -> None:
+    def __init__(self, stream: JavaObject, size: int) -> None:
         self._stream, self._size, self._at = stream, size, 0
 
     def readable(self) -> bool:
@@ -237,7 +237,7 @@ class _Input(io.RawIOBase):
 class _Output(io.RawIOBase):
     """A new file of Hadoop's."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: JavaObject) -> None:
         self._stream, self._at = stream, 0
 
     def writable(self) -> bool:

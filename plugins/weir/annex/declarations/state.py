@@ -92,10 +92,9 @@ def _of(table: str, described: type) -> str:
 
 
 def _stream(row: dict[str, Any]) -> KnownStream:
-    settings = columns.taken(Configuration, row)
-    settings["tags"] = tuple(settings["tags"])
+    configuration = columns.taken(Configuration, row)
     fields, dropped = row["fields"] or [], row["dropped"] or []
-    return KnownStream(Configuration(**settings), row["state"], fields, dropped)
+    return KnownStream(configuration, row["state"], fields, dropped)
 
 
 def _group(row: dict[str, Any]) -> KnownGroup:
@@ -104,7 +103,7 @@ def _group(row: dict[str, Any]) -> KnownGroup:
             Pin(stream_name(s), KeyRange(low, high), label) for s, low, high, label in row["pins"]
         )
     )
-    configuration = GroupConfiguration(**columns.taken(GroupConfiguration, row))
+    configuration = columns.taken(GroupConfiguration, row)
     return KnownGroup(
         configuration, tuple(sorted(row["streams"])), tuple(sorted(pins)), row["consumer"]
     )
