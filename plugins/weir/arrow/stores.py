@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import recorded_file
 from weir.arrow.read import by_schema
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.engine import Adjuncts
 from weir.consumers.store_parts import KEY, columns_of, joined_on, joined_values
 from weir.controller.absent_files import why_unread
@@ -27,7 +27,9 @@ _CLOCK = "_weir_clock"
 class Stores(Adjuncts[pa.Table]):
     """The stores of a batch: by name the table of the version that the batch is read with."""
 
-    def __init__(self, app: Installation, pins: Mapping[str, Pin], manager: Any) -> None:
+    def __init__(
+        self, app: Installation, pins: Mapping[str, Pin], manager: AdjunctStoreManager
+    ) -> None:
         self.app, self.pins, self.manager = app, pins, manager
         self._read: dict[str, pa.Table] = {}
 
@@ -44,7 +46,7 @@ class Stores(Adjuncts[pa.Table]):
         self,
         events: pa.Table,
         name: str,
-        on: Any,
+        on: object,
         how: str = "left",
         *,
         as_of: bool | str = False,

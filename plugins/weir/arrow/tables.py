@@ -6,13 +6,16 @@ from contextlib import suppress
 from datetime import date, datetime
 from itertools import chain
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
 from weir.errors import BadRows, InvalidInput, WeirError
 from weir.kernel.schema import cast_column, from_arrow, to_arrow
 from weir.model.schema import Field
+
+if TYPE_CHECKING:
+    import pandas
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change
 _WITHOUT_WIDTHS = {b"weir": b"numbers of Python"}
@@ -21,7 +24,7 @@ _KINDS = ((bool, "bool"), (Integral, "int"), (Real, "float"), (str, "str"), (dat
           (date, "date"), (Mapping, "dict"))  # fmt: skip
 
 
-def as_table(rows: Any) -> pa.Table:
+def as_table(rows: object) -> pa.Table:
     """Return rows as a pyarrow table: a table itself, a list of dictionaries by column, a pandas or
     Polars DataFrame, a record batch, or whatever offers the Arrow PyCapsule interface.
 
@@ -45,15 +48,12 @@ def as_table(rows: Any) -> pa.Table:
             "bad_rows",
             f"the rows can't become an Arrow table ({error}); give each column one type first.",
         ) from None
-    what, listed = "the rows are", isinstance(rows, Sequence) and not isinstance(rows, (str, bytes))
-    wrong = rows
-    for number, row in enumerate(rows if listed else ()):
-        if not isinstance(row, Mapping):
-            what, wrong = f"row {number} is", row
-            break
-    else:
-        if listed:
+    what, wrong = "the rows are", rows
+    if isinstance(rows, Sequence) and not isinstance(rows, (str, bytes)):
+        number = next((i for i, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+        if number is None:
             return _of_dictionaries(rows)
+        what, wrong = f"row {number} is", rows[number]
     raise InvalidInput(
         "frame_unsupported",
         f"{what} a {type(wrong).__module__}.{type(wrong).__name__}; give a list of "
@@ -84,13 +84,13 @@ def canonical(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names, metadata=table.schema.metadata)
 
 
-def _is_pandas(rows: object) -> bool:
+def _is_pandas(rows: object) -> "TypeGuard[pandas.DataFrame]":
     # Who has such rows has loaded it. Where another thread is just loading it, it lacks the class.
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
     return frame is not None and isinstance(rows, frame)
 
 
-def _of_pandas(rows: Any) -> pa.Table:
+def _of_pandas(rows: "pandas.DataFrame") -> pa.Table:
     names = [str(name) for name in rows.index.names if name is not None]
     if names:
         raise InvalidInput(
@@ -107,7 +107,7 @@ def _of_pandas(rows: Any) -> pa.Table:
     return pa.Table.from_pandas(rows, preserve_index=False)
 
 
-def _of_dictionaries(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+def _of_dictionaries(rows: Sequence[Mapping[str, object]]) -> pa.Table:
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     for name in names:
         if not isinstance(name, str):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -67,7 +67,7 @@ def create_reader_group(
     allow_loss: bool = False,
     allow_truncated: bool = False,
     request_id: str,
-    **configuration: Any,
+    **configuration: object,
 ) -> GroupCreated:
     """Create a group that reads `streams` from `start` on, up to `end` if that is given.
 
@@ -81,8 +81,7 @@ def create_reader_group(
     `allow_loss`).
     """
     reader_group_name(name)
-    wanted = GroupConfiguration(**configuration)
-    wanted.check()
+    wanted = GroupConfiguration().changed(configuration)
     if not streams:
         raise InvalidInput(
             "group_unsuitable",

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.engine import Adjuncts, Copy
 from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
@@ -89,7 +90,9 @@ class Spark:
         """Return the events of several streams in write order, with `_stream` and their places."""
         return merged_frame(self.app.spark, self.app.settings, streams, columns)
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Adjuncts[DataFrame]:
+    def adjuncts(
+        self, pins: Mapping[str, Pin], manager: AdjunctStoreManager
+    ) -> Adjuncts[DataFrame]:
         """Return the tables of a batch's stores."""
         return SparkAdjuncts(self.app, pins, manager)
 
