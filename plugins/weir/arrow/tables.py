@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import pyarrow as pa
 
 from weir.errors import BadRows, InvalidInput, WeirError
+from weir.kernel.comparisons import is_number
 from weir.kernel.schema import cast_column, from_arrow, to_arrow
 from weir.model.schema import Field
 
@@ -136,18 +137,12 @@ def in_types(table: pa.Table, fields: Sequence[Field] | None) -> pa.Table:
         return table
     for field in to_arrow([one for one in fields or () if one["name"] in table.column_names]):
         given = table[field.name]
-        if given.type != field.type and _is_number(given.type) and _is_number(field.type):
+        if given.type != field.type and is_number(given.type) and is_number(field.type):
             narrow = pa.types.is_floating(given.type) and pa.types.is_floating(field.type)
             with suppress(pa.ArrowInvalid):
                 made = given.cast(field.type, safe=not narrow)
                 table = table.set_column(table.column_names.index(field.name), field.name, made)
     return table
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
 
 
 def _check_alike(name: str, values: Iterable[Any]) -> None:

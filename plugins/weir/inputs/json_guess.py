@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from weir.inputs.json_reader import Json, Number
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import matches, value
-from weir.model.schema import DEEPEST, VOID, Kind, new_field
+from weir.model.schema import DEEPEST, VOID, Kind, list_of, new_field
 
 # What values are: an empty text shows no type beside others. A number that is WHOLE fits a long, a
 # LONGER one does not; LOST are those that a double does not keep.
@@ -120,9 +120,7 @@ def kind_of(shape: Shape, double: str = "double") -> Kind | None:
         return {"type": "struct", "fields": fields} if fields else None
     if kinds == {LIST}:
         element = kind_of(shape.element or Shape(), double)
-        if element is None:
-            return None
-        return {"type": "array", "elementType": element, "containsNull": True}
+        return None if element is None else list_of(element)
     if kinds == {TRUTH}:
         return "boolean"
     if not kinds or not kinds <= _NUMBERS:

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 
 from weir.errors import InvalidInput
 from weir.inputs.parquet_footer import Value, WrongFooter, number_in
-from weir.model.schema import DEEPEST, VOID, Field, Kind, new_field, parts_of, with_parts
+from weir.model.schema import (
+    DEEPEST,
+    VOID,
+    Field,
+    Kind,
+    list_of,
+    map_of,
+    new_field,
+    parts_of,
+    with_parts,
+)
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
 _REQUIRED, _REPEATED = 0, 2
@@ -137,12 +147,8 @@ def _check(about: dict[int, Value]) -> None:
 
 def _column(node: _Node) -> Kind:
     if node.repetition == _REPEATED:  # a list of old writers, without a group around it
-        return _array(_type(node), False)
+        return list_of(_type(node), False)
     return _type(node)
-
-
-def _array(kind: Kind, nullable: bool) -> Kind:
-    return {"type": "array", "elementType": kind, "containsNull": nullable}
 
 
 def _type(node: _Node) -> Kind:
@@ -171,9 +177,9 @@ def _list(node: _Node) -> Kind:
         or len(repeated.children) > 1
         or repeated.name in ("array", f"{node.name}_tuple")
     ):
-        return _array(_type(repeated), False)
+        return list_of(_type(repeated), False)
     element = repeated.children[0]
-    return _array(_column(element), element.repetition != _REQUIRED)
+    return list_of(_column(element), element.repetition != _REQUIRED)
 
 
 def _map(node: _Node) -> Kind:
@@ -185,12 +191,7 @@ def _map(node: _Node) -> Kind:
         raise _Unsupported(
             "is a map whose keys may be null, which pyarrow can't read; write it again"
         )
-    return {
-        "type": "map",
-        "keyType": _column(key),
-        "valueType": _column(value),
-        "valueContainsNull": value.repetition != _REQUIRED,
-    }
+    return map_of(_column(key), _column(value), value.repetition != _REQUIRED)
 
 
 def _primitive(node: _Node) -> str:

@@ -44,7 +44,7 @@ def _alike(left: Side, right: Side) -> tuple[Side, Side]:
         if pa.types.is_nested(kinds[0]) or pa.types.is_binary(kinds[0]):
             raise TypeError
         return left, right
-    if all(map(_is_number, kinds)):
+    if all(map(is_number, kinds)):
         wide = _widest(*kinds)
         return _cast(left, wide), _cast(right, wide)
     if all(pa.types.is_date32(k) or pa.types.is_timestamp(k) for k in kinds):
@@ -60,7 +60,8 @@ def is_exact(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether values of a type are numbers."""
     return is_exact(kind) or bool(pa.types.is_floating(kind))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from weir.errors import InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import Field, Kind, plain
+from weir.model.schema import Field, Kind, list_of, map_of, plain
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<name>`(?:[^`]|``)*`)|(?P<word>\w+)|(?P<sign>[<>(),:])
@@ -111,13 +111,11 @@ class _Reader:
             first = self._kind()
             if word == "array":
                 self._take(">")
-                return {"type": "array", "elementType": first, "containsNull": True}
+                return list_of(first)
             self._take(",")
             second = self._kind()
             self._take(">")
-            return {
-                "type": "map", "keyType": first, "valueType": second, "valueContainsNull": True
-            }  # fmt: skip
+            return map_of(first, second)
         if word in _DECIMALS:
             digits = self._numbers() or [10]
             precision, scale = digits[0], digits[1] if len(digits) > 1 else 0

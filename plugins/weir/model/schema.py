@@ -82,6 +82,16 @@ def new_field(name: str, kind: Kind) -> Field:
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
+def list_of(kind: Kind, nullable: bool = True) -> List:
+    """Return the type of lists. `nullable`: whether elements may be null."""
+    return {"type": "array", "elementType": kind, "containsNull": nullable}
+
+
+def map_of(key: Kind, value: Kind, nullable: bool = True) -> Map:
+    """Return the type of maps. `nullable`: whether values may be null."""
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}
+
+
 OFFSET_FIELD, CLOCK_FIELD = new_field(OFFSET, "long"), new_field(CLOCK, "long")
 
 
@@ -99,10 +109,7 @@ def field_id(path: Sequence[str]) -> int:
 
 
 def merge(
-    stream: str,
-    current: list[Field] | None,
-    given: list[Field],
-    dropped: Collection[str] = (),
+    stream: str, current: list[Field] | None, given: list[Field], dropped: Collection[str] = ()
 ) -> list[Field]:
     """Return the schema after appending rows of the schema `given`; `current` itself if nothing is
     new.
@@ -174,10 +181,7 @@ def _stored(added: list[Field], current: list[Field], dropped: Collection[str]) 
 
 
 def fitted(
-    stream: str,
-    current: list[Field] | None,
-    given: list[Field],
-    dropped: Collection[str] = (),
+    stream: str, current: list[Field] | None, given: list[Field], dropped: Collection[str] = ()
 ) -> list[Field]:
     """Return the schema after appending rows with these columns, of which some need a conversion.
 
@@ -359,8 +363,8 @@ def _each(kind: Kind, change: Callable[[Field], Field]) -> Kind:
         return kind
     if kind["type"] == "struct":
         return {**kind, "fields": [change(field) for field in kind["fields"]]}
-    names = [name for name in ("elementType", "keyType", "valueType") if name in kind]
-    parts = zip(names, parts_of(kind), strict=True)
+    names = ("elementType",) if kind["type"] == "array" else ("keyType", "valueType")
+    parts = zip(names, parts_of(kind), strict=False)
     return with_parts(kind, [change(new_field(name, part))["type"] for name, part in parts])
 
 
@@ -384,11 +388,10 @@ def show(kind: Kind) -> str:
     """Format a type for people: `struct<a: string>`."""
     if isinstance(kind, str):
         return kind
+    inner = list(map(show, parts_of(kind)))
     if kind["type"] == "struct":
-        inner = ", ".join(f"{part['name']}: {show(part['type'])}" for part in kind["fields"])
-        return f"struct<{inner}>"
-    if kind["type"] == "array":
-        return f"array<{show(kind['elementType'])}>"
-    if kind["type"] == "map":
-        return f"map<{show(kind['keyType'])}, {show(kind['valueType'])}>"
-    return str(kind["type"])
+        fields = zip(kind["fields"], inner, strict=True)
+        inner = [f"{field['name']}: {part}" for field, part in fields]
+    elif not inner:
+        return kind["type"]
+    return f"{kind['type']}<{', '.join(inner)}>"

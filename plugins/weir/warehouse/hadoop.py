@@ -122,9 +122,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     def delete_file(self, path: str) -> None:
         self._delete(path, False)
 
-    def remove_empty(self, path: str) -> None:
-        """Remove a folder. Raises OSError if something is in it."""
-        self._delete(path, False)
+    remove_empty = delete_file  # of a folder; raises OSError if something is in it
 
     def _delete(self, path: str, recursive: bool) -> None:
         with _as_os_errors():
@@ -193,20 +191,34 @@ def _info(status: JavaObject, kind: fs.FileType | None = None) -> fs.FileInfo:
     )
 
 
-class _Input(io.RawIOBase):
-    """A file of Hadoop's, readable from any position."""
+class _File(io.RawIOBase):
+    """A file of Hadoop's."""
+
+    def __init__(self, stream: JavaObject) -> None:
+        self._stream, self._at = stream, 0
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        if not self.closed:
+            with _as_os_errors():
+                self._stream.close()
+        super().close()
+
+
+class _Input(_File):
+    """One that is readable from any position."""
 
     def __init__(self, stream: JavaObject, size: int) -> None:
-        self._stream, self._size, self._at = stream, size, 0
+        super().__init__(stream)
+        self._size = size
 
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
@@ -227,24 +239,12 @@ class _Input(io.RawIOBase):
                 self._at += len(piece)
         return b"".join(pieces)
 
-    def close(self) -> None:
-        if not self.closed:
-            with _as_os_errors():
-                self._stream.close()
-        super().close()
 
-
-class _Output(io.RawIOBase):
-    """A new file of Hadoop's."""
-
-    def __init__(self, stream: JavaObject) -> None:
-        self._stream, self._at = stream, 0
+class _Output(_File):
+    """A new one."""
 
     def writable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def write(self, data: Any) -> int:
         written = memoryview(data).cast("B")
@@ -253,9 +253,3 @@ class _Output(io.RawIOBase):
                 self._stream.write(bytes(written[first : first + _PIECE]))
         self._at += len(written)
         return len(written)
-
-    def close(self) -> None:
-        if not self.closed:
-            with _as_os_errors():
-                self._stream.close()
-        super().close()
