@@ -196,7 +196,7 @@ def _made(values: Mapping[str, object], path: Path, environ: Mapping[str, str]) 
             )
     base = path.parent
     state = (base / converted.pop("state", ".weir")).absolute()
-    settings = Settings(**{**{n: f.default for n, f in known.items()}, **converted, "state": state})
+    settings = Settings(**converted, state=state)
     if settings.transaction_lease > settings.transaction_max:
         raise InvalidInput(
             "setting_invalid",
