@@ -36,7 +36,7 @@ from weir.history.job_runs import RunId, arguments_done, read_outcome, record_en
 from weir.operations.action import Job
 from weir.operations.consumers import changed_settings
 from weir.operations.early_checks import check_early
-from weir.operations.form import parse
+from weir.operations.form import ENGINES, parse
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import (
     SHORT_JOB,
@@ -48,7 +48,6 @@ from weir.operations.runner import (
 from weir.settings import Settings, as_environment
 
 log = logging.getLogger("weir.airflow")
-ENGINES = ("auto", "spark", "pyarrow")
 
 
 def _no_spark() -> NoReturn:

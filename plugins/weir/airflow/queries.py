@@ -13,7 +13,6 @@ from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.operations.action import Job
-from weir.programs.appending import append_query
 
 
 class AppendQueryOperator(WeirJobOperator):
@@ -74,6 +73,8 @@ class AppendQueryOperator(WeirJobOperator):
 
     def _execute(self, context: Any) -> dict[str, Any]:
         """Run the query, append its rows, and return the report."""
+        from weir.programs.appending import append_query  # which loads pyarrow
+
         with failing():
             item = item_of(self, context)
             run = self._run = with_item(run_of(context["ti"]), item)

@@ -2,12 +2,10 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from weir.consumers.engine import ENGINES
-from weir.consumers.outputs import Output, check_named_once
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import do
@@ -18,8 +16,8 @@ from weir.model.names import (
     LABEL_PATTERN,
 )
 from weir.model.stream_configuration import Configuration
-from weir.operations.asked import Allowed
 from weir.operations.form import (
+    ENGINES,
     OUTPUT_PATTERN,
     SIZES,
     argument,
@@ -29,6 +27,9 @@ from weir.operations.form import (
 )
 from weir.reader_groups.groups.consumers import declare_consumer, declared_consumer
 from weir.settings import Settings
+
+if TYPE_CHECKING:
+    from weir.operations.asked import Allowed
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Process:
         "What computes: spark gives the function DataFrames; pyarrow gives it tables, without a "
         "JVM, and takes pandas and Polars DataFrames, too; auto: spark, or pyarrow where pyspark "
         "is not installed.",
-        "auto", enum=["auto", *ENGINES],
+        "auto", enum=list(ENGINES),
         section="Readers, order and errors",
     )  # fmt: skip
     readers: int = argument(
@@ -183,6 +184,7 @@ class AskedConsumer:
     def check(self, database: Database, settings: Settings) -> None:
         """Check the name of its function and its outputs, as its first run would. Raises
         InvalidInput, or NotFound for a stream or table that does not exist."""
+        from weir.consumers.outputs import Output, check_named_once
         from weir.consumers.places import check_order_known
         from weir.consumers.user_functions import check_function_name
 
@@ -205,7 +207,7 @@ class AskedConsumer:
         database.transaction(there)
 
     def bring(
-        self, database: Database, _settings: Settings, _allowed: Allowed, *, request_id: str
+        self, database: Database, _settings: Settings, _allowed: "Allowed", *, request_id: str
     ) -> dict[str, object]:
         """Keep it with its group."""
         declare_consumer(database, self.group, dict(self.arguments), request_id=request_id)

@@ -13,7 +13,6 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.adjunct.stores import read_store
 from weir.controller.locks import read_stream
 from weir.database.connection import Database
 from weir.errors import WeirError
@@ -26,7 +25,7 @@ log = logging.getLogger("weir.operations")
 _EXISTS: dict[str, Callable[[Connection, str], object]] = {
     "stream": lambda connection, name: read_stream(connection, stream_name(name)),
     "reader_group": lambda connection, name: _check_group(connection, name),
-    "adjunct_store": read_store,
+    "adjunct_store": lambda connection, name: _check_store(connection, name),
 }
 
 
@@ -65,6 +64,12 @@ def _check_names(connection: Connection, parsed: Any) -> None:
             value = getattr(parsed, one.name)
             for name in value if isinstance(value, list) else filter(None, [value]):
                 exists(connection, name)
+
+
+def _check_store(connection: Connection, name: str) -> None:
+    from weir.adjunct.stores import read_store  # which loads pyarrow
+
+    read_store(connection, name)
 
 
 def _check_group(connection: Connection, name: str) -> None:

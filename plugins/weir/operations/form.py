@@ -47,6 +47,7 @@ CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
 }  # fmt: skip
+ENGINES = ("auto", "spark", "pyarrow")  # what computes
 AGES = ["12 h", "7 d", "30 d", "none"]  # examples of amounts, and of starting points
 SIZES = ["500 MB", "2 GB", "none"]
 STARTING_POINTS = ["head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7"]

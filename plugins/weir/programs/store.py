@@ -11,7 +11,6 @@ import pyarrow as pa
 from weir.adjunct.lookup import look_up
 from weir.arrow.read import count_events, read_table
 from weir.arrow.tail import tail_table
-from weir.consumers.engine import ENGINES
 from weir.consumers.reader import Reader
 from weir.controller.queries import Cut
 from weir.controller.times import Moment
@@ -19,6 +18,7 @@ from weir.controller.transactions import Committed
 from weir.errors import check_choice
 from weir.history.lineage import lineage_of
 from weir.operations.engines import CONNECT, engine_of
+from weir.operations.form import ENGINES
 from weir.programs.appending import append_rows
 from weir.programs.methods import Actions
 from weir.queries.history.lineage import Step
@@ -179,7 +179,7 @@ class StreamStore(Actions):
         what `weir.consumers.reader.Reader` says.
         """
         if engine:
-            check_choice("engine", engine, ENGINES)
+            check_choice("engine", engine, ENGINES[1:])
         name = self.engine if engine in ("", "spark") and self.engine == CONNECT else engine
         chosen, in_memory = engine_of(self, name or self.engine)
         reading = Reading.of(self.settings, in_memory=in_memory, **options)
