@@ -12,6 +12,7 @@ from weir.errors import Incomplete
 from weir.history.job_runs import RunId, record_progress
 from weir.installation.opened import Installation
 from weir.operations.approval import Loss
+from weir.operations.form import Form
 from weir.settings import Settings
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Job:
 
 
 STREAMS, READER_GROUPS, DATA, UPKEEP = "streams", "reader groups", "data", "upkeep"
-F = TypeVar("F")
+F = TypeVar("F", bound=Form)
 R = TypeVar("R", bound=Mapping[str, object])  # the report of a run, as weir.job_runs has it
 
 

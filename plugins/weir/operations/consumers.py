@@ -177,7 +177,7 @@ class AskedConsumer:
     settings of those that its group reads. `made`: streams that need not exist yet."""
 
     group: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, object]
     streams: Mapping[str, Configuration]
     made: Collection[str]
 
@@ -188,16 +188,16 @@ class AskedConsumer:
         from weir.consumers.places import check_order_known
         from weir.consumers.user_functions import check_function_name
 
-        arguments = self.arguments
-        check_function_name(arguments["function"], settings.function_packages)
-        outputs = [Output.parse(one, settings.output_roots) for one in arguments["outputs"]]
+        asked = parse(Process, {"reader_group": self.group, **self.arguments})
+        check_function_name(asked.function, settings.function_packages)
+        outputs = [Output.parse(one, settings.output_roots) for one in asked.outputs]
         check_named_once(outputs)
         # What a manager or a store keeps from being delivered is known when it runs.
-        delivered = self.streams if not {"adjuncts", "manager"} & set(arguments) else {}
+        delivered = self.streams if not {"adjuncts", "manager"} & set(self.arguments) else {}
         for one in outputs:
             one.check_not_input(self.group, delivered)
             if one.publication.ordered:
-                check_order_known(delivered, arguments.get("order", "segment"), one)
+                check_order_known(delivered, asked.order, one)
 
         def there(connection: Connection) -> None:
             for one in outputs:

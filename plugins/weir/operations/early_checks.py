@@ -9,7 +9,6 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -19,6 +18,7 @@ from weir.errors import WeirError
 from weir.history.job_runs import was_begun
 from weir.model.names import stream_name
 from weir.operations.action import Action, F, Job, R
+from weir.operations.form import Form
 from weir.reader_groups.locks import no_such_group
 
 log = logging.getLogger("weir.operations")
@@ -57,7 +57,7 @@ def check_early(job: Job, action: Action[F, R], parsed: F, *, here: bool) -> Non
         log.debug("what could be known early is left to the job", exc_info=True)
 
 
-def _check_names(connection: Connection, parsed: Any) -> None:
+def _check_names(connection: Connection, parsed: Form) -> None:
     """Check that what the arguments name exists."""
     for one in fields(parsed):
         if exists := _EXISTS.get(one.metadata["names"]):

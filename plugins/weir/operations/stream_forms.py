@@ -1,7 +1,6 @@
 """The forms by which streams are created and changed: of jobs, and of entries in declarations."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.errors import InvalidInput
 from weir.front_ends import called
@@ -141,7 +140,7 @@ class UpdateStream:
     )
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, object]:
         """The settings to change, by their names in `Configuration`. Raises InvalidInput for an
         amount that is too small."""
         fewest = {"min_segments": self.segments} if self.segments else {}

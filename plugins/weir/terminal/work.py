@@ -58,7 +58,7 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     """Append files to a stream, as one transaction. With --key, a stream that is missing is
     created, with the columns of the files."""
     arguments = given_arguments(FORMS["ingest"], given)
-    files, settings = _readable(arguments.get("files", []), terminal.settings)
+    files, settings = _readable(getattr(given, "files", []), terminal.settings)
     arguments["files"] = files
     terminal = replace(terminal, settings=settings)
     wanted = parse(FORMS["ingest"], arguments)
@@ -164,7 +164,7 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     differed. With --dry-run nothing is changed; what may lose data needs --allow-loss."""
     arguments = given_arguments(FORMS["apply"], given)
     if "file" in arguments:
-        [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
+        [arguments["file"]], settings = _readable([given.file], terminal.settings)
         terminal = replace(terminal, settings=settings)
     report, sentence = run_job(terminal, "apply", arguments)
     if terminal.json:
@@ -182,7 +182,7 @@ def recover(terminal: Terminal, given: argparse.Namespace) -> int:
     """Reconcile a database that was restored, moved or failed over with its warehouse. With
     --erased, files with certificates of erasures, say which of them it does not know."""
     arguments = given_arguments(FORMS["recover"], given)
-    arguments["erased"] = [_certificate(path) for path in arguments.get("erased", [])]
+    arguments["erased"] = [_certificate(path) for path in getattr(given, "erased", [])]
     report, sentence = run_job(terminal, "recover", arguments)
     note(visible(f"weir: {sentence}"))
     return _print(terminal, report)
