@@ -17,7 +17,7 @@ from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved, things
+from weir.operations.approval import Loss, things, tried_or_done
 from weir.operations.form import (
     argument,
     dry_run_argument,
@@ -66,16 +66,12 @@ def _tried(database: Database, arguments: DeleteStream) -> tuple[StreamDeleted, 
 
 def run(job: Job, arguments: DeleteStream) -> StreamDeleted:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
-    if arguments.dry_run:
-        found, loss = _tried(job.database, arguments)
-        job.say_all(loss.tried)
-        return found
-    check_warehouse_ownership(job.database, job.settings.warehouse)
-    return as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
-        lambda database: _tried(database, arguments)[1],
+    if not arguments.dry_run:
+        check_warehouse_ownership(job.database, job.settings.warehouse)
+    return tried_or_done(
+        job,
+        arguments.dry_run,
+        lambda database: _tried(database, arguments),
         lambda database: delete_stream(
             database, stream_name(arguments.stream), unread_too=arguments.unread_too,
             request_id=job.request_id,

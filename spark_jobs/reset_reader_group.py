@@ -103,9 +103,7 @@ def run(job: Job, arguments: ResetReaderGroup) -> GroupReset:
         return {**found, "dry_run": True}
     check_warehouse_ownership(job.database, job.settings.warehouse)
     done = as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
+        job,
         lambda database: _loss(database, arguments),
         lambda database: _reset(database, arguments, job.request_id),
     )

@@ -97,9 +97,7 @@ def run(job: Job, arguments: TruncateStream) -> TruncateReport:
     if not dry_run:
         check_warehouse_ownership(job.database, job.settings.warehouse)
     done = as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
+        job,
         lambda database: _loss(database, arguments),
         lambda database: truncate_before(
             database, stream_name(arguments.stream), arguments.cut, arguments.reader_group,

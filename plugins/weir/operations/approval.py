@@ -6,13 +6,16 @@ what it returns, and hands it back with the act, which compares it anew, under t
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.front_ends import give
+
+if TYPE_CHECKING:
+    from weir.operations.action import Job
 
 R = TypeVar("R")
 OF = "of"  # the fact that says which things were meant, whatever their names
@@ -60,26 +63,37 @@ def things(
 
 
 def as_approved(
-    database: Database,
-    request_id: str,
-    approved: dict[str, object] | None,
-    measure: Callable[[Database], Loss | None],
-    work: Callable[[Database], R],
+    job: "Job", measure: Callable[[Database], Loss | None], work: Callable[[Database], R]
 ) -> R:
-    """Do the work, in one transaction with a comparison of what it loses with what was approved.
+    """Do the work, in one transaction with a comparison of what it loses with what was approved, if
+    somebody was asked. `measure` leaves the locks that it takes.
 
-    `approved`: the facts; None if nobody was asked. `measure` leaves the locks that it takes.
     Raises Conflict if something else would be lost than what was approved; then nothing is done.
     """
-    if approved is None:
-        return work(database)
+    if (approved := job.approved) is None:
+        return work(job.database)
 
     def together(database: Database) -> R:
-        if not database.transaction(lambda c: _is_done(c, request_id)):
+        if not database.transaction(lambda c: _is_done(c, job.request_id)):
             check_approved(approved, measure(database))
         return work(database)
 
-    return database.together(together)
+    return job.database.together(together)
+
+
+def tried_or_done(
+    job: "Job",
+    dry_run: bool,
+    tried: Callable[[Database], tuple[R, Loss]],
+    work: Callable[[Database], R],
+) -> R:
+    """Say what `work` would lose, if only that is wanted, and return the report of that; else do it
+    as it was approved."""
+    if not dry_run:
+        return as_approved(job, lambda database: tried(database)[1], work)
+    found, loss = tried(job.database)
+    job.say_all(loss.tried)
+    return found
 
 
 def check_approved(approved: dict[str, object], now: Loss | None) -> None:

@@ -145,6 +145,15 @@ def stream_argument(
     return argument("Stream", description, pattern=pattern, names=names)
 
 
+def streams_argument(description: str, *, checked: bool = False) -> list[str]:
+    """Return a field for the names of streams; if it is empty, the action chooses some. `checked`:
+    whether it is refused early that one does not exist."""
+    return argument(
+        "Streams", description, [], names="stream" if checked else "",
+        items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
+    )  # fmt: skip
+
+
 def reader_group_argument(
     description: str = "The reader group's name.", *, new: bool = False
 ) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request
@@ -207,7 +207,7 @@ def _cut(text: str | None) -> tuple[str | None, int]:
     return text[:LONGEST], len(text)
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """Return a value as a person reads it: bytes in hexadecimal, decimals with all their digits,
     times in ISO 8601, nested ones as JSON."""
     if value is None or isinstance(value, str):
@@ -225,6 +225,6 @@ def text_of(value: Any) -> str | None:
     return repr(value)
 
 
-def _inner(value: Any) -> Any:
+def _inner(value: object) -> str | None:
     """Return a value within a nested one."""
     return b64encode(value).decode() if isinstance(value, bytes) else text_of(value)

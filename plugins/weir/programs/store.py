@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -40,12 +39,7 @@ class StreamStore(Actions):
     def __enter__(self) -> "StreamStore":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -59,7 +53,7 @@ class StreamStore(Actions):
     def append(
         self,
         stream: str,
-        rows: Any,
+        rows: object,
         *,
         writer_id: str = "",
         batch_id: str = "",
@@ -147,7 +141,7 @@ class StreamStore(Actions):
 
         return picture_of(self.database, of, since, until)
 
-    def look_up(self, adjunct_store: str, key: Any, version: int | None = None) -> Any:
+    def look_up(self, adjunct_store: str, key: object, version: int | None = None) -> Any:
         """Return what a key has in a version of an adjunct store (None: the newest): its value
         columns, and in `_clock` the clock of the event that they come from. None if the key is not
         there. See `weir.adjunct.lookup.look_up`. Raises NotFound for the store and the version."""

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -46,12 +46,12 @@ class Terminal:
     database: Database
     json: bool
 
-    def rows(self, statement: str, **given: Any) -> list[dict[str, Any]]:
+    def rows(self, statement: str, **given: object) -> list[dict[str, Any]]:
         """Return the rows of a query."""
         found = self.database.snapshot(lambda c: c.execute(text(statement), given).all())
         return [dict(row._mapping) for row in found]
 
-    def show(self, rows: list[dict[str, Any]], none: str) -> int:
+    def show(self, rows: Sequence[Mapping[str, object]], none: str) -> int:
         """Print rows, or the line `none` if there are none, and return the exit status."""
         if self.json:
             print_json(rows)
@@ -270,7 +270,7 @@ def _say(terminal: Terminal, question: Callable[[Connection], Missing | None]) -
     note(as_json({"truncated": shown}) if terminal.json else f"weir: {lacks}")
 
 
-def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Yield events file by file."""
     slices, fields = _plan(terminal, given)
     wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
@@ -299,12 +299,11 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
 
 
 def _rows(found: pa.Table) -> list[dict[str, object]]:
-    return [_placed(row) for row in rows_of(found)]
-
-
-def _placed(row: dict[str, Any]) -> dict[str, Any]:
-    """Return an event with its segment as people write it, and its clock as a time."""
-    return row | {"_segment": segment_name(row["_segment"]), "_clock": clock_time(row["_clock"])}
+    """Return events with their segments as people write them, and their clocks as times."""
+    return [
+        row | {"_segment": segment_name(row["_segment"]), "_clock": clock_time(row["_clock"])}
+        for row in rows_of(found)
+    ]
 
 
 def _columns(given: str | None) -> list[str] | None:
