@@ -21,7 +21,7 @@ from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument, streams_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 
 _NO_END = 10 * 366 * 86400.0  # seconds
 
@@ -80,6 +80,4 @@ def said(_arguments: Compact, report: CompactReport) -> str:
 
 
 ACTION = Action(__file__, Compact, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -13,9 +13,9 @@ from weir.adjunct.stores import StoreDeleted, delete_store
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, things, tried_or_done
+from weir.operations.approval import Loss, things
 from weir.operations.form import dry_run_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.store_settings import store_argument
 
 
@@ -45,8 +45,7 @@ def _tried(database: Database, arguments: DeleteAdjunctStore) -> tuple[StoreDele
 
 def run(job: Job, arguments: DeleteAdjunctStore) -> StoreDeleted:
     """Delete one store."""
-    return tried_or_done(
-        job,
+    return job.tried_or_done(
         arguments.dry_run,
         lambda database: _tried(database, arguments),
         lambda database: delete_store(database, arguments.adjunct_store, request_id=job.request_id),
@@ -70,6 +69,4 @@ ACTION = Action(
     rehearsed=True,
     measure=measure,
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

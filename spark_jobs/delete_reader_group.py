@@ -13,12 +13,9 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.approval import Loss, things, tried_or_done
-from weir.operations.form import (
-    dry_run_argument,
-    reader_group_argument,
-)
-from weir.operations.runner import main
+from weir.operations.approval import Loss, things
+from weir.operations.form import dry_run_argument, reader_group_argument
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.lifecycle import GroupDeleted, delete_reader_group
 
 
@@ -52,8 +49,7 @@ def run(job: Job, arguments: DeleteReaderGroup) -> GroupDeleted:
     """Delete one group."""
     if not arguments.dry_run:
         check_warehouse_ownership(job.database, job.settings.warehouse)
-    return tried_or_done(
-        job,
+    return job.tried_or_done(
         arguments.dry_run,
         lambda database: _tried(database, arguments),
         lambda database: delete_reader_group(
@@ -79,6 +75,4 @@ ACTION = Action(
     rehearsed=True,
     measure=measure,
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -17,13 +17,9 @@ from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, things, tried_or_done
-from weir.operations.form import (
-    argument,
-    dry_run_argument,
-    stream_argument,
-)
-from weir.operations.runner import main
+from weir.operations.approval import Loss, things
+from weir.operations.form import argument, dry_run_argument, stream_argument
+from weir.operations.runner import run_if_main
 from weir.retention.delete_stream import StreamDeleted, delete_stream
 
 
@@ -68,8 +64,7 @@ def run(job: Job, arguments: DeleteStream) -> StreamDeleted:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
     if not arguments.dry_run:
         check_warehouse_ownership(job.database, job.settings.warehouse)
-    return tried_or_done(
-        job,
+    return job.tried_or_done(
         arguments.dry_run,
         lambda database: _tried(database, arguments),
         lambda database: delete_stream(
@@ -89,6 +84,4 @@ def said(arguments: DeleteStream, _report: StreamDeleted) -> str:
 ACTION = Action(
     __file__, DeleteStream, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -26,7 +26,7 @@ from weir.model.names import stream_name
 from weir.operations.action import DATA, Action, Job
 from weir.operations.entries import OUTSIDE_FORMS
 from weir.operations.form import ENGINES, argument, stream_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
@@ -249,6 +249,4 @@ def said(arguments: Ingest, report: CommittedReport) -> str:
 
 
 ACTION = Action(__file__, Ingest, run, said, DATA, moves_data=True, uses_spark=True, check=check)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -19,7 +19,7 @@ from weir.errors import counted
 from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument, streams_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,4 @@ def said(arguments: Publish, report: PublishReport) -> str:
 
 
 ACTION = Action(__file__, Publish, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

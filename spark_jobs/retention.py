@@ -18,7 +18,7 @@ from weir.errors import counted
 from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument, streams_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.retention.garbage import Swept, sweep
 from weir.retention.release import read_alerts
 from weir.retention.run import Decided, retain
@@ -84,6 +84,4 @@ def said(arguments: Retention, report: RetentionReport) -> str:
 
 
 ACTION = Action(__file__, Retention, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

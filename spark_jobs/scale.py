@@ -19,7 +19,7 @@ from weir.model.names import stream_name
 from weir.model.split_points import Found, HotSegment
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument, streams_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.scaling.run import ByLoad, scale_by_load
 
 
@@ -69,6 +69,4 @@ def said(arguments: Scale, report: ScaleReport) -> str:
 
 
 ACTION = Action(__file__, Scale, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

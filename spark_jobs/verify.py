@@ -32,7 +32,7 @@ from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import ENGINES, SIZES, argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 
 MUCH = 1 << 30  # bytes: with less, Spark's start takes longer than reading here
 
@@ -136,6 +136,4 @@ def said(_arguments: Verify, report: VerifyReport) -> str:
 
 
 ACTION = Action(__file__, Verify, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -6,10 +6,7 @@ from typing import Protocol, TypedDict
 from uuid import UUID
 
 from airflow.sdk import DAG
-from airflow.sdk.execution_time.context import (
-    OutletEventAccessors,
-    TriggeringAssetEventsAccessor,
-)
+from airflow.sdk.execution_time.context import OutletEventAccessors, TriggeringAssetEventsAccessor
 
 
 class TaskKey(Protocol):

@@ -4,9 +4,8 @@ An action that may lose data has a `measure`. Who runs it where people can be as
 what it returns, and hands it back with the act, which compares it anew, under the locks of the act.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, text
 
@@ -14,10 +13,6 @@ from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.front_ends import give
 
-if TYPE_CHECKING:
-    from weir.operations.action import Job
-
-R = TypeVar("R")
 OF = "of"  # the fact that says which things were meant, whatever their names
 _THINGS = text(
     """SELECT 'stream ' || stream_name AS name, ARRAY[stream_id] AS numbers FROM stream
@@ -62,40 +57,6 @@ def things(
     return {OF: {row.name: list(row.numbers) for row in rows}}
 
 
-def as_approved(
-    job: "Job", measure: Callable[[Database], Loss | None], work: Callable[[Database], R]
-) -> R:
-    """Do the work, in one transaction with a comparison of what it loses with what was approved, if
-    somebody was asked. `measure` leaves the locks that it takes.
-
-    Raises Conflict if something else would be lost than what was approved; then nothing is done.
-    """
-    if (approved := job.approved) is None:
-        return work(job.database)
-
-    def together(database: Database) -> R:
-        if not database.transaction(lambda c: _is_done(c, job.request_id)):
-            check_approved(approved, measure(database))
-        return work(database)
-
-    return job.database.together(together)
-
-
-def tried_or_done(
-    job: "Job",
-    dry_run: bool,
-    tried: Callable[[Database], tuple[R, Loss]],
-    work: Callable[[Database], R],
-) -> R:
-    """Say what `work` would lose, if only that is wanted, and return the report of that; else do it
-    as it was approved."""
-    if not dry_run:
-        return as_approved(job, lambda database: tried(database)[1], work)
-    found, loss = tried(job.database)
-    job.say_all(loss.tried)
-    return found
-
-
 def check_approved(approved: dict[str, object], now: Loss | None) -> None:
     """Raise Conflict if what would be lost now is not what was approved."""
     if now is not None and now.facts == approved:
@@ -108,7 +69,8 @@ def check_approved(approved: dict[str, object], now: Loss | None) -> None:
     )
 
 
-def _is_done(connection: Connection, request_id: str) -> bool:
+def is_done(connection: Connection, request_id: str) -> bool:
+    """Return whether an earlier try has done what was approved."""
     done: bool = connection.execute(
         text("SELECT EXISTS (SELECT FROM request WHERE request_id = :id)"), {"id": request_id}
     ).scalar_one()

@@ -10,11 +10,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.model.amounts import SIZE_PATTERN
-from weir.model.names import (
-    ADJUNCT_STORE_PATTERN,
-    FUNCTION_PATTERN,
-    LABEL_PATTERN,
-)
+from weir.model.names import ADJUNCT_STORE_PATTERN, FUNCTION_PATTERN, LABEL_PATTERN
 from weir.model.stream_configuration import Configuration
 from weir.operations.form import (
     ENGINES,

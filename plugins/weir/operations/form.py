@@ -69,7 +69,7 @@ LONGEST_OBJECT = 100_000  # as JSON
 # What a text must be, for the sentences of errors.
 RENAME_PATTERN = r"^\s*\S.*->\s*\S.*$"
 DEFAULT_PATTERN = r"^\s*[^\s=][^=]*=.*$"
-_TEXTS = {
+TEXTS = {
     LINE_PATTERN: "a text on one line without control characters",
     AGE_PATTERN: AGE,
     SIZE_PATTERN: SIZE,
@@ -212,52 +212,6 @@ def _storable(schema: Schema) -> Schema:
     return {**schema, "pattern": TEXT_PATTERN}
 
 
-def form_schema(form: type[Form], known: Field[object]) -> dict[str, object]:
-    """Return the JSON schema of the argument's field in a form, which also accepts what people
-    leave empty and paste.
-
-    Airflow requires a field, and keeps its Trigger button disabled while the field is empty, unless
-    "null" is one of its types. It sends null for an emptied field. A list is a text with one entry
-    per line, so its entries come as texts, some of them blank; `parse` takes away
-    what this schema adds.
-    """
-    of_job = json_schema(form, known)
-    schema: dict[str, object] = {**of_job}
-    schema.pop("uniqueItems", None)  # of lines, of which several may be blank
-    schema |= _with_blanks(of_job, is_required(known))
-    if of_job["type"] == "array":
-        schema["items"] = _line(of_job["items"])
-        named = {"contains": {"not": {"type": "string", "pattern": r"^\s*$"}}}
-        if of_job.get("minItems"):
-            schema |= named
-        elif not of_job["items"].get("exact"):  # nothing but blank lines does not mean all
-            schema |= {"if": {"minItems": 1}, "then": named}
-    if not is_required(known):
-        schema["type"] = [of_job["type"], "null"]
-        schema.pop("minLength", None)
-        if "enum" in of_job:
-            schema["enum"] = [*of_job["enum"], None]
-            schema["values_display"] = {"null": f"(default: {known.default})"}
-    return schema
-
-
-def _line(items: Schema) -> dict[str, object]:
-    """Return the schema of a line of a list's field."""
-    if blanks := _with_blanks(items, False):
-        return {**items, **blanks}
-    return {key: value for key, value in items.items() if key != "minLength"}
-
-
-def _with_blanks(schema: Schema, required: bool) -> dict[str, str]:
-    """Return the pattern for a text with blanks around it, or for nothing, unless required; with
-    its words, because Airflow's error shows the schema. Nothing for a text without a pattern."""
-    if (pattern := schema.get("pattern", TEXT_PATTERN)) == TEXT_PATTERN:
-        return {}
-    inner = pattern.removeprefix("^").removesuffix("$")
-    blank = "" if required else "?"
-    return {"allowed": _TEXTS[pattern], "pattern": rf"^\s*({inner}){blank}\s*$"}
-
-
 def parse(form: type[A], given: Mapping[str, object]) -> A:
     """Return the checked arguments. A null is what the form begins with. Raises InvalidInput naming
     the argument, its value and what is allowed."""
@@ -356,7 +310,7 @@ def _wanted(schema: Schema, value: object) -> str:
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     if (pattern := schema.get("pattern", TEXT_PATTERN)) != TEXT_PATTERN:
-        return _TEXTS[pattern] + ("" if most is None else f" and at most {most:,} long")
+        return TEXTS[pattern] + ("" if most is None else f" and at most {most:,} long")
     what = {
         "string": "a text", "boolean": "true or false", "integer": "a whole number",
         "array": "a list",

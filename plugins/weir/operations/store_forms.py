@@ -3,10 +3,7 @@ declarations."""
 
 from dataclasses import dataclass
 
-from weir.model.adjunct_configuration import (
-    AdjunctConfiguration,
-    AdjunctDefinition,
-)
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.amounts import parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.asked import AskedStore

@@ -8,10 +8,7 @@ from weir.model.column_changes import ColumnChanges
 from weir.model.declared_columns import declared_columns
 from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
-from weir.model.stream_configuration import (
-    LONGEST_EXPRESSION,
-    Configuration,
-)
+from weir.model.stream_configuration import LONGEST_EXPRESSION, Configuration
 from weir.operations.asked import AskedStream
 from weir.operations.column_settings import renames, with_defaults
 from weir.operations.expressions import columns_of

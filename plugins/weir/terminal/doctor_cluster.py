@@ -9,15 +9,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weir.errors import WeirError
 from weir.operations.examination import Check, wrong
 from weir.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from weir.spark.base.executors import Seen
 
 WAIT = 120  # seconds in which executors have to answer
@@ -100,7 +98,7 @@ def _look(settings: Settings, master: str, name: str) -> list[Check]:
     from weir.spark.base.session import session
     from weir.spark.failures.causes import sentence
 
-    spark: SparkSession | None = None
+    spark: Any = None
     try:
         spark = session("weir doctor")
         python = _named_python(spark)
@@ -123,7 +121,7 @@ def _look(settings: Settings, master: str, name: str) -> list[Check]:
             spark.stop()
 
 
-def _named_python(spark: "SparkSession") -> str:
+def _named_python(spark: Any) -> str:
     """Return the Python of the executors, and who names it."""
     context = spark.sparkContext
     conf = context.getConf()

@@ -90,9 +90,7 @@ def metrics(terminal: Terminal, _given: argparse.Namespace) -> int:
 def disk(terminal: Terminal, given: argparse.Namespace) -> int:
     """Say what takes how much space in the warehouse and the database, and what frees it: which
     setting, command or event."""
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = LARGEST
+    most = _most(terminal, given.limit, LARGEST)
     rows = terminal.rows("SELECT * FROM disk ORDER BY bytes DESC, kind, stream, name")
     totals: Counter[str] = Counter()
     for row in rows:
@@ -148,9 +146,7 @@ def tail(terminal: Terminal, given: argparse.Namespace) -> int:
 
 def read(terminal: Terminal, given: argparse.Namespace) -> int:
     """Show the events of a stream from its head on, or those that fulfil a condition."""
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = SHOWN
+    most = _most(terminal, given.limit, SHOWN)
     rows = _matching(terminal, given) if given.where else _all(terminal, given)
     shown = islice(rows, most) if most else rows
     if terminal.json:
@@ -233,9 +229,7 @@ def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
             c, given.of, "down" if given.down else "up", depth, given.segment, first, past
         )
     )
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = SHOWN
+    most = _most(terminal, given.limit, SHOWN)
     rows = [one._asdict() for one in steps]
     shown = rows[:most] if most else rows
     terminal.show(shown, f"nothing is known of {given.of}")
@@ -308,6 +302,11 @@ def _rows(found: pa.Table) -> list[dict[str, object]]:
 
 def _columns(given: str | None) -> list[str] | None:
     return None if given is None else [one.strip() for one in given.split(",") if one.strip()]
+
+
+def _most(terminal: Terminal, given: str | None, usual: int) -> int:
+    """Return how many rows to show, 0 for all: what was given, or for people what is usual."""
+    return usual if given is None and not terminal.json else _number(given, "--limit", least=0)
 
 
 def _number(given: str | None, option: str, *, least: int) -> int:
