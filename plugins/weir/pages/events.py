@@ -115,7 +115,7 @@ def list_events(
         lacks = None
         if not seen.table.num_rows and not before and not at:
             lacks = asked.snapshot(lambda c: missing_between(c, stream, None, None, empty=True))
-        return _answer(stream, seen, str(lacks) if lacks else None)
+        return _answer(seen, str(lacks) if lacks else None)
 
 
 @router.get("/streams/{scope}/{name}/keys")
@@ -169,7 +169,7 @@ def _place(before: str, at: str) -> Place | None:
     return Place(to_clock(parse_time(at))) if at else None
 
 
-def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
+def _answer(seen: Seen, missing: str | None) -> Events:
     types = {field["name"]: show(field["type"]) for field in seen.fields}
     names = [n for n in seen.table.column_names if n not in ("_segment", "_offset", "_clock")]
     events = []
