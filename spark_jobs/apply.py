@@ -24,12 +24,8 @@ from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import DATA, Action, Job
 from weir.operations.approval import Loss, check_approved, things
 from weir.operations.asked import Allowed
-from weir.operations.form import (
-    argument,
-    dry_run_argument,
-    truncated_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument, dry_run_argument, truncated_argument
+from weir.operations.runner import run_if_main
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, check_regular
 
@@ -207,6 +203,4 @@ def said(arguments: Apply, report: ApplyReport) -> str:
 
 
 ACTION = Action(__file__, Apply, run, said, DATA, measure=measure)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

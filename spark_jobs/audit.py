@@ -19,7 +19,7 @@ from weir.annex.audit.run import audit
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.warehouse.filesystem import filesystem
 
 
@@ -79,6 +79,4 @@ def said(_arguments: Audit, report: AuditReport) -> str:
 
 
 ACTION = Action(__file__, Audit, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -35,7 +35,7 @@ from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
 from weir.operations.entries import LINE_PATTERN
 from weir.operations.form import argument, stream_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.settings import Settings
 
 # With fewer events to look at, Spark's start takes longer than looking here. To open a file costs
@@ -245,6 +245,4 @@ ACTION = Action(
     __file__, Erase, run, said, STREAMS, irreversible=True, measure=measure,
     kept=("stream", "reason", "requested_by", "dry_run"),  # not what is to be erased
 )  # fmt: skip
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

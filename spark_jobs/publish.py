@@ -16,22 +16,19 @@ from typing import NotRequired, TypedDict, cast
 
 from weir.annex.publication.run import publish
 from weir.errors import counted
-from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import argument
-from weir.operations.runner import main
+from weir.operations.form import argument, streams_argument
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
 class Publish:
     """Publish what is new of streams as tables that other engines read."""
 
-    streams: list[str] = argument(
-        "Streams",
-        "Of these, as scope/stream. Empty: of all with the setting publish.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
-        names="stream",
-    )  # fmt: skip
+    streams: list[str] = streams_argument(
+        "Of these, as scope/stream. Empty: of all with the setting publish.", checked=True
+    )
     dry_run: bool = argument("Dry run", "Only say what would be published.", False)
 
 
@@ -87,6 +84,4 @@ def said(arguments: Publish, report: PublishReport) -> str:
 
 
 ACTION = Action(__file__, Publish, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

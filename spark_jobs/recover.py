@@ -19,10 +19,8 @@ from weir.annex.recovery.recover import BeforeRecovery, recover
 from weir.compaction.run import checks
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
-from weir.operations.form import (
-    argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument
+from weir.operations.runner import run_if_main
 from weir.seams import hung
 
 
@@ -113,6 +111,4 @@ def said(_arguments: Recover, report: RecoverReport) -> str:
 
 
 ACTION = Action(__file__, Recover, run, said, UPKEEP, irreversible=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

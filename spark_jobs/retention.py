@@ -15,15 +15,10 @@ from typing import TypedDict
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
-from weir.model.names import (
-    READABLE_STREAM_PATTERN,
-    stream_name,
-)
+from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import (
-    argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument, streams_argument
+from weir.operations.runner import run_if_main
 from weir.retention.garbage import Swept, sweep
 from weir.retention.release import read_alerts
 from weir.retention.run import Decided, retain
@@ -36,10 +31,9 @@ class Retention:
     dry_run: bool = argument(
         "Dry run", "Only say what the run would do, for the given streams or all.", False
     )
-    streams: list[str] = argument(
-        "Streams", "Decide about these, as scope/stream. Empty: about all that have changed.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
-    )  # fmt: skip
+    streams: list[str] = streams_argument(
+        "Decide about these, as scope/stream. Empty: about all that have changed."
+    )
 
 
 class RetentionReport(TypedDict):
@@ -90,6 +84,4 @@ def said(arguments: Retention, report: RetentionReport) -> str:
 
 
 ACTION = Action(__file__, Retention, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -19,7 +19,7 @@ from typing import NotRequired, TypedDict, cast
 
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.steps import CutStep
 from weir.retention.capture import Captured, capture
 from weir.seams import hung
@@ -53,6 +53,4 @@ def said(_arguments: StreamCuts, report: StreamCutsReport) -> str:
 
 
 ACTION = Action(__file__, StreamCuts, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -30,7 +30,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.steps import UpkeepStep
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
@@ -145,6 +145,4 @@ def said(_arguments: Upkeep, report: UpkeepReport) -> str:
 
 
 ACTION = Action(__file__, Upkeep, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -24,7 +24,6 @@ from typing import TypedDict, cast
 
 from weir.annex.verification.recorded import Unit
 from weir.annex.verification.verify import Contents, by_pyarrow, verify
-from weir.consumers.engine import ENGINES
 from weir.controller.times import parse_span
 from weir.errors import counted
 from weir.installation.extras import has_spark, naming_extras
@@ -32,8 +31,8 @@ from weir.installation.opened import Installation
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
 from weir.operations.action import UPKEEP, Action, Job
-from weir.operations.form import SIZES, argument
-from weir.operations.runner import main
+from weir.operations.form import ENGINES, SIZES, argument
+from weir.operations.runner import run_if_main
 
 MUCH = 1 << 30  # bytes: with less, Spark's start takes longer than reading here
 
@@ -75,7 +74,7 @@ class Verify:
         "Engine",
         "What reads the events: spark, in a job; pyarrow, in one process; auto: spark where there "
         "is much to read and pyspark is installed.",
-        "auto", enum=["auto", *ENGINES],
+        "auto", enum=list(ENGINES),
         section="More", beside="contents",
     )  # fmt: skip
 
@@ -137,6 +136,4 @@ def said(_arguments: Verify, report: VerifyReport) -> str:
 
 
 ACTION = Action(__file__, Verify, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -251,15 +251,14 @@ def test_dags_and_the_plugin_import_airflow_and_weir_airflow_only() -> None:
             assert below(module, {"airflow", "weir.airflow"}), f"{shown(path)} imports {module}"
 
 
-def test_nobody_imports_a_job_and_each_ends_with_the_two_lines_that_run_it() -> None:
+def test_nobody_imports_a_job_and_each_ends_with_the_line_that_runs_it() -> None:
     """`weir.operations.jobs` finds jobs by their files, so that one that is broken hides itself."""
     for room in ORDER:
         for path in files_of(room):
             found = [one for one in imports_of(path.read_text()) if room_of(one) == JOBS.name]
             assert found == [], f"{shown(path)} imports {found}"
     for path in JOBS.glob("*.py"):
-        end = '\n\nif __name__ == "__main__":\n    raise SystemExit(main(ACTION))\n'
-        assert path.read_text().endswith(end), shown(path)
+        assert path.read_text().endswith("\nrun_if_main(ACTION, __name__)\n"), shown(path)
 
 
 def test_only_two_modules_open_a_connection() -> None:

@@ -82,6 +82,12 @@ def test_operators_and_dags_are_importable_without_pyspark(tmp_path: Path) -> No
     assert import_without("pyspark", [*module_names("airflow"), *dags], tmp_path) == {}
 
 
+def test_a_dag_file_loads_pyarrow_only_for_operators_of_actions(tmp_path: Path) -> None:
+    names = ["operators", "queries", "sensors", "decorators", "alerts", "partitions"]
+    wanted = [f"weir.airflow.{name}" for name in names]
+    assert import_without("pyarrow", wanted, tmp_path) == {}
+
+
 def test_the_blocking_of_packages_works(tmp_path: Path) -> None:
     assert set(
         import_without("pyspark", ["weir.spark.base.session", "weir.operations.runner"], tmp_path)

@@ -6,7 +6,7 @@ Imports no pyspark. What DAG files use is loaded when it is first used.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weir.front_ends import operator_name as operator_name
 
@@ -40,7 +40,7 @@ _OFFERED = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Return what DAG files use: see `__dir__`."""
     where = _OFFERED.get(name) or ("weir.airflow.actions" if name.endswith("Operator") else None)
     found = where and getattr(importlib.import_module(where), name, None)

@@ -3,16 +3,19 @@ once when it ends."""
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from airflow.sdk import BaseNotifier, BaseOperator
-from sqlalchemy import text
+from sqlalchemy import RowMapping, text
 
 from weir.airflow.connection import settings_of
 from weir.airflow.tasks import answering, failing, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import Incomplete, counted
 from weir.history.job_runs import RunId, record_end, record_start
+
+if TYPE_CHECKING:
+    from weir.airflow.context import Context
 
 Notify = Callable[[object], object]
 JOB = "alerts"
@@ -21,6 +24,17 @@ _ALERTS = text("""SELECT stream, reader_group, alert, at, message FROM retention
 # What the task has told before: its state is the report of its last run, whatever became of that.
 _TOLD = text("""SELECT report FROM job_run WHERE dag_id = :dag_id AND task_id = :task_id
     AND job = :job AND report IS NOT NULL ORDER BY started_at DESC LIMIT 1""")
+
+
+class Report(TypedDict, total=False):
+    """What a run has told, for the next one: the alerts that last, the identities of those that are
+    to be told, and the number of the newest one; and how many began and ended."""
+
+    open: dict[str, dict[str, object]]
+    owed: dict[str, str]
+    number: int
+    begun: int
+    ended: int
 
 
 class AlertsOperator(BaseOperator):
@@ -36,12 +50,12 @@ class AlertsOperator(BaseOperator):
     remembering, or a notifier fails, it tells that alert again, with the same identity.
     """
 
-    def __init__(self, *, notify: Notify | Sequence[Notify], conn_id: str = "", **kwargs: Any):
+    def __init__(self, *, notify: Notify | Sequence[Notify], conn_id: str = "", **kwargs: object):
         super().__init__(**with_retries(kwargs))
         self.notify: list[Notify] = [notify] if callable(notify) else list(notify)
         self.conn_id = conn_id
 
-    def execute(self, context: Any) -> dict[str, Any]:
+    def execute(self, context: "Context") -> Report:
         """Compare the alerts with what was told, and tell what is new and what has ended."""
         with (
             answering(self, context, JOB, {}),
@@ -50,15 +64,17 @@ class AlertsOperator(BaseOperator):
         ):
             return self._tell_all(context, run_of(context["ti"]), database)
 
-    def _tell_all(self, context: Any, run: RunId, database: Database) -> dict[str, Any]:
-        before = database.transaction(
+    def _tell_all(self, context: "Context", run: RunId, database: Database) -> Report:
+        found: Report | None = database.transaction(
             lambda c: c.execute(_TOLD, {**run.__dict__, "job": JOB}).scalar_one_or_none()
         )
-        told: dict[str, dict[str, Any]] = dict((before or {}).get("open", {}))
-        owed: dict[str, str] = dict((before or {}).get("owed", {}))
-        number = int((before or {}).get("number", 0))
+        before = found or Report()
+        told, owed = dict(before.get("open", {})), dict(before.get("owed", {}))
+        number = before.get("number", 0)
         rows = database.transaction(lambda c: c.execute(_ALERTS).mappings().all())
-        now = {_key(row): {**row, "at": row["at"].isoformat()} for row in rows}
+        now: dict[str, dict[str, object]] = {
+            _key(row): {**row, "at": row["at"].isoformat()} for row in rows
+        }
         begun = [(key, one) for key, one in now.items() if key not in told]
         ended = [(key, one) for key, one in told.items() if key not in now]
         database.transaction(lambda c: record_start(c, run, JOB, {}))
@@ -66,11 +82,15 @@ class AlertsOperator(BaseOperator):
         # is remembered before it is told, and until it is.
         number += any(key not in owed for key, _ in begun)
         owed = {key: owed.get(key, f"{key} #{number}") for key, _ in begun}
-        report: dict[str, Any] = {
+        report: Report = {
             "open": told, "owed": owed, "number": number, "begun": 0, "ended": 0,
         }  # fmt: skip
+
+        def remember() -> None:
+            database.transaction(lambda c: record_end(c, run, "running", report={**report}))
+
         if begun:
-            database.transaction(lambda c: record_end(c, run, "running", report=report))
+            remember()
         failed: list[str] = []
         for key, one in begun:
             alert = {**one, "identity": owed[key], "ended": False}
@@ -78,12 +98,12 @@ class AlertsOperator(BaseOperator):
                 told[key] = {name: value for name, value in alert.items() if name != "ended"}
                 del owed[key]
                 report["begun"] += 1
-                database.transaction(lambda c: record_end(c, run, "running", report=report))
+                remember()
         for key, one in ended:
             if self._tell(context, {**one, "ended": True}, failed):
                 del told[key]
                 report["ended"] += 1
-                database.transaction(lambda c: record_end(c, run, "running", report=report))
+                remember()
         error = None if not failed else Incomplete(
             "some_failed", f"{counted(len(failed), 'alert')} could not be told; the first "
             f"failure is: {failed[0]}", report=report, retryable=True,
@@ -96,7 +116,7 @@ class AlertsOperator(BaseOperator):
                 c,
                 run,
                 state,
-                report=report,
+                report={**report},
                 sentence="" if error else self.sentence,
                 error=error.sentence if error else None,
                 retryable=True,
@@ -106,7 +126,7 @@ class AlertsOperator(BaseOperator):
             raise error
         return report
 
-    def _tell(self, context: Any, alert: dict[str, Any], failed: list[str]) -> bool:
+    def _tell(self, context: "Context", alert: dict[str, object], failed: list[str]) -> bool:
         self.log.info("%s: %s", "ended" if alert["ended"] else "began", alert["message"])
         given = {**context, "weir_alert": alert}
         try:
@@ -124,5 +144,5 @@ class AlertsOperator(BaseOperator):
         return True
 
 
-def _key(row: Any) -> str:
+def _key(row: RowMapping) -> str:
     return " ".join(filter(None, (row["alert"], row["stream"], row["reader_group"])))

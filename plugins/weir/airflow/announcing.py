@@ -5,7 +5,7 @@ written in the transaction in which it succeeds; the task after it records that.
 """
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
@@ -19,6 +19,9 @@ from weir.database.connection import Database
 from weir.model.clock import clock_time
 from weir.queries.controller.announcements import DuePartitions
 from weir.settings import load
+
+if TYPE_CHECKING:
+    from weir.airflow.context import Context
 
 PAGE = """### Announce hours and days of streams that are complete.
 
@@ -36,11 +39,22 @@ LAST = 50  # events of an asset that say which DAGs it starts
 MOST = 500  # partitions that one run announces of a stream; the next one goes on
 
 
+class Announced(TypedDict):
+    """What was announced of a stream. `numbers`: of the late commits that it says."""
+
+    kind: str
+    stream: str
+    until: int | None
+    numbers: list[int]
+    said: NotRequired[str]
+    left_out: str | None
+
+
 class AnnouncePartitions(BaseOperator):
     """Make an event with a partition key for each hour or day that is due; return what to
     record."""
 
-    def execute(self, context: Any) -> list[dict[str, Any]]:
+    def execute(self, context: "Context") -> list[Announced]:
         settings = load()
         wanted = {
             (kind, stream)
@@ -59,8 +73,8 @@ class AnnouncePartitions(BaseOperator):
         return told
 
     def _announce(
-        self, database: Database, context: Any, due: DuePartitions
-    ) -> dict[str, Any] | None:
+        self, database: Database, context: "Context", due: DuePartitions
+    ) -> Announced | None:
         asset = partition_asset(due.stream, due.kind)
         paused, awake = consumers(context, asset)
         if paused and not awake and due.fresh:
@@ -106,7 +120,7 @@ class AnnouncePartitions(BaseOperator):
         times = range(since, end, span) if end is not None else []
         keys = [key_of(kind, clock_time(at)) for at in times]
         if every := [*again, *keys]:
-            self.outlets: list[Any] = [*self.outlets, asset]
+            self.outlets: list[Asset] = [*self.outlets, asset]
             event = context["outlet_events"][asset]
             event.add_partitions(every)
             event.extra = {"partitions": {key: _said(key, again.get(key, 0)) for key in every}}
@@ -119,7 +133,7 @@ class AnnouncePartitions(BaseOperator):
         }  # fmt: skip
 
 
-def consumers(context: Any, asset: Asset) -> tuple[list[str], list[str]]:
+def consumers(context: "Context", asset: Asset) -> tuple[list[str], list[str]]:
     """Return the DAGs that the last events of an asset have started: those that are paused, and
     those that are not. Nobody tells a task which DAGs an asset schedules, or, outside of Airflow,
     anything."""
@@ -149,7 +163,7 @@ def _said(key: str, late: int | None) -> dict[str, object]:
 class RecordPartitions(BaseOperator):
     """Record that what the task before has announced is in Airflow's database."""
 
-    def execute(self, context: Any) -> None:
+    def execute(self, context: "Context") -> None:
         settings = load()
         told = context["ti"].xcom_pull(task_ids="announce") or []
         with failing(), Database.of(settings) as database:

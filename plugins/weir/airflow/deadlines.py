@@ -5,7 +5,7 @@ import logging
 from abc import ABC
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Self
 
 from airflow.sdk.definitions.deadline import BaseDeadlineReference
 from sqlalchemy import text
@@ -14,6 +14,10 @@ from weir.airflow.partitions import Partition
 from weir.database.connection import Database
 from weir.model.clock import EPOCH
 from weir.settings import hasty, load
+
+if TYPE_CHECKING:
+    from airflow.models import DagRun
+    from sqlalchemy.orm import Session
 
 log = logging.getLogger("weir.airflow")
 
@@ -45,10 +49,14 @@ class DataDeadline(BaseDeadlineReference, ABC):
     def serialize_reference(self) -> dict[str, object]:
         return {**super().serialize_reference(), "name": self._name()}
 
+    @classmethod
+    def deserialize_reference(cls, reference_data: dict[str, object]) -> Self:
+        return cls(reference_data["name"])
+
     def _name(self) -> str:
         raise NotImplementedError
 
-    def _evaluate_with(self, *, session: Any, dag_id: str, run_id: str) -> datetime:
+    def _evaluate_with(self, *, session: "Session", dag_id: str, run_id: str) -> datetime:
         from airflow.models import DagRun
 
         run = session.query(DagRun).filter_by(dag_id=dag_id, run_id=run_id).one()
@@ -60,7 +68,7 @@ class DataDeadline(BaseDeadlineReference, ABC):
             log.warning("the deadline of run %s of %s counts from now: %s", run_id, dag_id, error)
             return now
 
-    def _until(self, run: Any) -> datetime:
+    def _until(self, run: "DagRun") -> datetime:
         """Return up to which event time a run needs data: the end of its partition or interval."""
         if run.partition_key:
             return Partition.of(run.partition_key).until
@@ -88,10 +96,6 @@ class StreamCompleteDeadline(DataDeadline):
     def _name(self) -> str:
         return self.stream
 
-    @classmethod
-    def deserialize_reference(cls, reference_data: dict[str, object]) -> "StreamCompleteDeadline":
-        return cls(reference_data["name"])
-
 
 @dataclass(eq=False)
 class GroupReadDeadline(DataDeadline):
@@ -103,7 +107,3 @@ class GroupReadDeadline(DataDeadline):
 
     def _name(self) -> str:
         return self.reader_group
-
-    @classmethod
-    def deserialize_reference(cls, reference_data: dict[str, object]) -> "GroupReadDeadline":
-        return cls(reference_data["name"])

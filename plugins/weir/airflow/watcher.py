@@ -9,10 +9,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from airflow.configuration import conf
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -26,6 +26,7 @@ from weir.queries.controller.announcements import ToAnnounce
 from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
+T = TypeVar("T")
 
 EVERY = 2.0  # seconds between two polls
 SEEN_EVERY = 3600.0  # seconds after which a triggerer says again what it watches
@@ -44,7 +45,22 @@ class Found:
     told: list[tuple[str, int]] = field(default_factory=list)
 
 
-class StreamTrigger(BaseEventTrigger):
+class SharingTrigger(BaseEventTrigger):
+    """The base of triggers that wait for what one poll finds for all of them."""
+
+    def shared_stream_key(self) -> tuple[str, ...]:
+        return ("weir",)
+
+    @classmethod
+    def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
+        return Announcer()
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
+        yield  # makes it a generator, as Airflow expects
+
+
+class StreamTrigger(SharingTrigger):
     """Fires when events are committed to a stream, whoever appended them.
 
     For `kind` `hours` or `days` it never fires: it says that somebody wants these partitions, and
@@ -59,15 +75,8 @@ class StreamTrigger(BaseEventTrigger):
     def serialize(self) -> tuple[str, dict[str, object]]:
         return f"{__name__}.StreamTrigger", {"stream": self.stream, "kind": self.kind}
 
-    def shared_stream_key(self) -> tuple[str, ...]:
-        return ("weir",)
-
-    @classmethod
-    def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
-        return Announcer()
-
     async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Any]
+        self, shared_stream: AsyncIterator[Found]
     ) -> AsyncIterator[TriggerEvent]:
         with _waiting((self.kind, self.stream)):
             async for found in shared_stream:
@@ -78,26 +87,15 @@ class StreamTrigger(BaseEventTrigger):
                     # stopped before, this is not reached, and the event will be announced again.
                     found.told += [(self.stream, number) for number in row.transactions]
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
-        yield  # makes it a generator, as Airflow expects
 
-
-class PartitionsTrigger(BaseEventTrigger):
+class PartitionsTrigger(SharingTrigger):
     """Fires when hours or days of streams that somebody wants may have become complete."""
 
     def serialize(self) -> tuple[str, dict[str, object]]:
         return f"{__name__}.PartitionsTrigger", {}
 
-    def shared_stream_key(self) -> tuple[str, ...]:
-        return ("weir",)
-
-    @classmethod
-    def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
-        return Announcer()
-
     async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Any]
+        self, shared_stream: AsyncIterator[Found]
     ) -> AsyncIterator[TriggerEvent]:
         fired: dict[tuple[str, str], float] = {}
         async for found in shared_stream:
@@ -107,10 +105,6 @@ class PartitionsTrigger(BaseEventTrigger):
             if any(now - fired.get(one, -AGAIN) >= AGAIN for one in due):
                 fired = dict.fromkeys(due, now)
                 yield TriggerEvent({"partitions": [list(one) for one in sorted(due)]})
-
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
-        yield
 
 
 def payload_of(row: ToAnnounce) -> dict[str, object]:
@@ -167,10 +161,9 @@ class Announcer(SharedStreamProducer):
 
     def _look(self) -> Found | None:
         """Return what is to be announced now; None if nothing is, or Postgres is away."""
-        found: Found | None = self._trying(self._poll)
-        return found
+        return self._trying(self._poll)
 
-    def _trying(self, work: Any) -> Any:
+    def _trying(self, work: Callable[[], T]) -> T | None:
         try:
             done = work()
         except WeirError as error:

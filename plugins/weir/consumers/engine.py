@@ -20,7 +20,6 @@ from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import Field
 from weir.queries.reader_groups.outputs.tables import Column
 
-ENGINES = ("spark", "pyarrow")
 Frame = TypeVar("Frame")
 
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from weir.database.connection import Database
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 # Each metric of the view, with what it is.
 METRICS = {
@@ -48,7 +51,7 @@ def as_text(rows: Rows) -> str:
     class Now:
         """What Prometheus calls a registry."""
 
-        def collect(self) -> Iterator[Any]:
+        def collect(self) -> "Iterator[Metric]":
             for name, some in _by_name(rows):
                 family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
                 names = sorted(some[0][1])
