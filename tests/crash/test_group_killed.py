@@ -317,7 +317,7 @@ def test_readers_of_both_engines_that_are_killed_again_and_again_read_each_event
     out = Lane.made(database, segments=2, retention="consumed")
     group = Group.made(lane)
     to = outputs(0, out)
-    reading = {"batch_events": 300}
+    reading: dict[str, Any] = {"batch_events": 300}
     arguments = {
         "reader_group": group.name, "function": "tests.crash.functions:same", "engine": "spark",
         "outputs": list(to), "readers": 2, **reading,

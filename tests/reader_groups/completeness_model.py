@@ -224,9 +224,7 @@ class World:
     def state(self) -> None:
         stream, until = self.random.choice(self.active()), self.now - self.random.randint(0, 30)
         done = self.random.random() < 0.3
-        state_completeness(
-            stream.lane.database, stream.lane.name, "b", DONE if done else as_datetime(until)
-        )
+        state_completeness(stream.lane.database, stream.lane.name, "b", DONE if done else until)
         stream.states("b", NO_MORE if done else until)
 
     def batch(self) -> None:
