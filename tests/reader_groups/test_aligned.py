@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from tests.chance import cases, random_for
 from tests.crash.jobs import wait_for
 from tests.raises import raises
-from tests.world.groups import ALL, Group, Reader
+from tests.world.groups import ALL, Group, Reader, events_of
 from tests.world.streams import Lane, at_once, rows, run, staged, waiting_for_a_lock
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
@@ -51,10 +51,6 @@ def events_until(lane: Lane, bound: int) -> set[tuple[int, int, int]]:
         bound=bound,
     )
     return {(lane.stream_id, s, first + i) for s, first, events in found for i in range(events)}
-
-
-def events_of(batch: Batch) -> set[tuple[int, int, int]]:
-    return {(b.stream_id, b.segment_id, n) for b in batch.bounds for n in range(b.start, b.end)}
 
 
 def next_one(reader: Reader, run_: Run, budget: int = ALL) -> Batch | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from tests.chance import cases, random_for
-from tests.world.groups import Group
+from tests.world.groups import Group, events_of
 from tests.world.streams import Lane
 from weir.database.connection import Database
 from weir.reader_groups.batch import Batch
@@ -14,7 +14,7 @@ from weir.reader_groups.batch import Batch
 Event = tuple[int, int, int]  # stream, segment, offset
 
 
-def events_of(lane: Lane) -> dict[Event, int]:
+def clocks_of(lane: Lane) -> dict[Event, int]:
     """Return the clock of every event of a stream."""
     return {
         (lane.stream_id, row.segment_id, row.start_offset + i): row.clock
@@ -23,10 +23,6 @@ def events_of(lane: Lane) -> dict[Event, int]:
         )
         for i in range(row.events)
     }
-
-
-def read_by(batch: Batch) -> set[Event]:
-    return {(b.stream_id, b.segment_id, o) for b in batch.bounds for o in range(b.start, b.end)}
 
 
 class Model:
@@ -41,9 +37,9 @@ class Model:
         """Return the largest lateness, that of 99 % of the events, and the hole of a batch."""
         late: list[int] = []
         holes = [0]
-        new = read_by(batch)
+        new = events_of(batch)
         for lane in self.lanes:
-            clocks = events_of(lane)
+            clocks = clocks_of(lane)
             before = max((clocks[e] for e in self.read & clocks.keys()), default=0)
             late += [max(0, before - clocks[e]) for e in new & clocks.keys()]
             known = clocks.keys() if self.wanted is None else self.wanted & clocks.keys()
@@ -85,7 +81,7 @@ def test_lateness_and_holes_are_those_of_the_model(shared_database: Database, ca
         grow()
     wanted, more = None, {}
     if random.random() < 0.3:
-        wanted = set().union(*(events_of(lane).keys() for lane in lanes))
+        wanted = set().union(*(clocks_of(lane).keys() for lane in lanes))
         more["end"] = json.dumps({str(lane.name): lane.tail() for lane in lanes})
     group, model = Group.made(*lanes, **more), Model(lanes, wanted)
     readers = [group.reader("a"), group.reader("b")]
