@@ -4,7 +4,6 @@ from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
-import psycopg2
 import pytest
 from sqlalchemy import Connection
 
@@ -12,6 +11,7 @@ from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.sql.history import scaled_again_and_again
+from tests.sql.test_cost import analyze
 from tests.watching import count_statements
 from tests.world.groups import ALL, Group, Reader, spans
 from tests.world.streams import BYTES_PER_EVENT, Lane, rows, run
@@ -281,10 +281,3 @@ def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
         [[[plan]]] = rows(database, explain, **given)
         pages.append(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
     assert pages[1] < 1.5 * pages[0]
-
-
-def analyze(test_database: TestDatabase) -> None:
-    connection = psycopg2.connect(test_database.owner_dsn)
-    connection.autocommit = True
-    connection.cursor().execute("ANALYZE")
-    connection.close()
