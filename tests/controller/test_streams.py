@@ -85,18 +85,3 @@ def test_declared_columns_are_the_first_schema(shared_database: Database) -> Non
     assert schema(open_) is None
     open_.append({"0.0": 1})
     assert schema(open_) == FIELDS
-
-
-def test_streams_are_locked_in_the_order_of_their_ids(shared_database: Database) -> None:
-    lanes = [Lane.made(shared_database) for _ in range(4)]
-    ids = [lane.stream_id for lane in lanes]
-    found = shared_database.transaction(lambda c: lock_streams(c, ids=reversed([*ids, ids[0]])))
-    assert [one.stream_id for one in found] == ids
-    named = shared_database.transaction(
-        lambda c: lock_streams(c, names=[lane.name for lane in reversed(lanes)])
-    )
-    assert [one.stream_id for one in named] == ids
-    with raises("stream_not_found no/such"):
-        shared_database.transaction(
-            lambda c: lock_streams(c, names=[lanes[0].name, stream_name("no/such")])
-        )

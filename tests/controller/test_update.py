@@ -1,6 +1,5 @@
 """Updating a stream: only what is named changes, and segments only where the policy asks."""
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -116,15 +115,6 @@ def test_what_is_wrong_is_said_and_nothing_changes(
     with raises(says):
         update(lane, {"tags": ("x",), **changes})
     assert configuration(lane) == before
-
-
-def test_the_same_request_again_returns_its_result(lane: Lane) -> None:
-    first = update(lane, {"min_segments": 4}, request_id="once")
-    again = update(lane, {"min_segments": 4}, request_id="once")
-    assert again == json.loads(json.dumps(first))
-    assert len(lane.epochs()) == 2
-    with raises("request_reused"):
-        update(lane, {"min_segments": 5}, request_id="once")
 
 
 def test_whoever_adds_columns_is_told_which_are_new_and_which_there_are(lane: Lane) -> None:
