@@ -245,7 +245,7 @@ def test_a_spark_source_of_a_time_before_the_head_is_refused_unless_gaps_are_ski
     fill(settings, "two", 5)
     path = {"path": "iot/small", "config": str(write_config(settings))}
 
-    def batch(**options: Any) -> int:
+    def batch(**options: Any) -> Any:
         parts = WeirSource({**path, **options}).reader(StructType([])).partitions()
         return sum(one.end_row - one.first_row for part in parts for one in part.slices)  # type: ignore[attr-defined]
 
