@@ -193,17 +193,6 @@ def test_rows_without_a_key_are_refused_with_an_example_or_kept(
     assert store.read("s/in.rejected")["row"].to_pylist() == ['{"k":null,"n":7}']
 
 
-@pytest.mark.release
-def test_keys_that_were_erased_from_a_stream_are_refused_by_one_that_refuses_them(
-    connect: Any, store: programs.StreamStore
-) -> None:
-    store.erase("s/in", "asked", keys=["key 3"], dry_run=False)
-    store.update_stream("s/in", refuse_erased="yes")
-    with raises("key_erased 2 k s/in"):
-        store.append("s/in", rows(connect, 0, 14))
-    assert store.append("s/in", rows(connect, 0, 14).where("n % 7 <> 3")).events == 12
-
-
 def test_what_needs_a_session_in_this_process_says_so(
     connect: Any, store: programs.StreamStore
 ) -> None:

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from tests.annex.declarations.shop import compared, everything, run
-from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.columns import column
 from tests.world.streams import rows, unique
@@ -25,11 +24,6 @@ THERE: list[Field] = [
     column("k", "string"), column("a", "integer"), column("b", "float", "0.1"),
     {**column("c", "integer"), "stored": "old"},
 ]  # fmt: skip
-
-
-@pytest.fixture
-def database(test_database: TestDatabase) -> Database:
-    return test_database.open()
 
 
 def changes(written: str, **more: Any) -> ColumnChanges:

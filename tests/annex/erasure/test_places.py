@@ -1,13 +1,11 @@
 """Events are found by their routing keys, or by a condition, with the places that readers see."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import weir
 from tests.annex.erasure.world import Erasing
 from tests.chance import random_for
 from tests.raises import raises
@@ -29,12 +27,6 @@ from weir.operations.runner import by_hand, perform
 from weir.programs.opening import shared
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def seen(found: pa.Table) -> dict[int, list[int]]:

@@ -189,14 +189,6 @@ def test_a_warehouse_that_is_away_is_no_damage(
     assert proven(lane) == [True]
 
 
-def test_a_database_that_says_other_rows_than_the_file_has_is_found(
-    app: Installation, lane: Lane
-) -> None:
-    append(app, "a")
-    run(app.database, "UPDATE data_file SET last_seq = first_seq WHERE events > 1")
-    assert set(recorded(app).seen.damage) == {"rows"}
-
-
 def test_contents_are_read_in_turn_when_something_is_new_and_each_once_an_hour(
     app: Installation, lane: Lane
 ) -> None:
