@@ -1,5 +1,6 @@
 """Where verification hangs on the core: it proves cuts once they are recorded, looks at new files
-before a compaction commits them, and lets a sweep keep what is not what was recorded of it."""
+before a compaction commits them, counts what is damaged, and lets a sweep keep what is not what was
+recorded of it."""
 
 from typing import Any
 
@@ -11,6 +12,7 @@ from weir.annex.verification.prove import must_be_right, prove, said_of
 from weir.compaction.run import NewFiles
 from weir.installation.extras import has_spark
 from weir.operations.action import Job
+from weir.operations.metrics import Metric
 from weir.operations.steps import CutStep
 from weir.retention.garbage import Guard
 
@@ -22,5 +24,9 @@ def _prove(job: Job, report: dict[str, Any]) -> None:
 
 
 GUARD = Guard(keep, forget_kept)
+METRIC = Metric(
+    "weir_damaged_files",
+    "Damage that verification has found and nobody has mended (weir.damage)",
+)
 NEW_FILES = NewFiles(checking)
 CUTS = CutStep(_prove, lambda report: said_of(report["proven"]))
