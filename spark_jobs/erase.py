@@ -86,7 +86,7 @@ class Erase:
     )  # fmt: skip
 
 
-_COUNTER_EXAMPLES = Recorded("FROM counter_example WHERE true", "UPDATE counter_example", ("what",))
+_COUNTER_EXAMPLES = Recorded("UPDATE counter_example", ("what",))
 
 
 def _everywhere(job: Job, arguments: Erase) -> Everywhere:
