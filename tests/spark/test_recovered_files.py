@@ -3,14 +3,13 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.compaction.world import EVER
 from tests.spark.installation import Installation, to_pandas
 from tests.world.streams import run, unique
-from weir.annex.recovery.recover import recover
+from weir.annex.recovery.recover import RecoverReport, recover
 from weir.annex.verification.new_files import checking
 from weir.compaction.run import compact
 from weir.controller.ownership import check_warehouse_ownership
@@ -26,7 +25,7 @@ def replaced(weir: Installation, stream: StreamName) -> None:
     sweep(weir.database, weir.settings.warehouse, 0.0)
 
 
-def recovered(weir: Installation) -> dict[str, Any]:
+def recovered(weir: Installation) -> RecoverReport:
     return recover(
         weir.database, weir.settings.warehouse, unknown_files="keep",
         check=checking(weir.opened), request_id=unique("recover"),

@@ -4,7 +4,7 @@ arguments and reports of runs."""
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -76,7 +76,7 @@ def forget_in(connection: Connection, one: Recorded, keys: Sequence[str]) -> int
     return changed
 
 
-def forgetting(keys: Sequence[str]) -> Callable[[Any], Any]:
+def forgetting(keys: Sequence[str]) -> Callable[[object], object]:
     """Return what puts NOT_KEPT in the place of keys in a value of JSON: of a text that is one, of
     one as a word of a sentence, and of one in quotes."""
     whole = {key for key in keys if key}
@@ -88,7 +88,7 @@ def forgetting(keys: Sequence[str]) -> Callable[[Any], Any]:
     parts += [rf"(?<!\w){_either(words)}(?!\w)"] if words else []
     found = re.compile("|".join(parts))
 
-    def forget(value: Any) -> Any:
+    def forget(value: object) -> object:
         if isinstance(value, str):
             if value in whole:
                 return NOT_KEPT

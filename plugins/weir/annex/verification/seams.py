@@ -2,8 +2,6 @@
 before a compaction commits them, counts what is damaged, and lets a sweep keep what is not what was
 recorded of it."""
 
-from typing import Any
-
 from weir.annex.verification.footers import look_here
 from weir.annex.verification.footers_in_tasks import looker
 from weir.annex.verification.kept import forget_kept, keep
@@ -17,7 +15,7 @@ from weir.operations.steps import CutStep
 from weir.retention.garbage import Guard
 
 
-def _prove(job: Job, report: dict[str, Any]) -> None:
+def _prove(job: Job, report: dict[str, object]) -> None:
     proven = prove(job.installation, looker(lambda: job.spark) if has_spark() else look_here)
     report["proven"] = proven.report()
     must_be_right(proven, report)
