@@ -1,22 +1,7 @@
-"""SQL for the columns that the fields of a dataclass name: so that each setting is written once."""
+"""The columns that the fields of a dataclass name."""
 
 from dataclasses import asdict, fields
 from typing import Any
-
-
-def names(described: type) -> str:
-    """Return the columns: `a, b`."""
-    return ", ".join(one.name for one in fields(described))
-
-
-def values(described: type) -> str:
-    """Return a bound parameter for each column: `:a, :b`."""
-    return ", ".join(f":{one.name}" for one in fields(described))
-
-
-def assignments(described: type) -> str:
-    """Return what follows SET in an update of all columns: `a = :a, b = :b`."""
-    return ", ".join(f"{one.name} = :{one.name}" for one in fields(described))
 
 
 def taken(described: type, row: dict[str, Any]) -> dict[str, Any]:

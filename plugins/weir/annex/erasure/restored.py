@@ -44,12 +44,8 @@ def _certificates_in(given: Sequence[str]) -> list[Certificate]:
 
 
 def erased_since(database: Database, warehouse: str, given: Sequence[str]) -> ErasedSince:
-    """Return what is to be said of erasures that the database may not know, before a recovery, of
-    the certificates that are given as JSON: `unknown_since`, the last moment of which the database
-    knows (None if it was not restored); `files`, how many files that it does not know lack events
-    that were erased, and `examples` of their paths; and of each certificate `request`, `stream`,
-    `asked_at`, how many `keys`, the `events` of each stream, whether it is `known`, and `signed`
-    with a key that the database knows; and `then`, what to do."""
+    """Return what is to be said of erasures that the database may not know, before a recovery, and
+    of the certificates that are given as JSON."""
     certificates = _certificates_in(given)
     marker, installation = read_marker(warehouse), read_installation(database)
     check_owner(warehouse, installation, marker)

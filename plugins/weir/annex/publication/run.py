@@ -46,10 +46,8 @@ def publish(
     """Publish what is new of streams whose setting `publish` asks for it, and end what is not
     asked for any more. `names`: of these streams; None: of all. `dry_run`: only say what there is.
 
-    Returns for each stream in which something changed `stream`, and `added` and `removed` (files)
-    and `snapshot`; or `ended`; or `busy` if another run publishes it; or the `error` with which it
-    failed, and continues with the others. Raises NotFound for a stream in `names` that does not
-    exist, InvalidInput if it is not to be published, and InvariantViolation if the warehouse is
+    A stream that fails does not stop the others. Raises NotFound for a stream in `names` that does
+    not exist, InvalidInput if it is not to be published, and InvariantViolation if the warehouse is
     another database's.
     """
     check_warehouse_ownership(database, settings.warehouse)

@@ -78,7 +78,10 @@ class Recovered(TypedDict):
 
 
 class RecoverReport(TypedDict):
-    """How database and warehouse differ, and what was done about it."""
+    """How database and warehouse differ: whether the database may have been restored, and whether
+    the warehouse was elsewhere; how many files only the warehouse (`unknown`, up to 20 paths) or
+    only the database has (`missing`), of how many of these others have the events, by a compaction
+    (`found`), and what is `lost` with the rest. `streams`: those that were reconciled."""
 
     restored: bool
     moved: bool
@@ -119,15 +122,8 @@ def recover(
     `check`: reads files that are to take the place of missing ones, and raises InvariantViolation
     if their events are not those that were committed.
 
-    Returns `restored` (whether the database may have been restored), `moved` (whether the warehouse
-    was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
-    files only the warehouse or only the database has), `unknown` and `missing` (up to 20 of their
-    paths), `found` (of how many missing files others have the events, by a compaction; to reconcile
-    puts these in their place) and `lost`: as `lost_in`, of those that nothing replaces. If it
-    reconciled them, also `streams`: of each its name (`stream`), how many open appends it ended
-    (`aborted`), and the new `segments`; none if only the place of the warehouse is another, which
-    disturbs nothing that runs. Raises InvalidInput for another value of `unknown_files`, and
-    InvariantViolation if the warehouse belongs to another installation.
+    Raises InvalidInput for another value of `unknown_files`, and InvariantViolation if the
+    warehouse belongs to another installation.
     """
     check_choice("unknown_files", unknown_files, UNKNOWN_FILES)
     marker = read_marker(warehouse)  # first: see check_warehouse_ownership
