@@ -160,10 +160,16 @@ def alert(kind: str, name: str = "g") -> Alert:
             "warn", "g has timed out and holds nothing back",
         ),
         (
-            ("active", 5, {}, [], [alert("timed out"), alert("soon lost", "h"), alert("lost", "i")]),
+            (
+                "active", 5, {}, [],
+                [alert("timed out"), alert("soon lost", "h"), alert("lost", "i")],
+            ),
             "bad", "i lost unread events, and 2 more alerts",
         ),
-        (("active", 5, {"damaged file": 1}, [lag(5, NOW)], [alert("lost")]), "bad", "1 damaged file"),
+        (
+            ("active", 5, {"damaged file": 1}, [lag(5, NOW)], [alert("lost")]),
+            "bad", "1 damaged file",
+        ),
     ],
 )  # fmt: skip
 def test_health_says_the_worst_first(given: Any, level: str, words: str) -> None:
