@@ -17,6 +17,7 @@ from typing import TypedDict
 
 from weir.annex.declarations.apply import apply, compare
 from weir.annex.declarations.declared import Declared
+from weir.annex.declarations.differences import Changed
 from weir.annex.declarations.reading import read_object, read_text
 from weir.consumers.user_functions import is_declaring
 from weir.errors import InvalidInput, WeirError
@@ -74,7 +75,7 @@ class Apply:
 class ApplyReport(TypedDict):
     """What differed from the declarations, and how many things did not."""
 
-    changes: list[dict[str, object]]
+    changes: list[Changed]
     unchanged: int
 
 

@@ -12,9 +12,9 @@ continues with the others, names it, and fails at its end; the table stays what 
 """
 
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import TypedDict
 
-from weir.annex.publication.run import publish
+from weir.annex.publication.run import Published, publish
 from weir.errors import counted
 from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
@@ -32,19 +32,6 @@ class Publish:
     dry_run: bool = argument("Dry run", "Only say what would be published.", False)
 
 
-class Published(TypedDict):
-    """What was done to the table of a stream: how many files came and went, its new `snapshot`;
-    whether it has `ended`, or another run is `busy` with it; or the `error`."""
-
-    stream: str
-    added: NotRequired[int]
-    removed: NotRequired[int]
-    snapshot: NotRequired[int]
-    ended: NotRequired[bool]
-    busy: NotRequired[bool]
-    error: NotRequired[str]
-
-
 class PublishReport(TypedDict):
     """What was done to the tables of streams."""
 
@@ -56,8 +43,8 @@ def run(job: Job, arguments: Publish) -> PublishReport:
     names = [stream_name(stream) for stream in arguments.streams] or None
     published = publish(job.database, job.settings, names, dry_run=arguments.dry_run)
     for one in published:
-        job.say(say(cast(Published, one)))
-    report = PublishReport(published=cast(list[Published], published))
+        job.say(say(one))
+    report = PublishReport(published=published)
     return complete(report, published)
 
 

@@ -3,8 +3,8 @@
 The run decides about each stream and truncates it in one transaction. `weir.retention_decisions`
 has each decision with its reason. The log names the subscribers that have timed out, have lost
 events, or soon will (`weir.retention_alerts` has those of all streams). Files are deleted after the
-grace period, if their footers are what was recorded; what differs is kept, is in `weir.damage`, and
-fails the run that finds it. With `dry_run`, the run only says what it would do.
+grace period, if their footers are what was recorded; what differs is kept, and fails the run that
+finds it. With `dry_run`, the run only says what it would do.
 
 **On failure.** Everything done so far is kept, and the next run does the rest. If one stream or
 group fails, the run continues with the others, names it, and fails at its end.

@@ -5,8 +5,8 @@ deletes garbage files after the grace period, and drops their staging tables. It
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
-It publishes what is new of the streams with the setting `publish` (`weir.publications` shows how
-far). It signs the certificates of erasures of which no file is left (`weir.certificates`).
+It publishes what is new of the streams with the setting `publish`, and signs the certificates of
+erasures of which no file is left.
 It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.

@@ -20,10 +20,9 @@ a backup.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict, cast
 
 from weir.annex.verification.recorded import Unit
-from weir.annex.verification.verify import Contents, by_pyarrow, verify
+from weir.annex.verification.verify import Contents, VerifyReport, by_pyarrow, verify
 from weir.controller.times import parse_span
 from weir.errors import counted
 from weir.installation.extras import has_spark, naming_extras
@@ -79,20 +78,6 @@ class Verify:
     )  # fmt: skip
 
 
-class VerifyReport(TypedDict):
-    """What was looked at, and how much damage of each kind there is."""
-
-    streams: int
-    files: int
-    events: int
-    bytes: int
-    without_digest: int
-    keys_not_checked: int
-    damage: dict[str, int]
-    repaired: int
-    complete: bool
-
-
 def run(job: Job, arguments: Verify) -> VerifyReport:
     """Verify one stream or all; fail if something is not as recorded."""
     app = job.installation
@@ -107,7 +92,7 @@ def run(job: Job, arguments: Verify) -> VerifyReport:
     )
     if (error := done.error()) is not None:
         raise error
-    return cast(VerifyReport, done.report())
+    return done.report()
 
 
 def contents_by(app: Installation, engine: str) -> Contents:

@@ -1,6 +1,7 @@
 """Each annex can be taken off the tree, with what stands on it: the core stays whole, and its tests
 green."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -26,13 +27,14 @@ from tests.test_importable import import_without
 
 ANNEXES = [room for room in ORDER if room.startswith("annex.")]
 TREE = ("dags", "docs", "examples", "plugins", "spark_jobs", "sql", "tests", "pyproject.toml")
-# Few and fast: streams are appended to, read, truncated, consumed and swept, with pyarrow.
+# Few and fast: streams are appended to, read, truncated, consumed, swept and shown, with pyarrow.
 TESTS = (
     "tests/arrow/test_truncated.py::test_what_a_terminal_finds_no_more_it_says",
     "tests/retention/test_capture.py",
     "tests/retention/test_garbage.py::"
     "test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file",
     "tests/consumers/test_small_batches.py",
+    "tests/pages/test_streams.py",
 )
 CONTRACT = "tests/test_import_contract.py"
 
@@ -116,13 +118,37 @@ def test_the_core_is_whole_without_an_annex_and_what_stands_on_it(
     check_core(root, tmp_path, CONTRACT, *TESTS)
 
 
-# Pages of streams show the damage and the erasures that views of these annexes have.
-SHOWN = {"weir/queries/pages/stream.py", "weir/queries/pages/streams.py"}
+CORE = [one for one in ORDER if not one.startswith("annex.")]
+_CREATED = re.compile(r"CREATE (?:OR REPLACE )?(?:TABLE|VIEW|FUNCTION) (weir(?:_internal)?\.\w+)")
 
 
-@pytest.mark.parametrize("room", [one for one in ORDER if not one.startswith("annex.")])
-def test_the_core_names_no_annex(room: str) -> None:
+@cache
+def named_by_annexes() -> re.Pattern[str]:
+    """Matches the modules of annexes, and their tables, views and functions."""
+    texts = [path.read_text() for path in (REPOSITORY / "sql" / "annex").rglob("*.sql")]
+    names = sorted(re.escape(name) for text in texts for name in _CREATED.findall(text))
+    every = "|".join([r"weir\.annex\.\w+", *names])
+    return re.compile(rf"\b({every})\b")
+
+
+def is_of_an_annex(path: Path) -> bool:
     """A job that imports one is a part of it, and goes with it."""
-    if room != JOBS.name:
-        found = {shown(path) for path in files_of(room) if needed_by(path) & set(ANNEXES)}
-        assert found <= SHOWN
+    rooms = {room_of(module) for module in imports_of(path.read_text())}
+    return path.parent == JOBS and bool(rooms & set(ANNEXES))
+
+
+@pytest.mark.parametrize("room", CORE)
+def test_the_core_names_no_annex(room: str) -> None:
+    for path in files_of(room):
+        if not is_of_an_annex(path):
+            assert not needed_by(path) & set(ANNEXES), shown(path)
+            assert not named_by_annexes().findall(path.read_text()), shown(path)
+
+
+def test_the_schema_of_the_core_names_no_annex() -> None:
+    found = {
+        shown(path): names
+        for path in (REPOSITORY / "sql").rglob("*.sql")
+        if "annex" not in path.parts and (names := named_by_annexes().findall(path.read_text()))
+    }
+    assert found == {}

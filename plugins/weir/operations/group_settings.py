@@ -73,7 +73,7 @@ SETTINGS: dict[str, Setting] = {
         "More",
         "Subject",
         "The column of the streams, files and tables that its consumers write which has the "
-        "routing keys of the events that they read, such as customer: by it an erasure finds them.",
+        "routing keys of the events that they read, such as customer: by it copies are found.",
         if_empty="the column of the same name", schema={"maxLength": 300},
     ),
 }  # fmt: skip

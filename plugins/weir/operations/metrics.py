@@ -1,20 +1,21 @@
 """Numbers for monitoring, of the view weir.metrics, as text for Prometheus."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from weir.database.connection import Database
+from weir.seams import hung
 
 if TYPE_CHECKING:
-    from prometheus_client import Metric
+    from prometheus_client import Metric as Family
 
-# Each metric of the view, with what it is.
-METRICS = {
+# Each metric of the core that the view has, with what it is.
+_METRICS = {
     "weir_alerts": "Alerts of retention that somebody should look at (weir.retention_alerts)",
-    "weir_damaged_files": "Damage that verification has found and nobody has mended (weir.damage)",
     "weir_failed_jobs": "Jobs that failed or were killed in the last 24 hours",
     "weir_garbage_bytes": "Bytes of files that nothing refers to and that a sweep will delete",
     "weir_group_lost_events_total": "Events that were truncated before the group read them",
@@ -32,6 +33,20 @@ METRICS = {
     "weir_versions_waiting_seconds": "How long commits have waited to be versions "
     "(weir.waiting_versions names the transaction that they wait for)",
 }
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that an annex puts into the view, and what it is."""
+
+    name: str
+    about: str
+
+
+def metrics() -> dict[str, str]:
+    """Return what each metric of the view is."""
+    return _METRICS | {one.name: one.about for one in hung(Metric)}
+
 
 Rows = list[tuple[str, dict[str, str], float]]
 
@@ -51,11 +66,12 @@ def as_text(rows: Rows) -> str:
     class Now:
         """What Prometheus calls a registry."""
 
-        def collect(self) -> "Iterator[Metric]":
+        def collect(self) -> "Iterator[Family]":
+            about = metrics()
             for name, some in _by_name(rows):
                 family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
                 names = sorted(some[0][1])
-                one = family(name, METRICS[name], labels=names)
+                one = family(name, about[name], labels=names)
                 for _, labels, value in some:
                     one.add_metric([labels[label] for label in names], value)
                 yield one

@@ -5,12 +5,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection
 
+from weir.annex.erasure.asked import AskedOf
 from weir.annex.erasure.sums import Sums, less, total
 from weir.compaction import records as compaction
 from weir.compaction.records import Written
@@ -31,7 +31,7 @@ class Asked:
 
     requested_by: str
     reason: str
-    what: Mapping[str, Any]
+    what: AskedOf
 
 
 def stream_id_of(connection: Connection, name: StreamName) -> int:

@@ -6,10 +6,9 @@ are rewritten in the order that they have, without a shuffle. What has changed i
 own, until there are so many that everything is sorted anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -84,10 +83,12 @@ class _Counts:
     touched: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, events: int, found: dict[str, Any]) -> "_Counts":
+    def of(cls, events: int, found: Mapping[str, int | None]) -> "_Counts":
         """Return what `_outcomes` has counted; a sum of no rows is null."""
-        null_keys, failed = found["null_keys"] or 0, found["failed"] or 0
-        return cls(events, null_keys, failed, found["upserts"], found["deletes"])
+        null_keys, failed, upserts, deletes = (
+            found[name] or 0 for name in ("null_keys", "failed", "upserts", "deletes")
+        )
+        return cls(events, null_keys, failed, upserts, deletes)
 
     @property
     def keys(self) -> int:

@@ -6,7 +6,7 @@ plans, commits, and brings rows for tables there itself.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as F
@@ -63,7 +63,9 @@ class NoStores(Adjuncts[DataFrame]):
         self._pin(name)
         raise _no_store(name)
 
-    def enrich(self, events: DataFrame, name: str, on: Any, *given: Any, **more: Any) -> NoReturn:
+    def enrich(
+        self, events: DataFrame, name: str, on: object, *given: object, **more: object
+    ) -> NoReturn:
         """Refuse to join a store. Raises InvalidInput."""
         self._pin(name)
         raise _no_store(name)

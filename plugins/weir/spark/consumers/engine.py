@@ -45,10 +45,10 @@ class Spark:
         for key, value in causes.WHOLE_TRACEBACKS.items():
             self.app.spark.conf.set(key, value)
 
-    def frame(self, rows: Any) -> DataFrame | None:
+    def frame(self, rows: object) -> DataFrame | None:
         """Return a DataFrame; None for what is none. Raises InvalidInput for one that is of Spark
         Connect while the reader's session is not, or the other way round."""
-        if not type(rows).__module__.startswith("pyspark."):
+        if not isinstance(rows, DataFrame):
             return None
         if is_connect(rows) != is_connect(self.app.spark):
             raise InvalidInput(
@@ -57,8 +57,7 @@ class Spark:
                 f"this reader is a {type(self.app.spark).__module__}.SparkSession; write "
                 "DataFrames of that session.",
             )
-        frame: DataFrame = rows
-        return frame
+        return rows
 
     def is_nothing(self, frame: DataFrame) -> bool:
         """Return False: a DataFrame has its columns whatever its rows are."""
