@@ -65,6 +65,7 @@ ROOMS = {
     "pages": "",
     "programs": "",
     "airflow": "",
+    "annex.partitions": "watched_partition",
     "local": "",
     "terminal": "",
 }

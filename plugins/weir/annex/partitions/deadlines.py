@@ -2,37 +2,21 @@
 reader group had read it."""
 
 import logging
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk.definitions.deadline import BaseDeadlineReference
-from sqlalchemy import text
+from sqlalchemy import Connection
 
-from weir.airflow.partitions import Partition
+from weir.annex.partitions.partitions import Partition
 from weir.database.connection import Database
 from weir.model.clock import EPOCH
+from weir.queries.annex.partitions import deadlines as sql
 from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
-
-# The first commit that has made the stream complete to that, or else the last statement.
-_COMPLETE = text(
-    """SELECT CASE WHEN s.complete_until >= :until THEN coalesce(
-        (SELECT min(clock_time(t.clock)) FROM transaction t
-         WHERE t.stream_name = s.stream_name AND t.complete_until >= :until
-           AND t.clock > coalesce((
-               SELECT o.clock FROM transaction o WHERE o.stream_name = s.stream_name
-               AND o.state = 'committed' AND coalesce(o.complete_until, :until - 1) < :until
-               ORDER BY clock_time(o.clock) DESC LIMIT 1), 0)),
-        (SELECT max(w.stated_at) FROM stream_writer w WHERE w.stream_id = s.stream_id)) END
-    FROM stream s WHERE s.stream_name = :name AND s.state <> 'deleted'"""
-)
-_READ = text(
-    """SELECT min(b.committed_at) FROM reader_batch b
-    WHERE b.group_name = :name AND b.state = 'committed' AND b.complete_until >= :until"""
-)
 
 
 class DataDeadline(BaseDeadlineReference, ABC):
@@ -40,13 +24,16 @@ class DataDeadline(BaseDeadlineReference, ABC):
     there when the run is made, it counts from that moment."""
 
     required_kwargs = frozenset({"dag_id", "run_id"})
-    _statement = _COMPLETE
 
     def serialize_reference(self) -> dict[str, object]:
         return {**super().serialize_reference(), "name": self._name()}
 
-    def _name(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _name(self) -> str: ...
+
+    @abstractmethod
+    def _asked(self, connection: Connection, until: int) -> datetime | None:
+        """Return when the data up to an event time was there; None if it is not."""
 
     def _evaluate_with(self, *, session: Any, dag_id: str, run_id: str) -> datetime:
         from airflow.models import DagRun
@@ -70,12 +57,7 @@ class DataDeadline(BaseDeadlineReference, ABC):
     def _there_at(self, until: datetime) -> datetime | None:
         micros = (until - EPOCH) // timedelta(microseconds=1)
         with Database.of(hasty(load())) as database:
-            at: datetime | None = database.transaction(
-                lambda c: c.execute(
-                    self._statement, {"name": self._name(), "until": micros}
-                ).scalar()
-            )
-        return at
+            return database.transaction(lambda c: self._asked(c, micros))
 
 
 @dataclass(eq=False)
@@ -88,6 +70,9 @@ class StreamCompleteDeadline(DataDeadline):
     def _name(self) -> str:
         return self.stream
 
+    def _asked(self, connection: Connection, until: int) -> datetime | None:
+        return sql.complete_at(connection, name=self.stream, until=until)
+
     @classmethod
     def deserialize_reference(cls, reference_data: dict[str, object]) -> "StreamCompleteDeadline":
         return cls(reference_data["name"])
@@ -99,10 +84,12 @@ class GroupReadDeadline(DataDeadline):
     hour, day or interval."""
 
     reader_group: str = ""
-    _statement = _READ
 
     def _name(self) -> str:
         return self.reader_group
+
+    def _asked(self, connection: Connection, until: int) -> datetime | None:
+        return sql.read_at(connection, name=self.reader_group, until=until)
 
     @classmethod
     def deserialize_reference(cls, reference_data: dict[str, object]) -> "GroupReadDeadline":

@@ -15,10 +15,11 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from tests.airflow.triggerer import Triggerer, in_a_loop
 from tests.raises import raises
 from tests.world.streams import rows, unique
-from weir.airflow import announcing, watcher
-from weir.airflow.announcing import AnnouncePartitions, RecordPartitions
-from weir.airflow.partitions import Partition, partition, partition_asset, stream_days, stream_hours
-from weir.airflow.watcher import PartitionsTrigger, StreamTrigger
+from weir.airflow import partition, stream_days, stream_hours, watcher
+from weir.annex.partitions import announcing
+from weir.annex.partitions.announcing import AnnouncePartitions, RecordPartitions
+from weir.annex.partitions.partitions import Partition, partition_asset
+from weir.annex.partitions.triggers import PartitionsTrigger, WantedTrigger
 from weir.controller.announcements import watch
 from weir.controller.completeness import state_completeness
 from weir.controller.streams import create_stream
@@ -39,7 +40,7 @@ def installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     monkeypatch.setenv("WEIR_WAREHOUSE", settings.warehouse)
     monkeypatch.setattr(watcher, "EVERY", 0.05)
     yield
-    watcher._wanted.clear()
+    watcher.wanted.clear()
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_hours_and_days_are_assets_whose_triggers_start_the_dag_that_announces_t
 
     async def play() -> None:
         triggerer = Triggerer()
-        wanting = StreamTrigger(str(stream), "hours")
+        wanting = WantedTrigger(str(stream), "hours")
         triggerer.start(PartitionsTrigger(), wanting)
         await triggerer.until(lambda: rows(database, "SELECT FROM watch"))
         append(stream, 1.0, complete_until=DAY + timedelta(hours=2))

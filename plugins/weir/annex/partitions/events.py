@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import text
 
 from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
@@ -20,6 +19,7 @@ from weir.model.names import stream_name
 from weir.model.transform_nodes import Transform
 from weir.model.transforms import value_of
 from weir.programs.opening import shared
+from weir.queries.annex.partitions import events as sql
 
 _MICROSECOND = timedelta(microseconds=1)
 MOST = 100  # commits whose files are read to find where hours begin
@@ -34,7 +34,7 @@ def read_between(
     low, high = ((at - EPOCH) // _MICROSECOND for at in (since, until))
     store = shared()
     found = store.database.transaction(
-        lambda c: c.execute(_COMMITS, {"n": str(name), "low": low, "high": high}).one_or_none()
+        lambda c: sql.commits_between(c, stream=str(name), low=low, high=high)
     )
     if found is None:
         raise no_such_stream(name)
@@ -44,21 +44,12 @@ def read_between(
             f"stream {name} has no event time that Weir can compute (it is {found.event_time!r}); "
             f"{do('update_stream', stream=str(name), event_time='COLUMN')}.",
         )
-    begin, end = (found.first - 1, found.last) if found.first else (0, 1)
+    begin, end = (found.first - 1, found.last) if found.first and found.last else (0, 1)
     wanted = None if columns is None else list(dict.fromkeys([*columns, *time.columns]))
     table = store.read(str(name), since=clock_time(begin), until=clock_time(end), columns=wanted)
     times = _times_of(time, table)
     chosen = table.filter(pc.and_(pc.greater_equal(times, low), pc.less(times, high)))
     return chosen if columns is None else chosen.select(columns)
-
-
-_COMMITS = text(
-    """SELECT s.event_time, min(t.clock) AS first, max(t.clock) AS last
-    FROM stream s LEFT JOIN transaction t ON t.stream_name = s.stream_name
-        AND t.clock > s.event_time_since AND t.min_event_time < :high
-        AND t.max_event_time >= :low
-    WHERE s.stream_name = :n AND s.state <> 'deleted' GROUP BY s.stream_id"""
-)
 
 
 def late_partitions(
@@ -110,9 +101,7 @@ class _Commit(NamedTuple):
 
 
 def _commit_of(database: Database, stream: str, number: int) -> _Commit:
-    commit = database.transaction(
-        lambda c: c.execute(_COMMIT, {"n": stream, "number": number}).one_or_none()
-    )
+    commit = database.transaction(lambda c: sql.commit(c, stream=stream, number=number))
     if commit is None:
         raise no_such_stream(stream_name(stream))
     time = _computable(commit.event_time)
@@ -142,10 +131,3 @@ def _remainder(times: pa.ChunkedArray, span: int) -> pa.ChunkedArray:
     """Return how far each time is after the beginning of its partition, also before 1970."""
     rest = pc.subtract(times, pc.multiply(pc.divide(times, span), span))
     return pc.if_else(pc.less(rest, 0), pc.add(rest, span), rest)
-
-
-_COMMIT = text(
-    """SELECT s.event_time, t.clock, t.min_event_time, t.max_event_time
-    FROM stream s JOIN transaction t ON t.stream_id = s.stream_id
-    WHERE s.stream_name = :n AND s.state <> 'deleted' AND t.transaction_number = :number"""
-)

@@ -11,13 +11,13 @@ from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.context import InletEventsAccessors
 
-from weir.airflow.partitions import SPANS, Partition, key_of, partition_asset
 from weir.airflow.tasks import RETRIES, failing
-from weir.airflow.watcher import PartitionsTrigger
-from weir.controller.announcements import announced_partitions, due_partitions, watched_partitions
+from weir.annex.partitions.partitions import SPANS, Partition, key_of, partition_asset
+from weir.annex.partitions.records import announced_partitions, due_partitions, watched_partitions
+from weir.annex.partitions.triggers import PartitionsTrigger
 from weir.database.connection import Database
 from weir.model.clock import clock_time
-from weir.queries.controller.announcements import DuePartitions
+from weir.queries.annex.partitions.announcing import DuePartitions
 from weir.settings import load
 
 PAGE = """### Announce hours and days of streams that are complete.
@@ -78,14 +78,14 @@ class AnnouncePartitions(BaseOperator):
         if due.left_out:
             left_out.append(f"{kind} before {_at(bound)}")
         if due.across:
-            from weir.airflow.partition_events import first_after  # pyarrow loads slowly
+            from weir.annex.partitions.events import first_after  # pyarrow loads slowly
 
             first = first_after(database, stream, due.across, bound)
             since = since if first is None else min(since, first // span * span)
         if until is not None and until > since + MOST * span:  # the rest, and what is late, later
             end, numbers = since + MOST * span, []
         elif due.late:
-            from weir.airflow.partition_events import late_partitions
+            from weir.annex.partitions.events import late_partitions
 
             far = 0
             for number in due.late:

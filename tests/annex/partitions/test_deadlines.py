@@ -11,8 +11,10 @@ from airflow.serialization.encoders import encode_deadline_reference
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
-from weir.airflow.deadlines import DataDeadline, GroupReadDeadline, StreamCompleteDeadline
-from weir.airflow.plugin import since, until
+from weir.airflow import GroupReadDeadline, StreamCompleteDeadline
+from weir.airflow.plugin import WeirPlugin
+from weir.annex.partitions.deadlines import DataDeadline
+from weir.annex.partitions.partitions import since, until
 from weir.controller.completeness import state_completeness
 from weir.database.connection import Database
 
@@ -96,4 +98,5 @@ def test_a_run_is_made_although_the_database_is_away(monkeypatch: pytest.MonkeyP
 
 
 def test_templates_know_the_span_of_a_key() -> None:
+    assert {since, until} <= set(WeirPlugin.macros)
     assert (since("2013-06-01"), until("2013-06-01")) == (DAY, DAY + timedelta(days=1))

@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from tests.airflow.test_partitions import announce
+from tests.annex.partitions.test_partitions import announce
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.streams import rows, unique
@@ -149,7 +149,7 @@ class World:
 
 
 # Hours begin once: the model asks only whether that has happened.
-_SEEN = "SELECT FROM watch WHERE stream_name = :n AND announced_until IS NOT NULL"
+_SEEN = "SELECT FROM watched_partition WHERE stream_name = :n AND announced_until IS NOT NULL"
 
 
 @pytest.mark.parametrize("case", range(cases(8)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetWatcher
 
-from weir.airflow.watcher import StreamTrigger
+from weir.annex.partitions.triggers import WantedTrigger
 from weir.errors import InvalidInput
 from weir.model.clock import EPOCH
 from weir.model.names import stream_name
@@ -41,7 +41,7 @@ def partition_asset(stream: str, kind: str) -> Asset:
     return Asset(
         name=f"weir {name} {kind}",
         uri=f"weir://{name.scope}/{name.name}/{kind}",
-        watchers=[AssetWatcher(name="weir", trigger=StreamTrigger(str(name), kind))],
+        watchers=[AssetWatcher(name="weir", trigger=WantedTrigger(str(name), kind))],
     )
 
 
@@ -80,7 +80,7 @@ class Partition:
 
         Raises InvalidInput if the event time can't be computed.
         """
-        from weir.airflow.partition_events import read_between  # pyarrow takes a while to load
+        from weir.annex.partitions.events import read_between  # pyarrow takes a while to load
 
         return read_between(stream, self.since, self.until, columns)
 
@@ -88,6 +88,16 @@ class Partition:
 def key_of(kind: str, since: datetime) -> str:
     """Return the key of the hour or day that begins at a time."""
     return since.strftime("%Y-%m-%d" if kind == "days" else "%Y-%m-%dT%H:%M:%S")
+
+
+def since(key: str) -> datetime:
+    """Return when the hour or day of a partition key begins: `macros.weir.since` in templates."""
+    return Partition.of(key).since
+
+
+def until(key: str) -> datetime:
+    """Return when the hour or day of a partition key ends: `macros.weir.until` in templates."""
+    return Partition.of(key).until
 
 
 def partition(context: Any) -> Partition:
