@@ -10,9 +10,9 @@ from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.database.connection import Database
-from weir.history import over_time
-from weir.history.over_time import kept_over_time, unread_over_time
 from weir.model.clock import clock_time, to_clock
+from weir.pages import over_time
+from weir.pages.over_time import kept_over_time, unread_over_time
 from weir.retention.capture import capture
 
 

@@ -14,12 +14,12 @@ from sqlalchemy import Connection
 
 from weir.controller.locks import no_such_stream
 from weir.errors import InvalidInput
-from weir.history.rates import Level, Levels, Slice, slices_of
 from weir.model.clock import SECOND, clock_time, say_time
 from weir.model.names import StreamName
 from weir.model.segment import segment_name
 from weir.model.segment_rates import Commit
-from weir.queries.history import key_map as sql
+from weir.pages.rates import Level, Levels, Slice, slices_of
+from weir.queries.pages import stream_map as sql
 
 MOST = 2000  # parts with a rate of their own
 FEW = 100  # segments that are drawn by themselves; more share the rows of a grid
@@ -163,7 +163,7 @@ def key_map(
         until=clock_time(end),
         aggregated=len(rows) > FEW,
         areas=areas,
-        marks=[Mark(kind, clock_time(at), number) for kind, at, number in changes],
+        marks=[Mark(one.kind, clock_time(one.clock), one.number) for one in changes],
         lines=_lines(places),
         levels=levels.legend,
     )
@@ -182,9 +182,9 @@ def _segments(
     rates: dict[int, list[Slice]] = {}
     for one in rows:
         before, had, commits = one.begins, 0, []
-        for _, clock, events in known.get(one.segment_id, ()):
-            commits.append(Commit(clock, min(before, clock), events - had))
-            before, had = clock, events
+        for seen in known.get(one.segment_id, ()):
+            commits.append(Commit(seen.clock, min(before, seen.clock), seen.events - had))
+            before, had = seen.clock, seen.events
         rates[one.segment_id] = slices_of(commits, begin, apart, end)
     levels = Levels([part.rate for parts in rates.values() for part in parts])
     return levels, [
@@ -202,12 +202,13 @@ def _grid(
     """Return the colours, and an area for each row of the grid."""
     rates: dict[int, list[Slice]] = {}
     segments = dict.fromkeys((one.at for one in cells), 0)
-    for at, part, number, events in cells:
-        low = begin + part * apart
+    for one in cells:
+        low = begin + one.part * apart
         high = min(low + apart, end)
-        segments[at] += number
-        if events > ROUNDING:
-            rates.setdefault(at, []).append(Slice(low, high, events * SECOND / (high - low)))
+        segments[one.at] += one.segments
+        if one.events > ROUNDING:
+            rate = one.events * SECOND / (high - low)
+            rates.setdefault(one.at, []).append(Slice(low, high, rate))
     levels = Levels([part.rate for parts in rates.values() for part in parts])
     areas = []
     for at, number in segments.items():
@@ -235,8 +236,8 @@ def _lines(places: Sequence[sql.Places]) -> list[Line]:
     lines = []
     for name, parts in groupby(places, key=lambda one: one.name):
         points: list[Point] = []
-        for _, part, clock in parts:
-            low, high, at = part / LINE, (part + 1) / LINE, clock_time(clock)
+        for one in parts:
+            low, high, at = one.part / LINE, (one.part + 1) / LINE, clock_time(one.clock)
             if points and (points[-1].at, points[-1].key_high) == (at, low):
                 points[-1] = Point(points[-1].key_low, high, at)
             else:

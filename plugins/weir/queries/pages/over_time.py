@@ -1,7 +1,6 @@
-"""What changed over time: what streams kept, and what groups had not read. Made by `make queries` from sql/queries/history/over_time.sql."""
+"""What changed over time: what streams kept, and what groups had not read. Made by `make queries` from sql/queries/pages/over_time.sql."""
 
-from typing import NamedTuple
-
+from pydantic import BaseModel
 from sqlalchemy import Connection, text
 
 CAME = text(
@@ -11,7 +10,7 @@ GROUP BY (clock - :begin) / :width ORDER BY 1"""
 )
 
 
-class Came(NamedTuple):
+class Came(BaseModel):
     """A row of `came`."""
 
     clock: int
@@ -22,7 +21,7 @@ class Came(NamedTuple):
 def came(connection: Connection, *, id: int, begin: int, width: int) -> list[Came]:
     """Return what was appended to a stream after a time, what came close to each other as one."""
     result = connection.execute(CAME, {"id": id, "begin": begin, "width": width})
-    return [Came._make(row) for row in result]
+    return [Came(**row._mapping) for row in result]
 
 
 TRUNCATED = text(
@@ -31,7 +30,7 @@ WHERE stream = :stream AND truncated_at > clock_time(:begin) ORDER BY 1"""
 )
 
 
-class Change(NamedTuple):
+class Change(BaseModel):
     """A row of `truncated`."""
 
     clock: int
@@ -41,7 +40,7 @@ class Change(NamedTuple):
 def truncated(connection: Connection, *, stream: str, begin: int) -> list[Change]:
     """Return the bytes that were truncated after a time, each time."""
     result = connection.execute(TRUNCATED, {"stream": stream, "begin": begin})
-    return [Change._make(row) for row in result]
+    return [Change(**row._mapping) for row in result]
 
 
 RETAINED = text(
@@ -51,7 +50,7 @@ FROM weir.streams s WHERE s.stream = :stream"""
 )
 
 
-class Retained(NamedTuple):
+class Retained(BaseModel):
     """A row of `retained`."""
 
     stream_id: int
@@ -63,7 +62,7 @@ def retained(connection: Connection, *, stream: str) -> Retained:
     """Return the bytes that a stream keeps, and those of them that the next retention truncates."""
     result = connection.execute(RETAINED, {"stream": stream})
     row = result.one()
-    return Retained._make(row)
+    return Retained(**row._mapping)
 
 
 KNOWN_GROUP = text(
@@ -74,7 +73,7 @@ FROM reader_group g WHERE g.name = :name"""
 )
 
 
-class KnownGroup(NamedTuple):
+class KnownGroup(BaseModel):
     """A row of `known_group`."""
 
     group_id: int
@@ -86,7 +85,7 @@ def known_group(connection: Connection, *, name: str) -> KnownGroup | None:
     """Return a group, and since when it is known what it had not read: old batches are pruned."""
     result = connection.execute(KNOWN_GROUP, {"name": name})
     row = result.one_or_none()
-    return None if row is None else KnownGroup._make(row)
+    return None if row is None else KnownGroup(**row._mapping)
 
 
 MOST_UNREAD = text(
@@ -95,7 +94,7 @@ ORDER BY unread_events DESC, stream LIMIT :most"""
 )
 
 
-class MostUnread(NamedTuple):
+class MostUnread(BaseModel):
     """A row of `most_unread`."""
 
     stream: str
@@ -106,7 +105,7 @@ class MostUnread(NamedTuple):
 def most_unread(connection: Connection, *, name: str, most: int) -> list[MostUnread]:
     """Return what a group has not read now, of the streams with most."""
     result = connection.execute(MOST_UNREAD, {"name": name, "most": most})
-    return [MostUnread._make(row) for row in result]
+    return [MostUnread(**row._mapping) for row in result]
 
 
 READ = text(
@@ -124,4 +123,4 @@ def read(connection: Connection, *, group_id: int, begin: int, id: int, width: i
     result = connection.execute(
         READ, {"group_id": group_id, "begin": begin, "id": id, "width": width}
     )
-    return [Change._make(row) for row in result]
+    return [Change(**row._mapping) for row in result]

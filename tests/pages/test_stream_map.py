@@ -13,10 +13,10 @@ from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, run
 from weir.database.connection import Database
-from weir.history import key_map as module
-from weir.history.key_map import GRID, GROUPS, LINE, MARKS, MOST, PART, KeyMap, Point, key_map
 from weir.model.clock import clock_time, to_clock
 from weir.model.segment import segment_name
+from weir.pages import stream_map as module
+from weir.pages.stream_map import GRID, GROUPS, LINE, MARKS, MOST, PART, KeyMap, Point, key_map
 from weir.retention.capture import capture
 
 

@@ -1,8 +1,8 @@
-"""A stream as a map: key space over time. Made by `make queries` from sql/queries/history/key_map.sql."""
+"""A stream as a map: key space over time. Made by `make queries` from sql/queries/pages/stream_map.sql."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from pydantic import BaseModel
 from sqlalchemy import Connection, text
 
 MAPPED_STREAM = text(
@@ -13,7 +13,7 @@ FROM stream s WHERE s.stream_name = :stream AND s.state <> 'deleted'"""
 )
 
 
-class MappedStream(NamedTuple):
+class MappedStream(BaseModel):
     """A row of `mapped_stream`."""
 
     stream_id: int
@@ -26,7 +26,7 @@ def mapped_stream(connection: Connection, *, stream: str) -> MappedStream | None
     """Return a stream: when it ends, or the next minute that begins, when it began, and its active segments."""
     result = connection.execute(MAPPED_STREAM, {"stream": stream})
     row = result.one_or_none()
-    return None if row is None else MappedStream._make(row)
+    return None if row is None else MappedStream(**row._mapping)
 
 
 LIVED = text(
@@ -43,7 +43,7 @@ FROM (SELECT * FROM segment WHERE stream_id = :id
 )
 
 
-class Lived(NamedTuple):
+class Lived(BaseModel):
     """A row of `lived`."""
 
     segment_id: int
@@ -62,7 +62,7 @@ def lived(
         LIVED,
         {"id": id, "begins": begins, "ends": ends, "until": until, "since": since, "most": most},
     )
-    return [Lived._make(row) for row in result]
+    return [Lived(**row._mapping) for row in result]
 
 
 OFFSETS = text(
@@ -85,7 +85,7 @@ ORDER BY 1, 2"""
 )
 
 
-class Offsets(NamedTuple):
+class Offsets(BaseModel):
     """A row of `offsets`."""
 
     segment_id: int
@@ -113,7 +113,7 @@ def offsets(
             "id": id,
         },
     )
-    return [Offsets._make(row) for row in result]
+    return [Offsets(**row._mapping) for row in result]
 
 
 CELLS = text(
@@ -147,7 +147,7 @@ GROUP BY r.at, c.part ORDER BY 1, 2"""
 )
 
 
-class Cells(NamedTuple):
+class Cells(BaseModel):
     """A row of `cells`."""
 
     at: int
@@ -163,7 +163,7 @@ def cells(
     result = connection.execute(
         CELLS, {"id": id, "times": list(times), "parts": parts, "grid": grid}
     )
-    return [Cells._make(row) for row in result]
+    return [Cells(**row._mapping) for row in result]
 
 
 CHANGES = text(
@@ -178,7 +178,7 @@ GROUP BY kind, (clock - :since) / :apart ORDER BY 2, 1"""
 )
 
 
-class Changes(NamedTuple):
+class Changes(BaseModel):
     """A row of `changes`."""
 
     kind: str
@@ -191,7 +191,7 @@ def changes(
 ) -> list[Changes]:
     """Return changes of a kind, those that are close to each other as one."""
     result = connection.execute(CHANGES, {"id": id, "since": since, "until": until, "apart": apart})
-    return [Changes._make(row) for row in result]
+    return [Changes(**row._mapping) for row in result]
 
 
 PLACES = text(
@@ -227,7 +227,7 @@ GROUP BY name, part ORDER BY name, part"""
 )
 
 
-class Places(NamedTuple):
+class Places(BaseModel):
     """A row of `places`."""
 
     name: str
@@ -257,4 +257,4 @@ def places(
             "line": line,
         },
     )
-    return [Places._make(row) for row in result]
+    return [Places(**row._mapping) for row in result]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.history.rates import COLOURS, Levels, say_rate, slices_of
 from weir.model.clock import SECOND
 from weir.model.segment_rates import Commit
+from weir.pages.rates import COLOURS, Levels, say_rate, slices_of
 
 BEGIN = 1_767_225_600 * SECOND  # 2026-01-01
 HOUR = 3600 * SECOND

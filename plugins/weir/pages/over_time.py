@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from weir.errors import InvalidInput, NotFound
 from weir.model.clock import clock_time, say_time
 from weir.model.names import StreamName
-from weir.queries.history import over_time as sql
+from weir.queries.pages import over_time as sql
 
 STREAMS = 8  # of a group, each of which has a chart: those with most unread events
 BINS = 240  # parts of a time in which changes are one
@@ -61,11 +61,12 @@ def unread_over_time(
         )
     unread = []
     width = width_of_bin(begin, group.now)
-    for stream, stream_id, now in sql.most_unread(connection, name=reader_group, most=STREAMS):
-        came = sql.came(connection, begin=begin, id=stream_id, width=width)
-        read = sql.read(connection, group_id=group.group_id, begin=begin, id=stream_id, width=width)
+    for one in sql.most_unread(connection, name=reader_group, most=STREAMS):
+        id = one.stream_id
+        came = sql.came(connection, begin=begin, id=id, width=width)
+        read = sql.read(connection, group_id=group.group_id, begin=begin, id=id, width=width)
         changes = [(c.clock, c.events) for c in came] + [(r.clock, -r.amount) for r in read]
-        unread.append(Unread(stream, *_counted_back(now, begin, end, changes)))
+        unread.append(Unread(one.stream, *_counted_back(one.unread_events, begin, end, changes)))
     return unread
 
 
@@ -76,7 +77,7 @@ def kept_over_time(connection: Connection, stream: StreamName, begin: int, end: 
     now = sql.retained(connection, stream=name)
     came = sql.came(connection, id=now.stream_id, begin=begin, width=width_of_bin(begin, end))
     gone = sql.truncated(connection, stream=name, begin=begin)
-    whole = sum(amount for _, amount in gone)
+    whole = sum(one.amount for one in gone)
     more = [(c.clock, c.bytes) for c in came] + [(g.clock, -g.amount) for g in gone]
     less = [(c.clock, 0) for c in came] + [(g.clock, g.amount) for g in gone]  # at the same times
     at, kept = _counted_back(now.kept, begin, end, more)
