@@ -1,4 +1,4 @@
-"""Holes of segments. Made by `make queries` from sql/queries/controller/holes.sql."""
+"""Holes of segments. Made by `make queries` from sql/annex/recovery/queries/holes.sql."""
 
 from collections.abc import Sequence
 from typing import Any

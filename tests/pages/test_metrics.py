@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows
-from weir.operations import metrics
+from weir.pages import metrics
 from weir.source_tree import REPOSITORY
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection
 
-from weir.queries.controller import holes as sql
+from weir.queries.annex.recovery import holes as sql
 
 CHUNK = 65_536  # offsets in a row of holes
 

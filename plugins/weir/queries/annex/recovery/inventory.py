@@ -1,4 +1,4 @@
-"""What the database knows of the warehouse. Made by `make queries` from sql/queries/retention/inventory.sql."""
+"""What the database knows of the warehouse. Made by `make queries` from sql/annex/recovery/queries/inventory.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

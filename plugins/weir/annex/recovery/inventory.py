@@ -8,7 +8,7 @@ from pyarrow import fs
 from sqlalchemy import Connection
 
 from weir.model.segment import segment_number
-from weir.queries.retention import inventory as sql
+from weir.queries.annex.recovery import inventory as sql
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import ADJUNCT, SEGMENT, TRANSACTION
 
