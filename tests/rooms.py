@@ -66,6 +66,7 @@ ROOMS = {
     "programs": "",
     "airflow": "",
     "annex.partitions": "watched_partition",
+    "annex.alerts": "",
     "local": "",
     "terminal": "",
 }

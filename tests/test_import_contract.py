@@ -39,7 +39,7 @@ from weir.database.definitions import files
 ONLY = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
-    "airflow": {"airflow", "annex.partitions"},
+    "airflow": {"airflow", "annex.alerts", "annex.partitions"},
 }
 ALLOWED = {
     ("weir/warehouse/hadoop.py", "pyspark"),
@@ -56,6 +56,7 @@ ALLOWED = {
 # What one room may not import, though it is below: they are never installed in the same place.
 APART = {
     "airflow": {"weir.spark"},
+    "annex.alerts": {"weir.spark"},
     "annex.partitions": {"weir.spark"},
     "local": {"weir.spark", "weir.airflow"},
     "terminal": {"weir.airflow"},

@@ -36,7 +36,7 @@ TESTS = (
 )
 CONTRACT = "tests/test_import_contract.py"
 WATCHER = "tests/airflow/test_watcher.py"
-IN_AIRFLOW = ("weir/airflow", "weir/annex/partitions")
+IN_AIRFLOW = ("weir/airflow", "weir/annex/alerts", "weir/annex/partitions")
 
 
 def needed_by(path: Path) -> set[str | None]:

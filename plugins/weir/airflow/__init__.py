@@ -13,7 +13,6 @@ from weir.front_ends import operator_name as operator_name
 
 if TYPE_CHECKING:
     from weir.airflow.actions import *  # noqa: F403
-    from weir.airflow.alerts import AlertsOperator as AlertsOperator
     from weir.airflow.assets import stream_asset as stream_asset
     from weir.airflow.connection import WeirHook as WeirHook
     from weir.airflow.dag_functions import weir_process as weir_process
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from weir.airflow.sensors import StreamSensor as StreamSensor
 
 _OFFERED = {
-    "AlertsOperator": "weir.airflow.alerts",
     "AppendQueryOperator": "weir.airflow.queries",
     "WeirHook": "weir.airflow.connection",
     "stream_asset": "weir.airflow.assets",
@@ -38,14 +36,14 @@ def __getattr__(name: str) -> Any:
     """Return what DAG files use: see `__dir__`."""
     where = _OFFERED.get(name) or ("weir.airflow.actions" if name.endswith("Operator") else None)
     found = where and getattr(importlib.import_module(where), name, None)
-    if not found and not name.startswith("_"):
-        found = _of_annexes().get(name)
+    if not found and not name.startswith("_") and (where := _of_annexes().get(name)):
+        found = getattr(importlib.import_module(where), name)
     if not found:
         raise AttributeError(f"module 'weir.airflow' has no attribute {name!r}")
     return found
 
 
-def _of_annexes() -> dict[str, Any]:
+def _of_annexes() -> dict[str, str]:
     from weir.airflow.offered import Offered
     from weir.seams import hung
 

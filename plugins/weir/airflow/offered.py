@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Offered:
-    """What DAG files import from `weir.airflow`, what templates call as `macros.weir.NAME`, and
-    references of deadlines."""
+    """What DAG files import from `weir.airflow`: the module of each name; what templates call as
+    `macros.weir.NAME`; and references of deadlines."""
 
-    names: Mapping[str, object] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     macros: Sequence[Callable[[str], object]] = ()
     deadlines: Sequence[type] = ()

@@ -2,13 +2,16 @@
 
 from weir.airflow.offered import Offered
 from weir.annex.partitions.deadlines import GroupReadDeadline, StreamCompleteDeadline
-from weir.annex.partitions.partitions import partition, since, stream_days, stream_hours, until
+from weir.annex.partitions.partitions import since, until
+
+_DEADLINES = ("GroupReadDeadline", "StreamCompleteDeadline")
+_PARTITIONS = ("partition", "stream_days", "stream_hours")
 
 OFFERED = Offered(
     names={
-        "partition": partition, "stream_days": stream_days, "stream_hours": stream_hours,
-        "GroupReadDeadline": GroupReadDeadline, "StreamCompleteDeadline": StreamCompleteDeadline,
+        **dict.fromkeys(_DEADLINES, "weir.annex.partitions.deadlines"),
+        **dict.fromkeys(_PARTITIONS, "weir.annex.partitions.partitions"),
     },
     macros=(since, until),
     deadlines=(GroupReadDeadline, StreamCompleteDeadline),
-)  # fmt: skip
+)

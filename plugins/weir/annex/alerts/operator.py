@@ -6,21 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow.sdk import BaseNotifier, BaseOperator
-from sqlalchemy import text
 
 from weir.airflow.connection import settings_of
 from weir.airflow.tasks import answering, failing, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import Incomplete, counted
 from weir.history.job_runs import RunId, record_end, record_start
+from weir.queries.annex.alerts import operator as sql
 
 Notify = Callable[[object], object]
 JOB = "alerts"
-_ALERTS = text("""SELECT stream, reader_group, alert, at, message FROM retention_alerts
-    ORDER BY at, stream, reader_group, alert""")
-# What the task has told before: its state is the report of its last run, whatever became of that.
-_TOLD = text("""SELECT report FROM job_run WHERE dag_id = :dag_id AND task_id = :task_id
-    AND job = :job AND report IS NOT NULL ORDER BY started_at DESC LIMIT 1""")
 
 
 class AlertsOperator(BaseOperator):
@@ -52,13 +47,13 @@ class AlertsOperator(BaseOperator):
 
     def _tell_all(self, context: Any, run: RunId, database: Database) -> dict[str, Any]:
         before = database.transaction(
-            lambda c: c.execute(_TOLD, {**run.__dict__, "job": JOB}).scalar_one_or_none()
+            lambda c: sql.told(c, dag_id=run.dag_id, task_id=run.task_id, job=JOB)
         )
         told: dict[str, dict[str, Any]] = dict((before or {}).get("open", {}))
         owed: dict[str, str] = dict((before or {}).get("owed", {}))
         number = int((before or {}).get("number", 0))
-        rows = database.transaction(lambda c: c.execute(_ALERTS).mappings().all())
-        now = {_key(row): {**row, "at": row["at"].isoformat()} for row in rows}
+        rows = database.transaction(sql.alerts)
+        now = {_key(row): {**row._asdict(), "at": row.at.isoformat()} for row in rows}
         begun = [(key, one) for key, one in now.items() if key not in told]
         ended = [(key, one) for key, one in told.items() if key not in now]
         database.transaction(lambda c: record_start(c, run, JOB, {}))
@@ -124,5 +119,5 @@ class AlertsOperator(BaseOperator):
         return True
 
 
-def _key(row: Any) -> str:
-    return " ".join(filter(None, (row["alert"], row["stream"], row["reader_group"])))
+def _key(row: sql.Alerts) -> str:
+    return " ".join(filter(None, (row.alert, row.stream, row.reader_group)))
