@@ -14,11 +14,6 @@ def values(described: type) -> str:
     return ", ".join(f":{one.name}" for one in fields(described))
 
 
-def assignments(described: type) -> str:
-    """Return what follows SET in an update of all columns: `a = :a, b = :b`."""
-    return ", ".join(f"{one.name} = :{one.name}" for one in fields(described))
-
-
 def taken(described: type, row: dict[str, Any]) -> dict[str, Any]:
     """Take the columns out of a row, and return them."""
     return {one.name: row.pop(one.name) for one in fields(described)}
