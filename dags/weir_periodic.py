@@ -2,7 +2,6 @@
 `spark_jobs`, whose page is the DAG's ("Dag Docs"). A DAG has one run at a time, and catches up on
 none."""
 
-from weir.airflow.announcing import partitions_dag
 from weir.airflow.dags import scheduled
 from weir.airflow.operators import WeirJobOperator
 
@@ -58,9 +57,3 @@ def weir_upkeep() -> None:
 def weir_audit() -> None:
     """Prove that every event was delivered once, is kept, or is lost for a reason."""
     WeirJobOperator(task_id="audit", job="audit")
-
-
-# Whenever a stream is stated to be complete up to a later time: its hours and days are announced,
-# to the DAGs that wait for them.
-
-weir_partitions = partitions_dag()

@@ -41,8 +41,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 -- What Airflow is told of all streams is no team's.
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.watch FROM weir_team;
 REVOKE INSERT, UPDATE ON weir_internal.announcement FROM weir_team;
-REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
-    weir_internal.due_partitions, weir_internal.announced_partitions
+REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced
 FROM weir_team;
 
 -- A view shows what its reader may see, so that it takes the reader's rights to tables and functions. The pages ask

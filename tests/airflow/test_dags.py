@@ -96,8 +96,8 @@ def test_each_job_has_a_dag_in_the_file_that_says_who_starts_it(bag: BundleDagBa
     assert set(bag.dags) == {*(f"weir_{job}" for job in ACTIONS), "weir_partitions"}
     assert {job.stem for job in JOBS.glob("*.py")} == set(ACTIONS)
     for name, dag in bag.dags.items():
-        by_itself = name in PERIODIC or name == "weir_partitions"
-        file = "weir_periodic.py" if by_itself else "weir_by_hand.py"
+        file = "weir_periodic.py" if name in PERIODIC else "weir_by_hand.py"
+        file = "weir_partitions.py" if name == "weir_partitions" else file
         assert dag.fileloc == str(FOLDER / file), name
 
 

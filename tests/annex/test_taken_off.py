@@ -1,6 +1,7 @@
 """Each annex can be taken off the tree, with what stands on it: the core stays whole, and its tests
 green."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -37,6 +38,8 @@ TESTS = (
     "tests/pages/test_streams.py",
 )
 CONTRACT = "tests/test_import_contract.py"
+WATCHER = "tests/airflow/test_watcher.py"
+IN_AIRFLOW = ("weir/airflow", "weir/annex/alerts", "weir/annex/partitions")
 
 
 def needed_by(path: Path) -> set[str | None]:
@@ -64,7 +67,8 @@ def gone_with(room: str) -> list[str]:
 
 
 def without(annexes: Iterable[str], root: Path) -> Path:
-    """A copy of the tree without some annexes: their rooms, their SQL, their jobs, their tests."""
+    """A copy of the tree without some annexes: their rooms, their SQL, their jobs and DAG files,
+    their tests."""
     for name in TREE:
         source = REPOSITORY / name
         copy = shutil.copytree if source.is_dir() else shutil.copy2
@@ -75,9 +79,9 @@ def without(annexes: Iterable[str], root: Path) -> Path:
     for room in annexes:
         for place in places:
             shutil.rmtree(place / room.removeprefix("annex."), ignore_errors=True)
-        for job in JOBS.glob("*.py"):
-            if room in {room_of(module) for module in imports_of(job.read_text())}:
-                (root / "spark_jobs" / job.name).unlink(missing_ok=True)
+        for file in [*JOBS.glob("*.py"), *(REPOSITORY / "dags").glob("*.py")]:
+            if room in {room_of(module) for module in imports_of(file.read_text())}:
+                (root / file.relative_to(REPOSITORY)).unlink(missing_ok=True)
     return root
 
 
@@ -87,7 +91,7 @@ def check_core(root: Path, tmp_path: Path, *chosen: str) -> None:
     modules = [
         ".".join(path.relative_to(plugins).with_suffix("").parts).removesuffix(".__init__")
         for path in (plugins / "weir").rglob("*.py")
-        if path.name != "__main__.py" and "weir/airflow" not in str(path)
+        if path.name != "__main__.py" and not any(one in str(path) for one in IN_AIRFLOW)
     ]
     names = [*modules, *map(str, (root / "spark_jobs").glob("*.py"))]
     names.remove("weir.warehouse.hadoop")  # it needs a JVM
@@ -107,6 +111,35 @@ def test_the_core_is_whole_without_any_annex(tmp_path: Path) -> None:
         [], ["__pycache__"],
     )  # fmt: skip
     check_core(root, tmp_path, *TESTS)
+
+
+READ_BY_AIRFLOW = """
+import json, pathlib, weir.airflow
+from airflow.dag_processing.dagbag import BundleDagBag
+from weir.airflow.plugin import WeirPlugin
+found = BundleDagBag("dags", bundle_path=pathlib.Path("dags"), bundle_name="b")
+pieces = [*WeirPlugin.macros, *WeirPlugin.deadline_references]
+print(json.dumps([sorted(found.dags), found.import_errors, len(pieces), dir(weir.airflow)]))
+"""
+
+
+@pytest.mark.airflow
+def test_airflow_reads_what_is_left_without_any_annex(tmp_path: Path) -> None:
+    root = without(ANNEXES, tmp_path / "tree")
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BY_AIRFLOW],
+        cwd=root, capture_output=True, text=True, check=True,
+        env={
+            "PATH": "/usr/bin:/bin", "PYTHONPATH": str(root / "plugins"),
+            "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        },
+    )  # fmt: skip
+    dags, errors, pieces, names = json.loads(done.stdout.splitlines()[-1])
+    left = {f"weir_{path.stem}" for path in (root / "spark_jobs").glob("*.py")}
+    assert (set(dags), errors, pieces) == (left, {}, 0)
+    assert "stream_asset" in names
+    assert "stream_hours" not in names
+    check_core(root, tmp_path, WATCHER)
 
 
 @pytest.mark.release

@@ -37,6 +37,7 @@ from weir.annex.erasure import run as erasing
 from weir.annex.erasure import stores as erased_stores
 from weir.annex.erasure.outputs import Written
 from weir.annex.erasure.records import Asked
+from weir.annex.partitions import records as partitions
 from weir.annex.publication import run as publishing
 from weir.annex.recovery import recover
 from weir.compaction import pack as packing
@@ -90,7 +91,7 @@ from weir.settings import Settings
 
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by whoever renews leases or waits."""
-    modules = [recover]
+    modules = [recover, partitions]
     packages = (
         weir.controller, weir.reader_groups, weir.adjunct, weir.compaction, weir.retention,
         weir.scaling, weir.annex.publication, weir.annex.erasure,
@@ -192,9 +193,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
         if one.stream == str(lane.name)
     ]
     watch(announcements.announced, "airflow", [(str(lane.name), told.transactions[0])])
-    [due] = watch(announcements.due_partitions, "airflow", [("hours", str(timed.name))])
-    watch(announcements.announced_partitions, "airflow", [due._asdict()])
-    watch(announcements.watched_partitions, "airflow")
+    [due] = watch(partitions.due_partitions, "airflow", [("hours", str(timed.name))])
+    watch(partitions.announced_partitions, "airflow", [due._asdict()])
+    watch(partitions.watched_partitions, "airflow")
     watch(announcements.forget, 0.0)
     watch(progress.progress_of, [("stream", str(lane.name)), ("group", "none")])
     watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")

@@ -61,7 +61,7 @@ _OF_JOBS = {
 }  # fmt: skip
 _OF_TEAMS = _OF_JOBS | {
     "installation": "", "signing_key": "", "watch": "", "announcement": "delete", "audit": "",
-    "audited_stream": "", "counter_example": "",
+    "audited_stream": "", "counter_example": "", "watched_partition": "",
     "job_run": _OF_JOBS["job_run"].removesuffix(", delete"),
 }  # fmt: skip
 

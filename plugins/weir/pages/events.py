@@ -16,7 +16,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
-from weir.arrow.browse import Place, Seen, browse
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.streams import schema_by_id
@@ -31,6 +30,7 @@ from weir.model.names import StreamName, stream_name
 from weir.model.schema import show
 from weir.model.segment import segment_name
 from weir.pages.answering import Asked, Tagged
+from weir.pages.browse import Place, Seen, browse
 
 router = APIRouter(route_class=Tagged, tags=["events"])
 

@@ -26,8 +26,8 @@ from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
-from weir.operations.metrics import as_text
-from weir.operations.metrics import rows_of as rows_of_metrics
+from weir.pages.metrics import as_text
+from weir.pages.metrics import rows_of as rows_of_metrics
 from weir.settings import Settings
 from weir.terminal.printing import as_json, events, note, print_json, print_lines, table
 

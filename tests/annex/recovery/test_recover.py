@@ -12,14 +12,14 @@ from tests.raises import raises
 from tests.world.adjunct import Store
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
+from weir.annex.recovery import inventory
+from weir.annex.recovery.inventory import Known
 from weir.annex.recovery.recover import RecoverReport, recover
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.retention import inventory
 from weir.retention.garbage import sweep
-from weir.retention.inventory import Known
 from weir.warehouse.marker import RECOVERY_GAP
 
 

@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 
 from weir.annex.erasure.asked import AskedOf
 from weir.annex.erasure.sums import Sums, less, total
+from weir.annex.recovery.holes import add_holes, chunks_of
 from weir.compaction import records as compaction
 from weir.compaction.records import Written
-from weir.controller.holes import add_holes, chunks_of
 from weir.controller.locks import no_such_stream, read_stream
 from weir.model.compaction import Small
 from weir.model.names import StreamName

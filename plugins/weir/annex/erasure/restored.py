@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from sqlalchemy import Connection
 
 from weir.annex.erasure.certificate import Certificate, signed_bytes
+from weir.annex.recovery.inventory import known_files, list_files, unknown_in
 from weir.annex.recovery.recover import Certified, ErasedSince
 from weir.annex.recovery.substitutes import sparse_files
 from weir.controller.ownership import check_owner, read_installation
@@ -17,7 +18,6 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import called, do
 from weir.queries.annex.erasure import restored as sql
-from weir.retention.inventory import known_files, list_files, unknown_in
 from weir.warehouse.marker import read_marker
 
 _EXAMPLES = 20

@@ -14,6 +14,14 @@ from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
+from weir.annex.recovery.inventory import (
+    Found,
+    Known,
+    discard_unknown,
+    known_files,
+    list_files,
+    unknown_in,
+)
 from weir.annex.recovery.lost_events import LostReport, lost_in
 from weir.annex.recovery.substitutes import Substitute, find_substitutes, substitute
 from weir.compaction.run import Check
@@ -28,14 +36,6 @@ from weir.model.key_space import KeyRange
 from weir.queries.annex.recovery import recover as sql
 from weir.queries.controller import epochs
 from weir.retention.delete_stream import Forgotten
-from weir.retention.inventory import (
-    Found,
-    Known,
-    discard_unknown,
-    known_files,
-    list_files,
-    unknown_in,
-)
 from weir.seams import hung
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
 
