@@ -7,7 +7,7 @@ Imports no pyspark. What DAG files use is loaded when it is first used, also wha
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weir.front_ends import operator_name as operator_name
 
@@ -32,7 +32,7 @@ _OFFERED = {
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Return what DAG files use: see `__dir__`."""
     where = _OFFERED.get(name) or ("weir.airflow.actions" if name.endswith("Operator") else None)
     found = where and getattr(importlib.import_module(where), name, None)

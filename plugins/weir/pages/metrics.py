@@ -1,13 +1,13 @@
 """Numbers for monitoring, of the view weir.metrics, as text for Prometheus."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from weir.database.connection import Database
+from weir.operations.steps import Metric
 from weir.seams import hung
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ _METRICS = {
     "weir_versions_waiting_seconds": "How long commits have waited to be versions "
     "(weir.waiting_versions names the transaction that they wait for)",
 }
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric that an annex puts into the view, and what it is."""
-
-    name: str
-    about: str
 
 
 def metrics() -> dict[str, str]:

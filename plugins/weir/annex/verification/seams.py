@@ -10,8 +10,7 @@ from weir.annex.verification.prove import must_be_right, prove, said_of
 from weir.compaction.run import NewFiles
 from weir.installation.extras import has_spark
 from weir.operations.action import Job
-from weir.operations.metrics import Metric
-from weir.operations.steps import CutStep
+from weir.operations.steps import CutStep, Metric
 from weir.retention.garbage import Guard
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 
