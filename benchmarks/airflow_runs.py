@@ -1,0 +1,286 @@
+"""What a run of Weir's DAGs costs under the real scheduler: at rest, and from Trigger to success."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+import psutil  # type: ignore[import-untyped]
+import pyarrow as pa
+from sqlalchemy import text
+
+import weir
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir.database.connection import Database
+from weir.local import processes
+from weir.local.installation import Installation
+from weir.settings import Settings, load
+from weir.source_tree import beside
+
+EMPTY = """
+from airflow.sdk import DAG, task
+with DAG("empty", schedule=None):
+    @task
+    def work():
+        return None
+    work()
+"""
+FUNCTION = "def all_of(events):\n    return events\n"
+# Each is a run of a job that finds nothing to do, an hour. The weekly audit is left out: it always has something to do.
+SCHEDULED = {
+    "weir_stream_cuts": 12, "weir_adjunct": 12, "weir_checkpoints": 12, "weir_scale": 12,
+    "weir_retention": 2, "weir_upkeep": 1,
+}  # fmt: skip
+AN_HOUR = 60.0  # the most seconds of processor time that these may take
+MEASURED = 150.0  # seconds
+
+
+@dataclass
+class _Airflow:
+    """An Airflow that has Weir's DAGs, each of those with a schedule by another one, and an empty
+    DAG; a stream with events, and a group that has read them."""
+
+    installation: Installation
+    settings: Settings
+    store: weir.StreamStore
+    events: int = 0
+
+    @classmethod
+    def made(cls, setting: Setting, schedule: str) -> "_Airflow":
+        home = setting.folder / f"airflow-{setting.number()}"
+        dags, functions = home / "dags", home / "functions"
+        for folder in (dags, functions):
+            folder.mkdir(parents=True)
+        (dags / "empty.py").write_text(EMPTY)
+        (functions / "bench_functions.py").write_text(FUNCTION)
+        (dags / "by_hand.py").write_text((beside("dags") / "weir_by_hand.py").read_text())
+        periodic = (beside("dags") / "weir_periodic.py").read_text()
+        periodic = re.sub(r'@scheduled\("[^"]+"', f'@scheduled("{schedule}"', periodic)
+        (dags / "periodic.py").write_text(periodic)
+        own = {"WEIR_FUNCTION_PATH": str(functions), "WEIR_FUNCTION_PACKAGES": "bench_functions"}
+        os.environ |= own  # which its processes inherit
+        installation = Installation(home / ".weir", dags=dags, durable=False)
+        setting.at_end.callback(installation.postgres.remove)
+        setting.at_end.callback(installation.stop)
+        installation.start()
+        settings = load(dict(os.environ) | installation.environment())
+        made = cls(
+            installation, settings, setting.at_end.enter_context(weir.open(settings=settings))
+        )
+        made.store.create_stream("bench/events", "n")
+        made.append()
+        made.store.create_reader_group("bench", ["bench/events"])
+        return made
+
+    def append(self) -> None:
+        """Append 1,000 events."""
+        numbers = range(self.events, self.events + 1_000)
+        self.events += 1_000
+        table = pa.table({"n": list(numbers), "item": [f"item {n}" for n in numbers]})
+        self.store.append("bench/events", table)
+
+    def seconds(self, dag: str, conf: dict[str, object] | None = None) -> float:
+        """Trigger a DAG, wait for its success, and return how long that took."""
+        api = self.installation.airflow.api()
+        run = api.trigger(dag, conf or {})
+        assert api.wait(dag, run) == "success", dag
+        found = api.get(f"/dags/{dag}/dagRuns/{quote(run)}")
+        begun, ended = (datetime.fromisoformat(found[one]) for one in ("queued_at", "end_date"))
+        return (ended - begun).total_seconds()
+
+    def pause(self, paused: bool) -> None:
+        """Pause what has a schedule, or let it run."""
+        for dag in (*SCHEDULED, *(["weir_audit"] if paused else [])):
+            self.installation.airflow.api().patch(f"/dags/{dag}", {"is_paused": paused})
+
+    def runs(self) -> dict[str, list[str]]:
+        """Return the states of all runs of what has a schedule, by DAG."""
+        api = self.installation.airflow.api()
+        return {
+            dag: [one["state"] for one in api.get(f"/dags/{dag}/dagRuns?limit=1000")["dag_runs"]]
+            for dag in SCHEDULED
+        }
+
+    def jobs(self) -> int:
+        """Return how many jobs have begun."""
+        with Database.of(self.settings) as database:
+            return database.transaction(
+                lambda c: c.execute(text("SELECT count(*) FROM weir.job_runs")).scalar_one()
+            )
+
+    def processor_time(self) -> float:
+        """Return the seconds that processors have worked for all processes of Airflow, their JVMs,
+        and Postgres, with those that have ended."""
+        postgres = str(self.installation.postgres.home)
+        ours = {one.pid: one for one in processes.carrying("WEIR_STACK_ID", self._stack)}
+        for one in psutil.process_iter():
+            with suppress(psutil.Error):
+                if "postgres" in one.name() and any(postgres in word for word in one.cmdline()):
+                    ours |= {child.pid: child for child in (one, *one.children(recursive=True))}
+        seconds = 0.0
+        for one in ours.values():
+            with suppress(psutil.Error):
+                seconds += sum(one.cpu_times()[:4])
+        return seconds
+
+    @property
+    def _stack(self) -> str:
+        return str(self.installation.airflow.environment()["WEIR_STACK_ID"])
+
+
+def idle(setting: Setting) -> Figure:
+    """Return the figure of what an hour costs in which nothing is to do: of one run, as it is
+    measured with all schedules once a minute, times the runs of an hour."""
+    airflow = _Airflow.made(setting, "* * * * *")
+    _until(lambda: all(airflow.runs().values()), 120)
+    _at_rest(airflow)
+
+    def ours() -> float:
+        airflow.pause(True)
+        _until(lambda: not _active(airflow), 300)
+        alone = _worked(airflow, MEASURED)
+        before, jobs = _ended(airflow), airflow.jobs()
+        begun, worked = time.monotonic(), airflow.processor_time()
+        airflow.pause(False)
+        time.sleep(MEASURED)
+        airflow.pause(True)
+        _until(lambda: not _active(airflow), 300)
+        took, worked = time.monotonic() - begun, airflow.processor_time() - worked
+        runs = _ended(airflow) - before
+        each = (worked - alone * took) / runs
+        setting.said["runs_measured"] = runs
+        setting.said["jobs_begun"] = airflow.jobs() - jobs
+        setting.said["a_run"] = round(each, 3)
+        setting.said["airflow_alone"] = round(alone * 3600)
+        return each * sum(SCHEDULED.values())
+
+    return Figure(
+        "airflow/idle",
+        "processor time of an hour with all schedules and nothing to do, above Airflow alone, beside "
+        "a minute",
+        ours,
+        lambda: AN_HOUR,
+        limit=1.0,
+        runs=2,
+        small_runs=1,
+        warm_up=0,
+        unit="s/h",
+    )
+
+
+def _active(airflow: _Airflow) -> bool:
+    return any(one in ("queued", "running") for states in airflow.runs().values() for one in states)
+
+
+def _ended(airflow: _Airflow) -> int:
+    return sum(map(len, airflow.runs().values()))
+
+
+def _worked(airflow: _Airflow, seconds: float) -> float:
+    """Return how many processors work, on average of some seconds."""
+    begun, worked = time.monotonic(), airflow.processor_time()
+    time.sleep(seconds)
+    return (airflow.processor_time() - worked) / (time.monotonic() - begun)
+
+
+def _at_rest(airflow: _Airflow) -> None:
+    """Wait until no job has begun for some time, or for five minutes."""
+    end, jobs, since = time.monotonic() + 300, -1, time.monotonic()
+    while time.monotonic() < min(end, since + 70):
+        if (now := airflow.jobs()) != jobs:
+            jobs, since = now, time.monotonic()
+        time.sleep(2)
+
+
+def _until(condition: Callable[[], bool], patience: float) -> None:
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(1)
+
+
+_shared: dict[int, _Airflow] = {}
+
+
+@contextmanager
+def _triggered(setting: Setting) -> Iterator[_Airflow]:
+    """Give the Airflow that the figures of a trigger share, whose schedules never come."""
+    if id(setting) not in _shared:
+        _shared[id(setting)] = _Airflow.made(setting, "0 0 1 1 *")
+        setting.at_end.callback(_shared.pop, id(setting))
+    yield _shared[id(setting)]
+
+
+def _figure(
+    setting: Setting, name: str, what: str, limit: float, ours: Callable[[_Airflow], float]
+) -> Figure:
+    with _triggered(setting) as airflow:
+        return Figure(
+            f"airflow/trigger-{name}",
+            f"{what}, from Trigger to success, beside an empty @task",
+            lambda: ours(airflow),
+            lambda: airflow.seconds("empty"),
+            limit=limit,
+            small_runs=3,
+        )
+
+
+def create(setting: Setting) -> Figure:
+    """Return the figure of the form that creates a stream."""
+
+    def ours(airflow: _Airflow) -> float:
+        name = f"bench/made-{setting.number()}"
+        return airflow.seconds("weir_create_stream", {"stream": name, "routing_key": "n"})
+
+    return _figure(setting, "create", "the form that creates a stream", 2.0, ours)
+
+
+def ingest(setting: Setting) -> Figure:
+    """Return the figure of the form that appends a file."""
+
+    def ours(airflow: _Airflow) -> float:
+        name = f"rows-{setting.number()}.csv"
+        lines = [f"{n},item {n}" for n in range(1_000)]
+        folder = airflow.installation.state / "input"
+        (folder / name).write_text("\n".join(["n,item", *lines]))
+        return airflow.seconds("weir_ingest", {"stream": "bench/events", "files": [name]})
+
+    return _figure(setting, "ingest", "the form that appends a file of 1,000 rows", 3.0, ours)
+
+
+def process(setting: Setting) -> Figure:
+    """Return the figure of the form that processes a batch."""
+
+    def ours(airflow: _Airflow) -> float:
+        airflow.append()
+        given = {
+            "reader_group": "bench", "function": "bench_functions:all_of",
+            "outputs": ["parquet:bench"], "batch_events": 1_000_000,
+        }  # fmt: skip
+        return airflow.seconds("weir_process", given)
+
+    return _figure(
+        setting, "process", "the form that processes 1,000 events or few more", 3.0, ours
+    )
+
+
+def nothing(setting: Setting) -> Figure:
+    """Return the figure of a job with a schedule that has nothing to do."""
+    return _figure(
+        setting, "nothing", "weir_checkpoints with nothing to do", 1.2,
+        lambda airflow: airflow.seconds("weir_checkpoints"),
+    )  # fmt: skip
+
+
+FIGURES = {
+    "airflow/idle": idle,
+    "airflow/trigger-nothing": nothing,
+    "airflow/trigger-create": create,
+    "airflow/trigger-ingest": ingest,
+    "airflow/trigger-process": process,
+}
