@@ -1,6 +1,6 @@
 """Find out which jobs with a schedule have something to do, before anything is started for them
-(docs/decisions/0101). How each of them finds its work is a function of sql/functions/work.sql, which
-the job asks, too."""
+(docs/decisions/0101). How each finds its work is a function of sql/functions/work.sql, which the
+job asks, too."""
 
 import json
 from collections import defaultdict
