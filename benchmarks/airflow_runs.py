@@ -120,9 +120,8 @@ class _Airflow:
     def jobs(self) -> int:
         """Return how many jobs have begun."""
         with Database.of(self.settings) as database:
-            return database.transaction(
-                lambda c: c.execute(text("SELECT count(*) FROM weir.job_runs")).scalar_one()
-            )
+            asked = text("SELECT count(*) FROM weir.job_runs")
+            return int(database.transaction(lambda c: c.execute(asked).scalar_one()))
 
     def processor_time(self) -> float:
         """Return the seconds that processors have worked for all processes of Airflow, their JVMs,

@@ -205,6 +205,7 @@ GRANT USAGE ON SCHEMA weir_internal TO weir_watcher;
 GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
     weir_internal.progress_of, weir_internal.work
 TO weir_watcher;
+GRANT EXECUTE ON FUNCTION weir_internal.work TO weir_reader;
 
 -- These run with the rights of weir_publisher, which needs CREATE for as long as it is given them. Nobody may execute them
 -- but the owner, whose functions look first who asks for what (publishing_door.sql).

@@ -112,6 +112,12 @@ def test_an_installation_at_rest_has_nothing_to_do_and_a_run_of_its_jobs_changes
     assert not world.work()
 
 
+def append_and_read(world: World) -> None:
+    world.append()
+    world.settle()
+    world.read()
+
+
 def gone(world: World) -> None:
     world.reader()
     world.group.lapse("reader")
@@ -151,7 +157,7 @@ def leave_rows(world: World) -> None:
 EVENTS: dict[str, tuple[Callable[[World], Any], set[str]]] = {
     "an append": (World.append, {"stream_cuts", "retention"}),
     "a reader that has read": (
-        lambda world: (world.append(), world.settle(), world.read()), {"checkpoints", "retention"},
+        append_and_read, {"checkpoints", "retention"},
     ),
     "a reader that is gone": (gone, {"checkpoints"}),
     "a checkpoint that waits": (waiting, {"checkpoints"}),

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
-from croniter import croniter
+from croniter import croniter  # type: ignore[import-untyped]
 
 from weir.database.connection import Database
 from weir.operations.work import patience_of, work_of
