@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,40 @@ SCHEDULED = {
 }  # fmt: skip
 AN_HOUR = 60.0  # the most seconds of processor time that these may take
 MEASURED = 150.0  # seconds
+
+
+class _Meter(threading.Thread):
+    """Adds up for how many seconds processors work for an Airflow, while its block runs: of each
+    process what it had at the beginning and when it was last seen."""
+
+    def __init__(self, airflow: "_Airflow") -> None:
+        super().__init__(daemon=True)
+        self._airflow, self._over = airflow, threading.Event()
+        self._first: dict[tuple[int, float], float] = {}
+        self._last: dict[tuple[int, float], float] = {}
+
+    def __enter__(self) -> "_Meter":
+        self._look()
+        self._first = {**self._last}
+        self._begun = time.monotonic()
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+        self._look()
+        self.took = time.monotonic() - self._begun
+        self.worked = sum(one - self._first.get(key, 0.0) for key, one in self._last.items())
+
+    def run(self) -> None:
+        while not self._over.wait(0.3):
+            self._look()
+
+    def _look(self) -> None:
+        for one in self._airflow.processes():
+            with suppress(psutil.Error):
+                self._last[one.pid, one.create_time()] = sum(one.cpu_times()[:2])
 
 
 @dataclass
@@ -123,20 +158,15 @@ class _Airflow:
             asked = text("SELECT count(*) FROM weir.job_runs")
             return int(database.transaction(lambda c: c.execute(asked).scalar_one()))
 
-    def processor_time(self) -> float:
-        """Return the seconds that processors have worked for all processes of Airflow, their JVMs,
-        and Postgres, with those that have ended."""
-        postgres = str(self.installation.postgres.home)
+    def processes(self) -> list[psutil.Process]:
+        """Return all processes of Airflow, its tasks and their JVMs, and of Postgres."""
+        home = str(self.installation.postgres.home)
         ours = {one.pid: one for one in processes.carrying("WEIR_STACK_ID", self._stack)}
         for one in psutil.process_iter():
             with suppress(psutil.Error):
-                if "postgres" in one.name() and any(postgres in word for word in one.cmdline()):
+                if "postgres" in one.name() and any(home in word for word in one.cmdline()):
                     ours |= {child.pid: child for child in (one, *one.children(recursive=True))}
-        seconds = 0.0
-        for one in ours.values():
-            with suppress(psutil.Error):
-                seconds += sum(one.cpu_times()[:4])
-        return seconds
+        return list(ours.values())
 
     @property
     def _stack(self) -> str:
@@ -153,21 +183,21 @@ def idle(setting: Setting) -> Figure:
     def ours() -> float:
         airflow.pause(True)
         _until(lambda: not airflow.running(), 300)
-        alone = _worked(airflow, MEASURED)
+        with _Meter(airflow) as alone:
+            time.sleep(MEASURED)
         ended, jobs = airflow.ended(), airflow.jobs()
-        begun, worked = time.monotonic(), airflow.processor_time()
-        airflow.pause(False)
-        time.sleep(MEASURED)
-        airflow.pause(True)
-        _until(lambda: not airflow.running(), 300)
-        took, worked = time.monotonic() - begun, airflow.processor_time() - worked
+        with _Meter(airflow) as beside:
+            airflow.pause(False)
+            time.sleep(MEASURED)
+            airflow.pause(True)
+            _until(lambda: not airflow.running(), 300)
         runs = airflow.ended() - ended
         rounds = runs or MEASURED / 60 * len(SCHEDULED)  # no run begins where nothing is to do
-        each = (worked - alone * took) / rounds
+        each = (beside.worked - alone.worked * beside.took / alone.took) / rounds
         setting.said["runs"] = runs
         setting.said["jobs"] = airflow.jobs() - jobs
         setting.said["each"] = round(each, 3)
-        setting.said["airflow_alone"] = round(alone * 3600)
+        setting.said["airflow_alone"] = round(alone.worked / alone.took * 3600)
         return each * sum(SCHEDULED.values())
 
     return Figure(
@@ -182,13 +212,6 @@ def idle(setting: Setting) -> Figure:
         warm_up=0,
         unit="s/h",
     )
-
-
-def _worked(airflow: _Airflow, seconds: float) -> float:
-    """Return how many processors work, on average of some seconds."""
-    begun, worked = time.monotonic(), airflow.processor_time()
-    time.sleep(seconds)
-    return (airflow.processor_time() - worked) / (time.monotonic() - begun)
 
 
 def _at_rest(airflow: _Airflow) -> None:
