@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.chance import cases, random_for
+from tests.conftest import TestDatabase
 from tests.world.adjunct import Store
 from tests.world.groups import Group, Reader
 from tests.world.streams import Lane, rows, run, unique
@@ -270,7 +271,7 @@ def test_nothing_is_due_before_its_time(world: World) -> None:
 
 
 def test_the_triggerers_login_may_ask_and_read_nothing(
-    world: World, postgres_server: Any, test_database: Any
+    world: World, test_database: TestDatabase
 ) -> None:
     dsn = test_database.dsn.replace("weir_app", "weir_watch")
     assert dsn != test_database.dsn
@@ -309,3 +310,28 @@ def test_whatever_a_job_would_change_is_found_to_be_work(world: World, number: i
         found, before = world.work(job), world.state()
         world.run(job)
         assert found or world.state() == before, f"{job} had something to do"
+
+
+def test_a_certificate_of_which_no_file_is_left_is_to_be_signed(
+    world: World, test_database: TestDatabase
+) -> None:
+    world.settle()
+    owner = Database(test_database.owner_dsn, patience=10.0, connect_patience=10.0)
+    run(
+        owner,
+        """INSERT INTO erasure_request (request_id, stream_id, stream_name, requested_by, reason,
+            asked, searched, remains, done_at)
+        VALUES ('x', :s, :name, 'me', 'because', '{}', '[]', '[]', now())""",
+        s=world.lane.stream_id, name=str(world.lane.name),
+    )  # fmt: skip
+    owner.dispose()
+    assert world.work() == {"upkeep": ["certificates can be signed"]}
+    world.settle()
+
+
+def test_a_sweep_is_counted_only_after_something_was_written(world: World) -> None:
+    world.settle()
+    run(world.database, "DELETE FROM retention_queue")
+    assert not world.work("retention")
+    world.lane.append({"0.0": 1})
+    assert world.work("retention") == {"retention": ["a sweep is to be counted"]}
