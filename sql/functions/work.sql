@@ -118,12 +118,13 @@ COMMENT ON FUNCTION weir_internal.garbage_due(double precision, double precision
 CREATE OR REPLACE FUNCTION weir_internal.sweep_is_to_count() RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
-    SELECT EXISTS (SELECT FROM weir_internal.transaction t WHERE t.clock > weir_internal.time_clock(i.swept_at))
+    SELECT i.swept_at IS NULL
+        OR EXISTS (SELECT FROM weir_internal.transaction t WHERE t.clock > weir_internal.time_clock(i.swept_at))
         OR EXISTS (SELECT FROM weir_internal.reader_batch b WHERE b.state = 'open' AND b.opened_at > i.swept_at)
         OR EXISTS (SELECT FROM weir_internal.reader_batch b WHERE b.state <> 'open' AND b.ended_at > i.swept_at)
         OR EXISTS (SELECT FROM weir_internal.compaction c WHERE c.begun_at > i.swept_at)
         OR EXISTS (SELECT FROM weir_internal.adjunct_version v WHERE v.started_at > i.swept_at)
-    FROM (SELECT coalesce(n.swept_at, '-infinity') AS swept_at FROM weir_internal.installation n) i
+    FROM weir_internal.installation i
 $$;
 COMMENT ON FUNCTION weir_internal.sweep_is_to_count() IS 'Whether something was written since the last sweep: a later sweep is to show that a backup from before is older.';
 

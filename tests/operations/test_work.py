@@ -333,5 +333,8 @@ def test_a_sweep_is_counted_only_after_something_was_written(world: World) -> No
     world.settle()
     run(world.database, "DELETE FROM retention_queue")
     assert not world.work("retention")
-    world.lane.append({"0.0": 1})
+    world.append()
     assert world.work("retention") == {"retention": ["a sweep is to be counted"]}
+    world.settle()
+    run(world.database, "UPDATE installation SET swept_at = NULL")
+    assert "a sweep is to be counted" in world.work("retention")["retention"]
