@@ -50,7 +50,7 @@ def _attached(dsn: str) -> set[str]:
 _ALL = "insert, update, delete"
 _OF_JOBS = {
     "alembic_version": "",
-    "installation": "update(batches_pruned incarnation sweep_count warehouse)",
+    "installation": "update(batches_pruned incarnation sweep_count swept_at warehouse)",
     "signing_key": "insert", "erasure": "", "erasure_request": "", "erased_keys": "delete",
     "truncation": "insert, delete", "truncated_range": "insert, delete",
     "delivered_range": "insert, update(events last_at last_batch lost to_offset), delete",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 
-from airflow.sdk import Param
+from airflow.sdk import Asset, Param
 
 from weir.airflow.tasks import RETRIES
 from weir.operations.entries import TEXT_PATTERN, Schema
@@ -37,8 +37,8 @@ def manual(*tags: str) -> dict[str, object]:
     }
 
 
-def periodic(schedule: str, *tags: str) -> dict[str, object]:
-    """Return the settings of a DAG that runs on a schedule: one run at a time, no catching up, with
+def periodic(schedule: str | list[Asset], *tags: str) -> dict[str, object]:
+    """Return the settings of a DAG that runs by itself: one run at a time, no catching up, with
     time-outs, unpaused when it is new."""
     return {
         "schedule": schedule,

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException
 import weir
 from tests.crash.jobs import wait_for
 from tests.world.streams import rows, run
-from weir.airflow import AlertsOperator
+from weir.annex.alerts.operator import AlertsOperator
 from weir.database.connection import Database
 from weir.programs.store import StreamStore
 from weir.settings import Settings
