@@ -27,7 +27,6 @@ class LocalExecutor(local_executor.LocalExecutor):
         if self.is_mp_using_fork:
             import pyarrow as pa
 
-            import weir.airflow.announcing
             import weir.airflow.dags
             import weir.airflow.decorators
             import weir.airflow.periodic
